@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/settings.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "base/error.hpp"
+
+namespace tsr {
+namespace {
+
+constexpr Setting kSettings[] = {
+    {"TESSERA_LOG", "1", "0 silent, 1 errors, 2 warnings, 3 plans chosen, 4 candidates and reasons, 5 everything"},
+    {"TESSERA_LOG_FILE", "", "where log lines go; empty means standard error"},
+    {"TESSERA_THREADS", "0", "threads of the CPU engines; 0 means one per core this process may use"},
+    {"TESSERA_DEVICE", "auto", "device when the caller names none: auto or cpu"},
+    {"TESSERA_PLAN_CACHE", "1024", "plans kept in memory; the least recently used is dropped"},
+};
+
+}  // namespace
+
+std::span<const Setting> settings() { return kSettings; }
+
+std::string setting(std::string_view name) {
+  for (const Setting& s : kSettings) {
+    if (s.name != name) continue;
+    const char* v = std::getenv(s.name.data());
+    return v && *v ? std::string(v) : std::string(s.fallback);
+  }
+  fail(Status::internal_error, "no setting named ", name);
+}
+
+int64_t setting_int(std::string_view name) {
+  std::string text = setting(name);
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  for (const Setting& s : kSettings)
+    if (s.name == name) std::from_chars(s.fallback.data(), s.fallback.data() + s.fallback.size(), value);
+  if (name != "TESSERA_LOG") log_line(2, cat(name, "='", text, "' is not a whole number >= 0; using ", value));
+  return value;
+}
+
+bool log_enabled(int level) {
+  static const int64_t limit = setting_int("TESSERA_LOG");
+  return level <= limit;
+}
+
+void log_line(int level, const std::string& text) {
+  if (!log_enabled(level)) return;
+  static const std::string path = setting("TESSERA_LOG_FILE");
+  static std::FILE* out = path.empty() ? stderr : std::fopen(path.c_str(), "a");
+  static std::mutex lock;
+  std::lock_guard guard(lock);
+  if (out) std::fprintf(out, "tessera[%d] %s\n", level, text.c_str()), std::fflush(out);
+}
+
+}  // namespace tsr

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definition of every operation: one line here, one function in a file of this folder.
+#pragma once
+
+#include <span>
+
+#include "engines/reference/context.hpp"
+
+namespace tsr::ref {
+
+template <class R> void pointwise(const Context<R>&);
+template <class R> void reduce(const Context<R>&);
+template <class R> void matmul(const Context<R>&);
+
+struct Definition {
+  std::string_view op;
+  void (*wide)(const Context<double>&);
+  void (*narrow)(const Context<float>&);
+};
+
+std::span<const Definition> definitions();
+const Definition* find_definition(std::string_view op);
+
+}  // namespace tsr::ref
+
+// Ends a definition file: both instances of its function.
+#define TESSERA_REFERENCE(function)                       \
+  template void function<double>(const Context<double>&); \
+  template void function<float>(const Context<float>&)

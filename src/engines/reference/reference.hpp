@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference engine: every operation by its definition. The last resort of the planner and the oracle of all tests.
+#pragma once
+
+#include "planner/engine.hpp"
+
+namespace tsr::ref {
+
+const Engine& engine();
+
+// Evaluates nodes of a graph in order. `tensors` points at the memory of every tensor that lives outside; the others live
+// in `scratch`, in their own type (R = float) or with f32 widened to f64 (R = double, the oracle).
+template <class R>
+size_t scratch_bytes(const Graph& g, const std::vector<NodeId>& nodes, const std::vector<TensorId>& internals);
+template <class R>
+void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vector<TensorId>& internals, void* const* tensors,
+              std::byte* scratch);
+
+// The oracle: the whole graph at once; virtual tensors are allocated here.
+template <class R>
+void evaluate_graph(const Graph& g, void* const* tensors);
+
+}  // namespace tsr::ref

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/list.hpp"
+
+namespace tsr {
+
+std::span<const OpSpec* const> all_ops() {
+  static const OpSpec* const list[] = {
+      &ops::pointwise,
+      &ops::reduce,
+      &ops::matmul,
+  };
+  return list;
+}
+
+}  // namespace tsr

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over any axes. Reduced axes stay, with size 1. With group offsets, rows of axis 1 are reduced group by group.
+#include "graph/ops/list.hpp"
+
+namespace tsr {
+namespace {
+
+using tessera::ReduceOptions;
+constexpr std::string_view kModes[] = {"add", "mul", "min", "max", "amax", "avg", "norm1", "norm2", "mul_no_zeros"};
+
+void fields(std::any& options, FieldVisitor& v) {
+  auto& o = *std::any_cast<ReduceOptions>(&options);
+  v("mode", o.mode, kModes);
+  v("axes", o.axes);
+  v("deterministic", o.deterministic);
+}
+
+void infer(Infer& ctx) {
+  auto& o = ctx.edit_options<ReduceOptions>();
+  const Tensor& x = ctx.in(0);
+  ctx.check(!is_complex(x.dtype) || o.mode == tessera::ReduceMode::add || o.mode == tessera::ReduceMode::mul ||
+                o.mode == tessera::ReduceMode::avg,
+            ctx.describe(0), ": complex numbers can be reduced by add, mul and avg only");
+  Dims dims = x.dims;
+  if (ctx.has(1)) {
+    // Group g covers rows [offset[g], offset[g+1]) of axis 1; the last one ends at its end.
+    ctx.check_integer(1);
+    ctx.check(x.rank() >= 2 && x.dims[0] == 1, ctx.describe(0), " must have size 1 in dimension 0 for a grouped reduction");
+    ctx.check(ctx.in(1).numel() >= 1, ctx.describe(1), " must hold at least one offset");
+    dims[0] = ctx.in(1).numel();
+    dims[1] = 1;
+    for (int64_t a : o.axes) dims[static_cast<int>(normalize_axis(a, x.rank()))] = a == 0 ? dims[0] : 1;
+  } else if (!o.axes.empty()) {
+    for (int64_t a : o.axes) dims[static_cast<int>(normalize_axis(a, x.rank()))] = 1;
+  } else if (ctx.out(0).dims_given && ctx.out(0).rank() == x.rank()) {
+    for (int i = 0; i < x.rank(); ++i)
+      if (ctx.out(0).dims[i] == 1) dims[i] = 1;
+  } else {
+    dims = Dims::filled(x.rank(), 1);
+  }
+  ctx.output(0, dims, ctx.node().compute, &x);
+}
+
+double terms(const Graph& g, const Node& n) {
+  auto out = static_cast<double>(g.tensor(n.out[0]).numel());
+  return out > 0 ? static_cast<double>(g.tensor(n.in[0]).numel()) / out : 1;
+}
+
+double flops(const Graph& g, const Node& n) { return static_cast<double>(g.tensor(n.in[0]).numel()); }
+
+}  // namespace
+
+const OpSpec ops::reduce = {
+    .name = "reduce",
+    .family = Family::reduction,
+    .in = {{"x"}, {"group_offset", Slot::optional}},
+    .out = {{"y"}},
+    .defaults = ReduceOptions{},
+    .fields = fields,
+    .infer = infer,
+    .flops = flops,
+    .terms = terms,
+    .formula = "y = sum, product, min, max, max |x|, mean, sum |x|, sqrt(sum x^2) or product of non-zeros over `axes`",
+    .shapes = "x of any rank -> y with reduced axes of size 1; any type; integers are exact",
+    .example = "x = input f32[2,3,4]\ny = reduce_max x axes=1,2\noutput y",
+    .modes = kModes,
+    .mode_prefix = "reduce_",
+};
+
+}  // namespace tsr

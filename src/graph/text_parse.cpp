@@ -1,0 +1,673 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recursive descent over a token list. Every name, type and option is resolved as soon as it is read, so that an error
+// points at the text that caused it.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "graph/layouts.hpp"
+#include "graph/op.hpp"
+#include "graph/text.hpp"
+
+namespace tsr {
+namespace {
+
+constexpr int kMaxDepth = 100;  // of nested expressions and sub-graphs
+
+struct Token {
+  enum Kind { word, number, symbol, arrow, line_end, end } kind = end;
+  std::string_view text;
+};
+
+// Raises with position, source line and caret.
+[[noreturn]] void fail_at(std::string_view source, std::string_view where, const std::string& message) {
+  size_t pos = where.data() ? static_cast<size_t>(where.data() - source.data()) : source.size();
+  pos = std::min(pos, source.size());
+  size_t line_start = pos == 0 ? 0 : source.rfind('\n', pos - 1);
+  line_start = line_start == std::string_view::npos ? 0 : (pos == 0 ? 0 : line_start + 1);
+  size_t line_end = source.find('\n', pos);
+  if (line_end == std::string_view::npos) line_end = source.size();
+  auto line = 1 + std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(line_start), '\n');
+  std::string excerpt(source.substr(line_start, line_end - line_start));
+  size_t column = pos - line_start;
+  // Long one-line graphs: show the neighbourhood only.
+  size_t from = column > 60 ? column - 60 : 0;
+  excerpt = excerpt.substr(std::min(from, excerpt.size()), 120);
+  for (char& c : excerpt)
+    if (static_cast<unsigned char>(c) < 32) c = ' ';
+  fail(Status::bad_parameter, "line ", line, ", column ", column + 1, ": ", message, "\n  ", excerpt, "\n  ",
+       std::string(column - from, ' '), "^");
+}
+
+bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+
+std::vector<Token> tokenize(std::string_view s) {
+  std::vector<Token> tokens;
+  size_t i = 0;
+  while (i < s.size()) {
+    char c = s[i];
+    auto digit = [&](size_t k) { return k < s.size() && std::isdigit(static_cast<unsigned char>(s[k])); };
+    if (c == '\n') {
+      tokens.push_back({Token::line_end, s.substr(i++, 1)});
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++i;
+    } else if (c == '#') {
+      while (i < s.size() && s[i] != '\n') ++i;
+    } else if (c == '-' && i + 1 < s.size() && s[i + 1] == '>') {
+      tokens.push_back({Token::arrow, s.substr(i, 2)});
+      i += 2;
+    } else if (digit(i) || ((c == '-' || c == '.') && digit(i + 1)) || (c == '-' && i + 2 < s.size() && s[i + 1] == '.' && digit(i + 2)) ||
+               (c == '-' && s.substr(i + 1, 3) == "inf")) {
+      size_t b = i++;
+      if (s.substr(i, 3) == "inf") i += 3;
+      while (i < s.size() && (is_word_char(s[i]) || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E')))) ++i;
+      tokens.push_back({Token::number, s.substr(b, i - b)});
+    } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
+      size_t b = i;
+      while (i < s.size() && is_word_char(s[i])) ++i;
+      tokens.push_back({Token::word, s.substr(b, i - b)});
+    } else if (std::string_view("=,;:[](){}@*/").find(c) != std::string_view::npos) {
+      tokens.push_back({Token::symbol, s.substr(i++, 1)});
+    } else {
+      fail_at(s, s.substr(i, 1), "this character has no meaning here");
+    }
+  }
+  tokens.push_back({Token::end, {}});
+  return tokens;
+}
+
+// What is known of the enclosing scopes while a body is read.
+struct Scope {
+  Graph* graph;
+  Scope* outer = nullptr;
+  std::vector<TensorId> captures, captured;  // ids in this graph and in the outer one
+};
+
+class Parser {
+ public:
+  explicit Parser(std::string_view source) : source_(source), tokens_(tokenize(source)) {}
+
+  Graph graph() {
+    Graph g;
+    Scope scope{&g};
+    while (!at_end()) {
+      if (skip_separators()) continue;
+      statement(scope);
+      if (!at_end() && !is_separator()) error(peek(), "expected ';' or the end of the line");
+    }
+    located(peek(), [&] { g.finalize(); });
+    return g;
+  }
+
+ private:
+  // --- tokens
+  const Token& peek(size_t k = 0) const { return tokens_[std::min(pos_ + k, tokens_.size() - 1)]; }
+  Token take() { return tokens_[pos_ < tokens_.size() - 1 ? pos_++ : pos_]; }
+  bool at_end() const { return peek().kind == Token::end; }
+  bool is(std::string_view symbol, size_t k = 0) const { return peek(k).kind == Token::symbol && peek(k).text == symbol; }
+  bool accept(std::string_view symbol) { return is(symbol) ? (take(), true) : false; }
+  void expect(std::string_view symbol) {
+    if (!accept(symbol)) error(peek(), cat("expected '", symbol, "'"));
+  }
+  bool is_separator() const { return peek().kind == Token::line_end || is(";"); }
+  bool skip_separators() {
+    bool any = false;
+    while (is_separator()) take(), any = true;
+    return any;
+  }
+  Token expect_word(std::string_view what) {
+    if (peek().kind != Token::word) error(peek(), cat("expected ", what));
+    return take();
+  }
+
+  [[noreturn]] void error(const Token& t, const std::string& message) const {
+    if (t.kind == Token::end) fail_at(source_, {}, message + " before the end of the text");
+    fail_at(source_, t.text, message);
+  }
+  template <class Range>
+  [[noreturn]] void unknown(const Token& t, std::string_view what, const Range& candidates) const {
+    std::string near = nearest(t.text, candidates);
+    error(t, cat("unknown ", what, " '", t.text, "'", near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+  // Errors of graph building get the position of the statement that caused them.
+  template <class F>
+  void located(const Token& t, const F& f) const {
+    try {
+      f();
+    } catch (const Error& e) {
+      if (e.status() != Status::bad_parameter || std::string_view(e.what()).substr(0, 5) == "line ") throw;
+      error(t, e.what());
+    }
+  }
+
+  // --- values
+  int64_t integer() {
+    Token t = take();
+    int64_t v = 0;
+    auto [end, bad] = std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
+    if (t.kind != Token::number || bad != std::errc() || end != t.text.data() + t.text.size())
+      error(t, bad == std::errc::result_out_of_range ? "this number does not fit in 64 bits" : "expected a whole number");
+    return v;
+  }
+  bool is_number() const {
+    const Token& t = peek();
+    return t.kind == Token::number || (t.kind == Token::word && (t.text == "inf" || t.text == "nan"));
+  }
+  double real() {
+    Token t = take();
+    if (t.text == "inf") return INFINITY;
+    if (t.text == "-inf") return -INFINITY;
+    if (t.text == "nan") return NAN;
+    double v = 0;
+    auto [end, bad] = std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
+    if (t.kind != Token::number || bad != std::errc() || end != t.text.data() + t.text.size()) error(t, "expected a number");
+    return v;
+  }
+  Ints integers() {
+    Ints v;
+    if (accept("(")) {
+      expect(")");
+      return v;
+    }
+    do v.push_back(integer());
+    while (accept(","));
+    return v;
+  }
+  Dims bracketed() {
+    Token at = peek();
+    expect("[");
+    Ints v;
+    if (!is("]")) do v.push_back(integer());
+      while (accept(","));
+    expect("]");
+    if (v.size() > kMaxRank) error(at, cat("a tensor has at most ", kMaxRank, " dimensions, ", v.size(), " given"));
+    return Dims(v);
+  }
+
+  // dtype [dims] [:layout]
+  bool is_type() const { return peek().kind == Token::word && find_dtype(peek().text); }
+  void type(Tensor& t) {
+    Token word = expect_word("a data type");
+    auto d = find_dtype(word.text);
+    if (!d) {
+      std::vector<std::string> names;
+      for (const DTypeInfo& i : dtypes()) names.emplace_back(i.name);
+      unknown(word, "data type", names);
+    }
+    t.dtype = *d;
+    t.dtype_given = true;
+    if (is("[")) {
+      t.dims = bracketed();
+      t.dims_given = true;
+      located(word, [&] { t.strides = packed_strides(t.dims); });
+    }
+    if (!is(":")) return;
+    take();
+    Token at = peek();
+    t.strides_given = true;
+    if (is("[")) {
+      t.strides = bracketed();
+      return;
+    }
+    Token layout = expect_word("a layout name or [strides]");
+    pending_layout_ = layout;
+    if (t.dims_given) resolve_layout(t, at);
+  }
+  void resolve_layout(Tensor& t, const Token& at) {
+    located(at, [&] {
+      auto s = layout_strides(pending_layout_.text, t.dims);
+      if (!s) {
+        std::vector<std::string> names;
+        for (const Layout& l : layouts())
+          if (static_cast<int>(l.logical.size()) == t.dims.size()) names.emplace_back(l.name);
+        std::string allowed = names.empty() ? "write the strides as :[...]" : "layouts of this rank: " + any_of_text(names);
+        error(at, cat("'", pending_layout_.text, "' is no layout of ", t.dims.size(), " dimensions; ", allowed));
+      }
+      t.strides = *s;
+    });
+  }
+
+  // --- statements
+  void statement(Scope& scope) {
+    Token first = peek();
+    if (first.kind != Token::word) error(first, "expected a statement: NAME = ..., output NAME or with NAME ...");
+    bool keyword = peek(1).kind == Token::word;
+    if (first.text == "output" && keyword) return output(scope);
+    if (first.text == "with" && keyword) return with(scope);
+    assignment(scope);
+  }
+
+  void output(Scope& scope) {
+    take();
+    Token name = expect_word("the name of a tensor");
+    TensorId id = lookup(scope, name);
+    Graph& g = *scope.graph;
+    if (g.tensor(id).stored) error(name, cat("'", name.text, "' is ", g.producer(id) == kNone ? "an input" : "an output already"));
+    Tensor given;
+    pending_layout_ = {};
+    if (is_type()) type(given);
+    else if (peek().kind == Token::word) type(given);  // reports the nearest data type
+    located(name, [&] {
+      g.mark_output(id);
+      Tensor& t = g.edit(id);
+      if (given.dtype_given) t.dtype = given.dtype, t.dtype_given = true;
+      if (given.dims_given) {
+        require(given.dims == t.dims, "output ", describe(t), " was given sizes ", given.dims);
+        t.dims_given = true;
+        t.strides = given.strides;
+      }
+      if (given.strides_given) {
+        if (!given.dims_given && pending_layout_.kind == Token::word) {
+          given.dims = t.dims;
+          resolve_layout(given, pending_layout_);
+        }
+        require(given.strides.size() == t.dims.size(), "output ", describe(t), ": ", given.strides.size(), " strides given");
+        t.strides = given.strides;
+        t.strides_given = t.dims_given = true;
+      }
+    });
+  }
+
+  void with(Scope& scope) {
+    take();
+    Token name = expect_word("the name of a tensor");
+    TensorId id = lookup(scope, name);
+    located(name, [&] { tensor_options(scope, scope.graph->edit(id)); });
+  }
+
+  void tensor_options(Scope& scope, Tensor& t) {
+    while (peek().kind == Token::word && is("=", 1)) {
+      Token key = take();
+      take();
+      if (key.text == "align") {
+        t.alignment = integer();
+      } else if (key.text == "ragged") {
+        t.ragged = lookup(scope, expect_word("the tensor of ragged offsets"));
+        if (accept("*")) t.ragged_multiplier = integer();
+      } else if (key.text == "reorder") {
+        Token v = expect_word("a reordering");
+        const std::vector<std::string> names = {"none", "f8_128x4", "i8x32", "f16x16"};
+        auto it = std::find(names.begin(), names.end(), v.text);
+        if (it == names.end()) unknown(v, "reordering", names);
+        t.reordering = static_cast<Reordering>(it - names.begin());
+      } else {
+        unknown(key, "tensor option", std::vector<std::string>{"align", "ragged", "reorder"});
+      }
+    }
+  }
+
+  struct Target {
+    Token slot, name;
+    Tensor tensor;
+    Token layout;
+  };
+
+  Target target() {
+    Target t;
+    t.name = expect_word("a name");
+    if (is(":") && peek(1).kind == Token::word) {
+      take();
+      t.slot = t.name;
+      t.name = take();
+    }
+    if (accept("@")) t.tensor.uid = integer();
+    pending_layout_ = {};
+    if (is_type()) type(t.tensor);
+    if (t.tensor.strides_given && !t.tensor.dims_given) error(t.name, "a layout needs sizes: write type[sizes]:layout");
+    t.tensor.name = t.name.text;
+    return t;
+  }
+
+  void assignment(Scope& scope) {
+    std::vector<Target> targets;
+    do targets.push_back(target());
+    while (accept(","));
+    expect("=");
+    Token head = peek();
+    if (head.kind == Token::word && (head.text == "input" || head.text == "scalar" || head.text == "const")) {
+      if (targets.size() != 1) error(head, cat("'", head.text, "' defines one tensor"));
+      return declaration(scope, targets[0]);
+    }
+    if (head.kind != Token::word) error(head, "expected an operation, input, scalar or const");
+    expression(scope, std::move(targets), 0);
+  }
+
+  void declaration(Scope& scope, Target& target) {
+    Token kind = take();
+    Tensor& t = target.tensor;
+    if (t.dtype_given) error(target.name, cat("write the type after '", kind.text, "'"));
+    type(t);
+    if (!t.dims_given) {
+      if (kind.text == "input") error(peek(), "an input needs sizes: type[sizes]");
+      t.dims = t.strides = Dims{1};
+      t.dims_given = true;
+    }
+    if (kind.text == "const") constant(t);
+    else t.stored = true;
+    t.by_value = kind.text == "scalar";
+    t.strides_given = true;
+    tensor_options(scope, t);
+    located(target.name, [&] { scope.graph->add_tensor(t); });
+  }
+
+  void constant(Tensor& t) {
+    Token at = peek();
+    int64_t n = 0;
+    located(at, [&] { n = t.numel(); });
+    if (n < 1 || n > 65536) error(at, "a constant has 1 to 65536 elements");
+    t.constant.resize(static_cast<size_t>(byte_size(t.dtype, n)));
+    for (int64_t i = 0; i < n; ++i) {
+      if (i) expect(",");
+      if (is_complex(t.dtype)) {
+        double re = real();
+        expect(",");
+        store(t.dtype, t.constant.data(), i, std::complex<double>(re, real()));
+      } else if (is_real(t.dtype)) {
+        store(t.dtype, t.constant.data(), i, real());
+      } else {
+        store(t.dtype, t.constant.data(), i, integer());
+      }
+    }
+  }
+
+  // --- expressions
+  TensorId lookup(Scope& scope, const Token& name) {
+    TensorId id = scope.graph->find(name.text);
+    if (id != kNone) return id;
+    if (scope.outer) {
+      // A name of an enclosing graph: this graph gets an input that stands for it.
+      TensorId outer = lookup(*scope.outer, name);
+      const Tensor& o = scope.outer->graph->tensor(outer);
+      Tensor t = o;
+      t.uid = 0;
+      t.stored = true;
+      t.ragged = kNone;
+      t.constant.clear();
+      t.by_value = o.by_value || o.is_constant();
+      t.dtype_given = t.dims_given = t.strides_given = true;
+      scope.captures.push_back(scope.graph->add_tensor(t));
+      scope.captured.push_back(outer);
+      return scope.captures.back();
+    }
+    std::vector<std::string> names;
+    for (int i = 0; i < scope.graph->tensor_count(); ++i) names.push_back(scope.graph->tensor(i).name);
+    unknown(name, "tensor", names);
+  }
+
+  // NAME | NUMBER | ( expression )
+  bool is_operand() const { return peek().kind == Token::word || is_number() || is("("); }
+  TensorId operand(Scope& scope, const std::vector<TensorId>& siblings, int depth) {
+    if (is("(")) {
+      Token open = take();
+      if (depth >= kMaxDepth) error(open, cat("expressions nest deeper than ", kMaxDepth));
+      while (peek().kind == Token::line_end) take();
+      TensorId id = expression(scope, {}, depth + 1);
+      while (peek().kind == Token::line_end) take();
+      expect(")");
+      return id;
+    }
+    if (peek().kind == Token::word && scope.graph->find(peek().text) != kNone) return lookup(scope, take());
+    if (is_number()) {
+      // A literal takes the type of its neighbour where that matters, f32 otherwise.
+      Token at = peek();
+      DType type = DType::f32;
+      if (!siblings.empty() && siblings[0] != kNone) {
+        DType s = scope.graph->tensor(siblings[0]).dtype;
+        bool whole = at.text.find_first_not_of("-0123456789") == std::string_view::npos;
+        if (s == DType::f64 || s == DType::c128) type = DType::f64;
+        if (is_integer(s) && whole) type = s == DType::i64 ? DType::i64 : DType::i32;
+      }
+      if (is_integer(type)) {
+        Tensor t = make_scalar_constant(type, 0);
+        store(type, t.constant.data(), 0, integer());
+        return scope.graph->add_tensor(std::move(t));
+      }
+      return scope.graph->add_tensor(make_scalar_constant(type, real()));
+    }
+    return lookup(scope, expect_word("a tensor"));
+  }
+
+  struct Body {
+    Token name;
+    size_t first;  // token after '{'
+  };
+
+  TensorId expression(Scope& scope, std::vector<Target> targets, int depth) {
+    Token head = expect_word("an operation");
+    auto spelled = find_spelling(head.text);
+    if (!spelled) unknown(head, "operation", all_spellings());
+    const OpSpec& spec = *spelled->op;
+    Node n;
+    n.op = &spec;
+    n.attrs = spelled->options;
+    std::vector<Body> bodies;
+    size_t position = 0;
+    bool variadic = !spec.in.empty() && spec.in.back().kind == Slot::variadic;
+    while (is_operand()) {
+      if (peek().kind == Token::word && is("=", 1)) {
+        named_argument(scope, n, head, bodies, depth);
+        continue;
+      }
+      if (position >= spec.in.size() && !variadic)
+        error(peek(), cat(head.text, " takes at most ", spec.in.size(), " inputs"));
+      TensorId id = operand(scope, n.in, depth);
+      if (position < spec.in.size() || variadic) {
+        if (n.in.size() <= position) n.in.resize(position + 1, kNone);
+        if (n.in[position] != kNone) error(head, cat("input '", spec.in[position].name, "' is given twice"));
+        n.in[position++] = id;
+      }
+    }
+    for (const Body& b : bodies) subgraph(scope, n, b, depth);
+    return place(scope, std::move(n), std::move(targets), head);
+  }
+
+  void named_argument(Scope& scope, Node& n, const Token& head, std::vector<Body>& bodies, int depth) {
+    Token key = take();
+    take();
+    if (key.text == "compute") {
+      Token v = expect_word("a data type");
+      auto d = find_dtype(v.text);
+      if (!d) error(v, "expected a data type");
+      n.compute = *d;
+      n.compute_given = true;
+      return;
+    }
+    if (is("{")) {
+      bodies.push_back({key, pos_ + 1});
+      skip_braces();
+      return;
+    }
+    for (size_t i = 0; i < n.op->in.size(); ++i) {
+      // An option and an input may share a name (sdpa's scale): a bare number is the option.
+      if (n.op->in[i].name != key.text || n.op->in[i].kind == Slot::variadic) continue;
+      if (is_number() && has_field(n, key.text)) break;
+      if (n.in.size() <= i) n.in.resize(i + 1, kNone);
+      if (n.in[i] != kNone) error(key, cat("input '", key.text, "' is given twice"));
+      n.in[i] = operand(scope, n.in, depth);
+      return;
+    }
+    option(n, key, head);
+  }
+
+  class Fields : public FieldVisitor {
+   public:
+    void field(std::string_view name, FieldRef ref) override { all.emplace_back(name, std::move(ref)); }
+    std::vector<std::pair<std::string, FieldRef>> all;
+  };
+
+  static Fields fields_of(Node& n) {
+    Fields f;
+    if (n.op->fields) n.op->fields(n.attrs, f);
+    return f;
+  }
+  static bool has_field(Node& n, std::string_view name) {
+    for (auto& [key, ref] : fields_of(n).all)
+      if (key == name) return true;
+    return false;
+  }
+
+  void option(Node& n, const Token& key, const Token& head) {
+    std::vector<std::string> names = {"compute"};
+    for (auto& [name, ref] : fields_of(n).all) {
+      bool spelled_by_mode = name == "mode" && !n.op->modes.empty();
+      if (name == key.text && !spelled_by_mode) return std::visit([this](auto& r) { set(r); }, ref);
+      if (!spelled_by_mode) names.push_back(name);
+    }
+    for (const Slot& s : n.op->in)
+      if (s.kind != Slot::variadic) names.emplace_back(s.name);
+    unknown(key, cat("option of ", head.text), names);
+  }
+
+  void set(bool* v) {
+    Token t = expect_word("true or false");
+    if (t.text != "true" && t.text != "false") error(t, "expected true or false");
+    *v = t.text == "true";
+  }
+  void set(int64_t* v) { *v = integer(); }
+  void set(double* v) { *v = real(); }
+  void set(std::optional<int64_t>* v) { *v = integer(); }
+  void set(std::optional<double>* v) { *v = real(); }
+  void set(Ints* v) { *v = integers(); }
+  void set(std::vector<Ratio>* v) {
+    v->clear();
+    if (accept("(")) return expect(")");
+    do {
+      Token at = peek();
+      int64_t num = integer(), den = accept("/") ? integer() : 1;
+      if (den <= 0) error(at, "a denominator must be positive");
+      v->emplace_back(num, den);
+    } while (accept(","));
+  }
+  void set(EnumRef& e) {
+    Token t = expect_word("a name");
+    auto it = std::find(e.names.begin(), e.names.end(), t.text);
+    if (it == e.names.end()) {
+      std::string near = nearest(t.text, e.names);
+      std::vector<std::string> all(e.names.begin(), e.names.end());
+      error(t, cat("'", t.text, "' is not ", any_of_text(all), near.empty() ? "" : "; did you mean '" + near + "'?"));
+    }
+    e.set(static_cast<int>(it - e.names.begin()));
+  }
+  void set(tessera::Subgraph*) { error(peek(), "expected a sub-graph: { name -> expression }"); }
+
+  void skip_braces() {
+    Token open = take();
+    int depth = 1;
+    while (depth > 0) {
+      Token t = take();
+      if (t.kind == Token::end) error(open, "this '{' is never closed");
+      if (t.kind == Token::symbol) depth += t.text == "{" ? 1 : t.text == "}" ? -1 : 0;
+    }
+  }
+
+  // { param ... -> statement; ...; result, ... }
+  void subgraph(Scope& outer, Node& n, const Body& body, int depth) {
+    if (depth >= kMaxDepth) error(body.name, cat("sub-graphs nest deeper than ", kMaxDepth));
+    size_t resume = pos_;
+    pos_ = body.first;
+    tessera::Subgraph* slot = nullptr;
+    Fields fields = fields_of(n);
+    for (auto& [name, ref] : fields.all)
+      if (auto* s = std::get_if<tessera::Subgraph*>(&ref); s && name == body.name.text) slot = *s;
+    if (!slot) error(body.name, cat(n.op->name, " takes no sub-graph named '", body.name.text, "'"));
+    std::vector<Tensor> params;
+    Node probe = n;
+    located(body.name, [&] {
+      probe.in.resize(std::max(probe.in.size(), n.op->in.size()), kNone);
+      for (size_t i = 0; i < n.op->in.size(); ++i)
+        require(probe.in[i] != kNone || n.op->in[i].kind != Slot::required, "input '", n.op->in[i].name, "' is missing");
+      params = n.op->params(*outer.graph, probe, body.name.text);
+    });
+    auto s = std::make_shared<Subgraph>();
+    Scope scope{&s->graph, &outer};
+    while (peek().kind == Token::word) {
+      Token name = take();
+      if (s->params.size() >= params.size()) error(name, cat("'", body.name.text, "' receives ", params.size(), " values"));
+      Tensor t = params[s->params.size()];
+      t.name = name.text;
+      t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
+      located(name, [&] { s->params.push_back(s->graph.add_tensor(t)); });
+    }
+    if (s->params.size() != params.size())
+      error(peek(), cat("'", body.name.text, "' receives ", params.size(), " values, ", s->params.size(), " named"));
+    if (peek().kind != Token::arrow) error(peek(), "expected '->'");
+    take();
+    skip_separators();
+    while (is_assignment()) {
+      assignment(scope);
+      if (!skip_separators()) error(peek(), "expected ';'");
+    }
+    do s->results.push_back(body_result(scope, depth));
+    while (accept(","));
+    skip_separators();
+    if (!is("}")) error(peek(), "expected '}' after the result of the sub-graph");
+    Token at = peek();
+    located(at, [&] {
+      for (TensorId r : s->results) {
+        require(s->graph.producer(r) != kNone, "a sub-graph must compute its result; use 'identity' to pass a value through");
+        s->graph.mark_output(r);
+      }
+      s->graph.finalize();
+    });
+    s->captures = scope.captures;
+    n.captures.insert(n.captures.end(), scope.captured.begin(), scope.captured.end());
+    *slot = std::move(s);
+    pos_ = resume;
+  }
+
+  bool is_assignment() const {
+    // NAME [@uid] [type] [, ...] = : look for '=' before the statement ends, but not a named argument of an expression.
+    if (peek().kind != Token::word) return false;
+    return is("=", 1) || is("@", 1) || is(":", 1) || (is(",", 1) && peek(2).kind == Token::word && assignment_later()) ||
+           (peek(1).kind == Token::word && find_dtype(peek(1).text) && !find_spelling(peek().text));
+  }
+  bool assignment_later() const {
+    for (size_t k = 0; peek(k).kind != Token::end && peek(k).kind != Token::line_end; ++k) {
+      if (is(";", k) || is("}", k)) return false;
+      if (is("=", k)) return true;
+    }
+    return false;
+  }
+
+  TensorId body_result(Scope& scope, int depth) {
+    if (peek().kind == Token::word && scope.graph->find(peek().text) == kNone && find_spelling(peek().text))
+      return expression(scope, {}, depth + 1);
+    return operand(scope, {}, depth + 1);
+  }
+
+  // Gives the node its output tensors and adds it; returns the first output.
+  TensorId place(Scope& scope, Node n, std::vector<Target> targets, const Token& head) {
+    Graph& g = *scope.graph;
+    n.out.assign(n.op->out.size(), kNone);
+    size_t position = 0;
+    for (Target& t : targets) {
+      size_t slot = position;
+      if (t.slot.kind == Token::word) {
+        std::vector<std::string> names;
+        for (slot = 0; slot < n.op->out.size() && n.op->out[slot].name != t.slot.text; ++slot) names.emplace_back(n.op->out[slot].name);
+        if (slot == n.op->out.size()) unknown(t.slot, cat("output of ", head.text), names);
+      } else {
+        ++position;
+      }
+      if (slot >= n.op->out.size()) error(t.name, cat(head.text, " has ", n.op->out.size(), " outputs"));
+      if (n.out[slot] != kNone) error(t.name, cat("output '", n.op->out[slot].name, "' is named twice"));
+      located(t.name, [&] { n.out[slot] = g.add_tensor(std::move(t.tensor)); });
+    }
+    NodeId id = kNone;
+    located(head, [&] { id = g.add_node(std::move(n)); });
+    for (TensorId t : g.node(id).out)
+      if (t != kNone) return t;
+    error(head, cat(head.text, " has no output here"));
+  }
+
+  std::string_view source_;
+  std::vector<Token> tokens_;
+  size_t pos_ = 0;
+  Token pending_layout_;
+};
+
+}  // namespace
+
+Graph parse_graph(std::string_view text) { return Parser(text).graph(); }
+
+}  // namespace tsr

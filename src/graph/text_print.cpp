@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cmath>
+#include <unordered_set>
+
+#include "base/hash.hpp"
+#include "base/settings.hpp"
+#include "graph/layouts.hpp"
+#include "graph/op.hpp"
+#include "graph/text.hpp"
+
+namespace tsr {
+namespace {
+
+std::string list(const Ints& v) {
+  std::string s;
+  for (size_t i = 0; i < v.size(); ++i) s += (i ? "," : "") + std::to_string(v[i]);
+  return s.empty() ? "()" : s;
+}
+
+std::string print_subgraph(const Subgraph& s);
+
+// Collects "name=value" for every option.
+class FieldPrinter : public FieldVisitor {
+ public:
+  void field(std::string_view name, FieldRef ref) override {
+    fields.emplace_back(std::string(name), std::visit([this](auto& r) { return text(r); }, ref));
+  }
+  std::vector<std::pair<std::string, std::string>> fields;
+
+ private:
+  static std::string text(bool* v) { return *v ? "true" : "false"; }
+  static std::string text(int64_t* v) { return std::to_string(*v); }
+  static std::string text(double* v) { return print_number(*v); }
+  static std::string text(std::optional<int64_t>* v) { return *v ? std::to_string(**v) : ""; }
+  static std::string text(std::optional<double>* v) { return *v ? print_number(**v) : ""; }
+  static std::string text(Ints* v) { return list(*v); }
+  static std::string text(std::vector<Ratio>* v) {
+    std::string s;
+    for (const Ratio& r : *v) {
+      s += (s.empty() ? "" : ",") + std::to_string(r.num);
+      if (r.den != 1) s += "/" + std::to_string(r.den);
+    }
+    return s.empty() ? "()" : s;
+  }
+  static std::string text(EnumRef& e) { return std::string(e.names[static_cast<size_t>(e.get())]); }
+  static std::string text(tessera::Subgraph* s) { return *s ? print_subgraph(**s) : ""; }
+};
+
+class Printer {
+ public:
+  explicit Printer(const Graph& g) : g_(g) {}
+
+  // Statements of a whole graph, or of a sub-graph's body (whose params and captures are not declared).
+  std::vector<std::string> statements(const Subgraph* body = nullptr) {
+    std::unordered_set<TensorId> skip;
+    if (body) {
+      for (TensorId t : body->params) note(t), skip.insert(t);
+      for (TensorId t : body->captures) note(t), skip.insert(t);
+    }
+    // Sub-graph bodies number their tensors afresh, so unique ids are written only at the top.
+    top_ = !body;
+    std::vector<std::string> out;
+    for (int i = 0; i < g_.tensor_count(); ++i)
+      if (g_.producer(i) == kNone && !skip.count(i)) out.push_back(declaration(i));
+    for (int i = 0; i < g_.node_count(); ++i) out.push_back(node(g_.node(i)));
+    for (int i = 0; i < g_.tensor_count(); ++i)
+      if (g_.producer(i) != kNone)
+        if (std::string s = tensor_options(g_.tensor(i)); !s.empty()) out.push_back("with " + g_.tensor(i).name + s);
+    if (body) return out;
+    for (TensorId i : g_.outputs()) {
+      std::string type = given_type(g_.tensor(i));
+      out.push_back("output " + g_.tensor(i).name + (type.empty() ? "" : " " + type));
+    }
+    return out;
+  }
+
+ private:
+  // The unique id that the parser would give to the next tensor; noted so that only others are written.
+  bool note(TensorId id) {
+    int64_t expected = ++count_;
+    while (used_.count(expected)) ++expected;
+    int64_t uid = g_.tensor(id).uid;
+    used_.insert(uid);
+    return uid == expected;
+  }
+
+  std::string target_name(TensorId id) {
+    const Tensor& t = g_.tensor(id);
+    return note(id) || !top_ ? t.name : t.name + "@" + std::to_string(t.uid);
+  }
+
+  static std::string strides_text(const Tensor& t) {
+    if (t.strides == packed_strides(t.dims)) return "";
+    std::string_view layout = layout_name(t.dims, t.strides);
+    return ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
+  }
+
+  static std::string given_type(const Tensor& t) {
+    std::string s;
+    if (t.dtype_given || t.dims_given || t.strides_given) s = name(t.dtype);
+    if (t.dims_given || t.strides_given) s += to_string(t.dims) + strides_text(t);
+    return s;
+  }
+
+  std::string tensor_options(const Tensor& t) const {
+    std::string s;
+    if (t.alignment != 16) s += " align=" + std::to_string(t.alignment);
+    if (t.ragged != kNone) {
+      s += " ragged=" + g_.tensor(t.ragged).name;
+      if (t.ragged_multiplier != 1) s += "*" + std::to_string(t.ragged_multiplier);
+    }
+    static constexpr const char* kReordering[] = {"none", "f8_128x4", "i8x32", "f16x16"};
+    if (t.reordering != Reordering::none) s += std::string(" reorder=") + kReordering[static_cast<int>(t.reordering)];
+    return s;
+  }
+
+  static std::string constant_values(const Tensor& t) {
+    std::string s;
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      s += i ? "," : "";
+      if (is_complex(t.dtype)) {
+        auto v = load<std::complex<double>>(t.dtype, t.constant.data(), i);
+        s += print_number(v.real()) + "," + print_number(v.imag());
+      } else if (is_real(t.dtype)) {
+        s += print_number(load<double>(t.dtype, t.constant.data(), i));
+      } else {
+        s += std::to_string(load<int64_t>(t.dtype, t.constant.data(), i));
+      }
+    }
+    return s;
+  }
+
+  std::string declaration(TensorId id) {
+    const Tensor& t = g_.tensor(id);
+    std::string s = target_name(id) + " = ";
+    if (t.is_constant()) return s + "const " + print_type(t) + " " + constant_values(t);
+    return s + (t.by_value ? "scalar " : "input ") + print_type(t) + tensor_options(t);
+  }
+
+  std::string node(const Node& n) {
+    std::string s;
+    int last_required = -1;
+    for (size_t i = 0; i < n.out.size(); ++i)
+      if (n.op->out[i].kind == Slot::required) last_required = static_cast<int>(i);
+    for (size_t i = 0; i < n.out.size(); ++i) {
+      if (n.out[i] == kNone) continue;
+      const Tensor& t = g_.tensor(n.out[i]);
+      if (!s.empty()) s += ", ";
+      if (static_cast<int>(i) > last_required) s += std::string(n.op->out[i].name) + ":";
+      s += target_name(n.out[i]);
+      std::string type = t.stored ? "" : given_type(t);
+      if (!type.empty()) s += " " + type;
+    }
+    s += " = " + spelling(n);
+    // Required inputs by position; the others by name, a variadic tail by position again.
+    for (size_t i = 0; i < n.in.size(); ++i) {
+      if (n.in[i] == kNone) continue;
+      const Slot& slot = n.op->in[std::min(i, n.op->in.size() - 1)];
+      const std::string& tensor = g_.tensor(n.in[i]).name;
+      s += slot.kind == Slot::optional ? " " + std::string(slot.name) + "=" + tensor : " " + tensor;
+    }
+    if (n.op->fields) {
+      FieldPrinter mine, defaults;
+      std::any copy = n.attrs, fresh = n.op->defaults;
+      n.op->fields(copy, mine);
+      n.op->fields(fresh, defaults);
+      for (size_t i = 0; i < mine.fields.size(); ++i) {
+        auto& [key, value] = mine.fields[i];
+        if (value == defaults.fields[i].second || (key == "mode" && !n.op->modes.empty())) continue;
+        s += " " + key + "=" + value;
+      }
+    }
+    if (n.compute_given) s += cat(" compute=", n.compute);
+    return s;
+  }
+
+  const Graph& g_;
+  bool top_ = true;
+  int64_t count_ = 0;
+  std::unordered_set<int64_t> used_;
+};
+
+std::string print_subgraph(const Subgraph& s) {
+  std::string out = "{";
+  for (TensorId p : s.params) out += " " + s.graph.tensor(p).name;
+  out += " -> ";
+  Printer printer(s.graph);
+  for (const std::string& line : printer.statements(&s)) out += line + "; ";
+  for (size_t i = 0; i < s.results.size(); ++i) out += (i ? ", " : "") + s.graph.tensor(s.results[i]).name;
+  return out + " }";
+}
+
+}  // namespace
+
+std::string print_number(double v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
+  char buffer[32];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, v);
+  (void)error;
+  return {buffer, end};
+}
+
+std::string print_type(const Tensor& t) {
+  std::string s = std::string(name(t.dtype)) + to_string(t.dims);
+  if (t.strides == packed_strides(t.dims)) return s;
+  std::string_view layout = layout_name(t.dims, t.strides);
+  return s + ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
+}
+
+std::string print_graph(const Graph& g, PrintStyle style) {
+  std::string out;
+  for (const std::string& line : Printer(g).statements()) {
+    if (style.one_line && !out.empty()) out += "; ";
+    out += line;
+    if (!style.one_line) out += "\n";
+  }
+  return out;
+}
+
+std::string seal(std::string_view kind, std::string_view body) {
+  return cat("tessera-", kind, " ", kVersion, " ", hex(hash_text(body)), "\n", body);
+}
+
+std::string unseal(std::string_view kind, std::string_view text) {
+  auto bad = [&](const auto&... parts) { fail(Status::corrupt_data, "serialised ", kind, ": ", parts...); };
+  size_t end = text.find('\n');
+  std::string prefix = cat("tessera-", kind, " ");
+  if (end == std::string_view::npos || text.substr(0, prefix.size()) != prefix) bad("the header '", prefix, "...' is missing");
+  std::string_view header = text.substr(prefix.size(), end - prefix.size()), body = text.substr(end + 1);
+  size_t space = header.find(' ');
+  if (space == std::string_view::npos) bad("the checksum is missing");
+  if (header.substr(0, space) != kVersion)
+    bad("made by version ", header.substr(0, space), ", this library is version ", kVersion);
+  if (header.substr(space + 1) != hex(hash_text(body))) bad("the checksum does not match; the text was truncated or altered");
+  return std::string(body);
+}
+
+std::string save_graph(const Graph& g) { return seal("graph", print_graph(g)); }
+Graph load_graph(std::string_view text) { return parse_graph(unseal("graph", text)); }
+
+}  // namespace tsr

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/buffers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/hash.hpp"
+
+namespace tsr {
+namespace {
+
+constexpr size_t kBand = 256;
+constexpr std::byte kBandByte{0xa5}, kPoison{0xff};
+
+Ints numbers_after_colon(const std::string& kind) {
+  Ints v;
+  size_t at = kind.find(':');
+  while (at != std::string::npos && at + 1 < kind.size()) {
+    size_t end = 0;
+    v.push_back(std::stoll(kind.substr(at + 1), &end));
+    at = kind.find(',', at + 1);
+  }
+  return v;
+}
+
+std::vector<double> reals_after_colon(const std::string& kind) {
+  std::vector<double> v;
+  size_t at = kind.find(':');
+  while (at != std::string::npos && at + 1 < kind.size()) {
+    v.push_back(std::stod(kind.substr(at + 1)));
+    at = kind.find(',', at + 1);
+  }
+  return v;
+}
+
+double sample(const std::string& kind, const std::vector<double>& args, uint64_t seed, uint64_t stream, uint64_t i) {
+  double u = random_uniform(seed, stream, i), n = random_normal(seed, stream, i);
+  if (kind == "normal") return n;
+  if (kind == "positive") return 0.1 + 1.9 * u;
+  if (kind == "integers") return std::floor(u * 7) - 3;
+  if (kind == "extreme") return n * std::pow(10.0, std::floor(u * 5));
+  if (kind == "special") {
+    constexpr double kSpecial[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e-40};
+    auto pick = static_cast<int>(u * 24);
+    return pick < 6 ? kSpecial[pick] : n;
+  }
+  if (kind == "zeros") return 0;
+  if (kind == "ones") return 1;
+  if (kind == "below") return std::floor(u * args.at(0));
+  if (kind == "range") return args.at(0) + u * (args.at(1) - args.at(0));
+  if (kind == "values") return args[i % args.size()];
+  fail(Status::bad_parameter, "unknown kind of data '", kind,
+       "'; kinds: normal, positive, integers, extreme, special, zeros, ones, below:N, range:lo,hi, values:a,b,...");
+}
+
+std::string data_kind(const Tensor& t, const DataSpec& spec) {
+  auto it = spec.by_name.find(t.name);
+  if (it != spec.by_name.end()) return it->second;
+  if (is_boolean(t.dtype)) return "below:2";
+  if (is_integer(t.dtype)) return "integers";
+  if (t.by_value && spec.all == "normal") return "positive";
+  if (t.dtype == DType::e8m0 && spec.all == "normal") return "positive";
+  return spec.all;
+}
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(size_t bytes, size_t alignment) : bytes_(bytes) {
+  storage_.assign(bytes + 2 * kBand + alignment, kBandByte);
+  auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kBand;
+  offset_ = kBand + (alignment - address % alignment) % alignment;
+}
+
+bool GuardedBuffer::intact() const {
+  auto clean = [](auto first, auto last) { return std::all_of(first, last, [](std::byte b) { return b == kBandByte; }); };
+  auto begin = storage_.begin() + static_cast<std::ptrdiff_t>(offset_), end = begin + static_cast<std::ptrdiff_t>(bytes_);
+  return clean(storage_.begin(), begin) && clean(end, storage_.end());
+}
+
+void GuardedBuffer::poison() { std::fill_n(data(), bytes_, kPoison); }
+
+double random_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
+  uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15ull + stream * 0xd1b54a32d192ed03ull + (index + 1) * 0x8cb92ba72f3d8dd7ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+double random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+  double u = random_uniform(seed, stream ^ 0x5555, index), v = random_uniform(seed, stream ^ 0xaaaa, index);
+  return std::sqrt(-2 * std::log(1 - u)) * std::cos(2 * M_PI * v);
+}
+
+void check_data_kind(const std::string& kind) {
+  std::vector<double> args = reals_after_colon(kind);
+  std::string base = kind.substr(0, kind.find(':'));
+  size_t needed = base == "below" || base == "values" ? 1 : base == "range" ? 2 : 0;
+  require(args.size() >= needed, "data '", kind, "' needs values after a colon");
+  (void)sample(base, args, 0, 0, 0);
+}
+
+void fill(const Tensor& t, void* data, int64_t count, const DataSpec& spec) {
+  std::string kind = data_kind(t, spec), base = kind.substr(0, kind.find(':'));
+  uint64_t stream = hash_text(t.name);
+  if (base == "values" && is_integer(t.dtype)) {
+    Ints values = numbers_after_colon(kind);
+    for (int64_t i = 0; i < count; ++i) store(t.dtype, data, i, values.at(static_cast<size_t>(i) % values.size()));
+    return;
+  }
+  std::vector<double> args = reals_after_colon(kind);
+  for (int64_t i = 0; i < count; ++i) {
+    double v = sample(base, args, spec.seed, stream, static_cast<uint64_t>(i));
+    if (is_complex(t.dtype)) store(t.dtype, data, i, std::complex<double>(v, sample(base, args, spec.seed, stream + 1, static_cast<uint64_t>(i))));
+    else store(t.dtype, data, i, v);
+  }
+}
+
+int64_t memory_elements(const Tensor& t, const Ints& offsets) {
+  if (t.ragged == kNone || offsets.empty()) return t.span();
+  int64_t end = 0;
+  for (int64_t o : offsets) end = std::max(end, o * t.ragged_multiplier);
+  return end;
+}
+
+GraphBuffers::GraphBuffers(const Graph& g, const DataSpec& spec) : g_(g) {
+  auto add = [&](TensorId id) {
+    const Tensor& t = g.tensor(id);
+    Ints offsets;
+    if (t.ragged != kNone)
+      for (int64_t i = 0; i < g.tensor(t.ragged).numel(); ++i)
+        offsets.push_back(load<int64_t>(g.tensor(t.ragged).dtype, buffers_.at(t.ragged).data(), i));
+    int64_t n = memory_elements(t, offsets);
+    require(n < (int64_t{1} << 34), "tensor ", describe(t), " is too large to allocate here");
+    auto& buffer = buffers_.emplace(id, static_cast<size_t>(byte_size(t.dtype, n))).first->second;
+    elements_[id] = n;
+    if (g.producer(id) == kNone) fill(t, buffer.data(), n, spec);
+    else buffer.poison();
+  };
+  // Plain tensors first: they may hold the offsets of the ragged ones.
+  for (bool ragged : {false, true})
+    for (TensorId t = 0; t < g.tensor_count(); ++t)
+      if ((g.tensor(t).stored || g.tensor(t).by_value) && (g.tensor(t).ragged != kNone) == ragged) add(t);
+}
+
+std::vector<void*> GraphBuffers::table() {
+  std::vector<void*> pointers(static_cast<size_t>(g_.tensor_count()), nullptr);
+  for (auto& [t, buffer] : buffers_) pointers[static_cast<size_t>(t)] = buffer.data();
+  return pointers;
+}
+
+void GraphBuffers::poison_outputs() {
+  for (auto& [t, buffer] : buffers_)
+    if (g_.producer(t) != kNone) buffer.poison();
+}
+
+std::string GraphBuffers::damage() const {
+  std::string names;
+  for (const auto& [t, buffer] : buffers_)
+    if (!buffer.intact()) names += (names.empty() ? "" : ", ") + g_.tensor(t).name;
+  return names;
+}
+
+}  // namespace tsr

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engines/reference/reference.hpp"
+#include "graph/text.hpp"
+
+namespace tsr {
+namespace {
+
+double most_terms(const Graph& g) {
+  double n = 1;
+  for (NodeId i = 0; i < g.node_count(); ++i)
+    if (g.node(i).op->terms) n = std::max(n, g.node(i).op->terms(g, g.node(i)));
+  return n;
+}
+
+// Complex numbers are compared as pairs of reals.
+struct Elements {
+  DType type;
+  int64_t count;
+  Elements(const Tensor& t, int64_t n) : type(t.dtype), count(n) {
+    if (type == DType::c64) type = DType::f32, count = 2 * n;
+    if (type == DType::c128) type = DType::f64, count = 2 * n;
+  }
+};
+
+bool is_poison(DType t, const std::byte* data, int64_t i) {
+  int bits = info(t).bits;
+  if (bits < 8) return false;
+  auto bytes = static_cast<size_t>(bits / 8);
+  const std::byte* p = data + static_cast<size_t>(i) * bytes;
+  return std::all_of(p, p + bytes, [](std::byte b) { return b == std::byte{0xff}; });
+}
+
+// Smallest positive spacing of a type; u never drops below it.
+double smallest(DType t) {
+  switch (t) {
+    case DType::f64: return 0x1p-1074;
+    case DType::f32: return 0x1p-126;  // engines may flush subnormals
+    case DType::f16: return 0x1p-24;
+    case DType::bf16: return 0x1p-126;
+    case DType::e4m3: return 0x1p-9;
+    case DType::e5m2: return 0x1p-16;
+    case DType::e2m1: return 0.5;
+    case DType::e8m0: return 0x1p-127;
+    default: return 0;
+  }
+}
+
+std::string place(const Tensor& t, int64_t i) {
+  // Names the logical index when the memory is packed, the raw element otherwise.
+  if (!(t.strides == packed_strides(t.dims)) || t.ragged != kNone || is_complex(t.dtype)) return "element " + std::to_string(i);
+  Dims index = t.dims;
+  for (int d = t.rank() - 1; d >= 0; --d) index[d] = i % t.dims[d], i /= t.dims[d];
+  return to_string(index);
+}
+
+std::string compare_tensor(const Graph& g, TensorId id, double terms, const Oracle& oracle, const GraphBuffers& actual) {
+  const Tensor& t = g.tensor(id);
+  Elements e(t, actual.elements(id));
+  const std::byte *wide = oracle.wide.buffer(id).data(), *narrow = oracle.narrow.buffer(id).data(), *got = actual.buffer(id).data();
+  auto report = [&](int64_t i, const std::string& rest) {
+    return cat("output ", describe(t), " at ", place(t, i), ": got ", print_number(load<double>(e.type, got, i)), ", the oracle says ",
+               print_number(load<double>(e.type, wide, i)), rest);
+  };
+  bool exact = !is_real(e.type);
+  double error = 0, largest = 0;
+  int64_t narrow_differs = 0, differs = 0, first = -1;
+  for (int64_t i = 0; i < e.count; ++i) {
+    double w = load<double>(e.type, wide, i), n = load<double>(e.type, narrow, i);
+    if (exact) narrow_differs += w != n;
+    if (!std::isfinite(w)) continue;
+    largest = std::max(largest, std::fabs(w));
+    if (std::isfinite(n)) error = std::max(error, std::fabs(n - w));
+  }
+  bool f64 = t.dtype == DType::f64 || t.dtype == DType::c128;
+  double eps = f64 ? 0x1p-52 : 0x1p-23;
+  double base = (f64 ? 0 : 2 * error) + 4 * eps * std::sqrt(terms) * largest;
+  for (int64_t i = 0; i < e.count; ++i) {
+    double w = load<double>(e.type, wide, i), a = load<double>(e.type, got, i);
+    if (is_poison(e.type, wide, i)) {
+      // Not part of the tensor (a gap between strides, a step past a sequence): nobody may write there.
+      if (!is_poison(e.type, got, i) && !(std::isnan(w) && std::isnan(a))) return report(i, "; this memory must not be written");
+      continue;
+    }
+    if (exact) {
+      if (load<int64_t>(e.type, wide, i) == load<int64_t>(e.type, got, i)) continue;
+      if (std::fabs(a - w) > 1) return report(i, ", integers must agree");
+      ++differs;
+      if (first < 0) first = i;
+      continue;
+    }
+    if (std::isnan(w) || std::isnan(a)) {
+      if (std::isnan(w) != std::isnan(a)) return report(i, "");
+      continue;
+    }
+    if (a == w) continue;
+    double u = info(e.type).epsilon * std::fabs(std::isinf(w) ? 0 : w) + smallest(e.type);
+    // An overflow to infinity is fine where a finite neighbour would be: compare with the largest finite value.
+    double difference = std::isinf(a) || std::isinf(w) ? INFINITY : std::fabs(a - w);
+    if (!(difference <= base + u)) return report(i, cat(", difference ", print_number(difference), " > tolerance ", print_number(base + u)));
+  }
+  if (differs > 2 * narrow_differs)
+    return report(first, cat(", ", differs, " elements differ, ", 2 * narrow_differs, " may"));
+  return "";
+}
+
+}  // namespace
+
+Oracle::Oracle(const Graph& g, const DataSpec& spec) : wide(g, spec), narrow(g, spec) {
+  ref::evaluate_graph<double>(g, wide.table().data());
+  ref::evaluate_graph<float>(g, narrow.table().data());
+}
+
+std::string compare(const Graph& g, const Oracle& oracle, const GraphBuffers& actual) {
+  double terms = most_terms(g);
+  for (TensorId id : g.outputs())
+    if (std::string s = compare_tensor(g, id, terms, oracle, actual); !s.empty()) return s;
+  return "";
+}
+
+}  // namespace tsr

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparison with the oracle under a derived tolerance. Per output tensor:
+//
+//   tolerance(i) = 2 e + 4 eps sqrt(n) m + u(i)
+//
+//   e    largest error of the definition itself when every step is rounded to f32 (the narrow run)
+//   eps  relative spacing of the compute type, n the most terms that an element accumulates in the graph,
+//   m    largest finite magnitude of the tensor: another order of summation may move the result by that much
+//   u    spacing of the stored type at the oracle's value
+//
+// Outputs of graphs that compute in f64 have e = 0 and eps of f64. Integers and truth values must be equal, except that
+// twice as many elements may differ (by one, for integers) as differ in the narrow run.
+#pragma once
+
+#include "harness/buffers.hpp"
+
+namespace tsr {
+
+struct Oracle {
+  GraphBuffers wide, narrow;  // outputs of the two runs of the definition
+  Oracle(const Graph& g, const DataSpec& spec);
+};
+
+// Empty when `actual` agrees; otherwise which tensor, where, both values and the tolerance.
+std::string compare(const Graph& g, const Oracle& oracle, const GraphBuffers& actual);
+
+}  // namespace tsr

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/npz.hpp"
+
+#include <cstring>
+#include <fstream>
+
+#include "base/error.hpp"
+
+namespace tsr {
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  require(in.good(), "cannot read '", path, "'");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+template <class T>
+T little(std::string_view s, size_t at) {
+  T v;
+  std::memcpy(&v, s.data() + at, sizeof v);
+  return v;
+}
+
+// The value of a key in NumPy's header dictionary, up to the next comma outside brackets.
+std::string header_value(std::string_view header, std::string_view key) {
+  size_t at = header.find("'" + std::string(key) + "'");
+  require(at != std::string_view::npos, "npy header has no ", key);
+  at = header.find(':', at) + 1;
+  size_t end = at;
+  for (int depth = 0; end < header.size(); ++end) {
+    char c = header[end];
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (depth == 0 && (c == ',' || c == '}')) break;
+  }
+  return std::string(header.substr(at, end - at));
+}
+
+DType type_of(const std::string& descr, const std::string& name) {
+  static const std::map<std::string, DType> kTypes = {
+      {"<f8", DType::f64}, {"<f4", DType::f32}, {"<f2", DType::f16}, {"<i8", DType::i64}, {"<i4", DType::i32},
+      {"|i1", DType::i8},  {"|u1", DType::u8},  {"|b1", DType::boolean}, {"<c8", DType::c64}, {"<c16", DType::c128},
+  };
+  auto it = kTypes.find(descr);
+  require(it != kTypes.end() || descr == "<u2", name, ": NumPy type ", descr, " is not understood");
+  return it == kTypes.end() ? DType::bf16 : it->second;
+}
+
+}  // namespace
+
+NpyArray parse_npy(std::string_view s, const std::string& name) {
+  require(s.size() >= 10 && s.substr(0, 6) == "\x93NUMPY", name, " is not a .npy file");
+  bool v1 = s[6] == 1;
+  size_t length = v1 ? little<uint16_t>(s, 8) : little<uint32_t>(s, 8), start = (v1 ? 10 : 12) + length;
+  require(start <= s.size(), name, ": the .npy header is truncated");
+  std::string_view header = s.substr(v1 ? 10 : 12, length);
+  NpyArray a;
+  std::string descr = header_value(header, "descr"), shape = header_value(header, "shape");
+  a.descr = descr.substr(descr.find('\'') + 1, descr.rfind('\'') - descr.find('\'') - 1);
+  require(header_value(header, "fortran_order").find("True") == std::string::npos, name, ": column-major .npy files are not read");
+  for (size_t i = 0; i < shape.size();) {
+    if (!std::isdigit(static_cast<unsigned char>(shape[i]))) {
+      ++i;
+      continue;
+    }
+    size_t end = 0;
+    a.dims.push_back(std::stoll(shape.substr(i), &end));
+    i += end;
+  }
+  DType type = type_of(a.descr, name);
+  int64_t n = volume(a.dims);
+  auto bytes = static_cast<size_t>(byte_size(type, n));
+  require(s.size() - start >= bytes, name, ": ", s.size() - start, " bytes of data, sizes ", a.dims, " need ", bytes);
+  a.bytes.assign(s.begin() + static_cast<std::ptrdiff_t>(start), s.begin() + static_cast<std::ptrdiff_t>(start + bytes));
+  for (int64_t i = 0; i < n; ++i) a.values.push_back(load<double>(type, a.bytes.data(), i));
+  return a;
+}
+
+NpyArray read_npy(const std::string& path) { return parse_npy(read_file(path), path); }
+
+void write_npy(const std::string& path, const std::string& descr, const Dims& dims, const void* data, size_t bytes) {
+  std::string shape = "(";
+  for (int64_t d : dims) shape += std::to_string(d) + ",";
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + "), }";
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  std::ofstream out(path, std::ios::binary);
+  auto length = static_cast<uint16_t>(header.size());
+  out.write("\x93NUMPY\x01\x00", 8);
+  out.write(reinterpret_cast<const char*>(&length), 2);
+  out << header;
+  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  require(out.good(), "cannot write '", path, "'");
+}
+
+Npz read_npz(const std::string& path) {
+  std::string s = read_file(path);
+  Npz arrays;
+  for (size_t at = 0; at + 30 <= s.size() && little<uint32_t>(s, at) == 0x04034b50;) {
+    require(little<uint16_t>(s, at + 8) == 0, path, " is compressed; store it with numpy.savez");
+    size_t bytes = little<uint32_t>(s, at + 18), name = little<uint16_t>(s, at + 26), extra = little<uint16_t>(s, at + 28);
+    std::string key = s.substr(at + 30, name);
+    size_t start = at + 30 + name + extra;
+    // numpy.savez writes zip64 sizes into the extra field (id 1: uncompressed, compressed).
+    if (bytes == 0xffffffff) bytes = little<uint64_t>(s, at + 30 + name + 12);
+    require(start + bytes <= s.size(), path, " is truncated");
+    if (key.size() > 4 && key.substr(key.size() - 4) == ".npy") key.resize(key.size() - 4);
+    arrays[key] = parse_npy(std::string_view(s).substr(start, bytes), path + ":" + key);
+    at = start + bytes;
+  }
+  return arrays;
+}
+
+std::string npy_descr(DType t) {
+  switch (t) {
+    case DType::f64: return "<f8";
+    case DType::f32: return "<f4";
+    case DType::f16: return "<f2";
+    case DType::bf16: return "<u2";
+    case DType::i64: return "<i8";
+    case DType::i32: return "<i4";
+    case DType::i8:
+    case DType::i8x4:
+    case DType::i8x32: return "|i1";
+    case DType::boolean: return "|b1";
+    case DType::c64: return "<c8";
+    case DType::c128: return "<c16";
+    default: return "|u1";
+  }
+}
+
+}  // namespace tsr

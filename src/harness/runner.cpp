@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/runner.hpp"
+
+#include <cstring>
+
+#include "graph/text.hpp"
+#include "harness/compare.hpp"
+
+namespace tsr {
+namespace {
+
+std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers) {
+  std::vector<Binding> bindings;
+  auto table = buffers.table();
+  for (TensorId t = 0; t < g.tensor_count(); ++t)
+    if (table[static_cast<size_t>(t)]) bindings.push_back({g.tensor(t).uid, table[static_cast<size_t>(t)]});
+  return bindings;
+}
+
+bool same_outputs(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) {
+  for (TensorId t : g.outputs())
+    if (std::memcmp(a.buffer(t).data(), b.buffer(t).data(), a.buffer(t).size()) != 0) return false;
+  return true;
+}
+
+void run(const Plan& plan, GraphBuffers& buffers, GuardedBuffer& workspace) {
+  workspace.poison();
+  buffers.poison_outputs();
+  auto bindings = bind(plan.source(), buffers);
+  plan.execute(bindings, workspace.data(), workspace.size());
+}
+
+// The text form must survive a round trip exactly.
+std::string check_text(const Graph& g) {
+  std::string text = print_graph(g);
+  for (bool one_line : {false, true}) {
+    Graph again = parse_graph(print_graph(g, {.one_line = one_line}));
+    if (print_graph(again) != text) return "the text form does not round-trip:\n" + text + "became\n" + print_graph(again);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const Oracle& oracle, const DataSpec& data,
+                       bool* used_engine, const Engine* engine) {
+  auto plan = make_plan(g, cpu_device(), options);
+  if (used_engine) {
+    *used_engine = false;
+    for (const PlannedStep& s : plan->steps()) *used_engine = *used_engine || s.engine == engine;
+    if (!*used_engine) return "";
+  }
+  GraphBuffers buffers(*g, data);
+  GuardedBuffer workspace(plan->workspace_bytes(), 256);
+  run(*plan, buffers, workspace);
+  if (!workspace.intact()) return "the workspace was written outside its bounds";
+  if (std::string names = buffers.damage(); !names.empty()) return "memory around " + names + " was overwritten";
+  if (std::string difference = compare(*g, oracle, buffers); !difference.empty()) return difference;
+  for (TensorId t : g->inputs())
+    if (std::memcmp(buffers.buffer(t).data(), oracle.wide.buffer(t).data(), buffers.buffer(t).size()) != 0)
+      return "input '" + g->tensor(t).name + "' was changed";
+  if (plan->deterministic()) {
+    GraphBuffers again(*g, data);
+    run(*plan, again, workspace);
+    if (!same_outputs(*g, buffers, again)) return "a second run gave other bits, though every engine of the plan is deterministic";
+  }
+  return "";
+}
+
+void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
+  auto fail_case = [&](const std::string& how, const std::string& why) {
+    ++tally.failed;
+    if (o.on_failure) o.on_failure(cat(c.file, ":", c.line, ": ", how, ": ", why, "\n  graph:\n", c.text));
+  };
+  std::shared_ptr<const Graph> g;
+  try {
+    g = std::make_shared<Graph>(parse_graph(c.text));
+    if (!c.error.empty()) return fail_case("parse", "expected to be refused with '" + c.error + "'");
+  } catch (const Error& e) {
+    if (c.error.empty()) return fail_case("parse", e.what());
+    bool as_expected = std::string_view(e.what()).find(c.error) != std::string_view::npos;
+    if (!as_expected) return fail_case("parse", cat("refused with '", e.what(), "', expected '", c.error, "'"));
+    ++tally.passed;
+    return;
+  }
+  try {
+    if (std::string why = check_text(*g); !why.empty()) return fail_case("text", why);
+    DataSpec data = c.data;
+    Oracle oracle(*g, data);
+    auto attempt = [&](const std::string& name, const PlanOptions& options, const Engine* engine) {
+      bool used = true;
+      std::string why = check_plan(g, options, oracle, data, engine ? &used : nullptr, engine);
+      if (!used) return;
+      ++tally.by_engine[name];
+      if (why.empty()) ++tally.passed;
+      else fail_case(name, why);
+    };
+    for (const Engine* e : all_engines()) {
+      std::string name(e->info().name);
+      if (!o.engine.empty() && o.engine != name) continue;
+      if (e->info().device != DeviceKind::cpu) {
+        ++tally.skipped;
+        ++tally.skip_reasons[name + ": needs another device"];
+        continue;
+      }
+      attempt(name, {.engines = {name}}, e);
+    }
+    if (o.engine.empty()) attempt("plan", {}, nullptr);
+  } catch (const std::exception& e) {
+    fail_case("run", e.what());
+  }
+}
+
+}  // namespace tsr

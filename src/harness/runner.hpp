@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs cases against every engine. Engine authors write no comparison code: an engine in the list is tested here.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "harness/cases.hpp"
+#include "planner/plan.hpp"
+
+namespace tsr {
+
+struct Tally {
+  int64_t passed = 0, failed = 0, skipped = 0;
+  std::map<std::string, int64_t> by_engine;     // combinations that ran, per engine
+  std::map<std::string, int64_t> skip_reasons;
+};
+
+struct RunnerOptions {
+  std::string engine;                                   // empty: all engines and the whole plan
+  std::function<void(const std::string&)> on_failure;   // message with a reproducer
+};
+
+// One case: refused as expected, or run on the whole plan and on every engine that accepts part of it.
+void run_case(const Case& c, const RunnerOptions& o, Tally& tally);
+
+// Plans and runs a graph, checks guard bands, values and, where promised, repeatability. Empty when all is well.
+std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const struct Oracle& oracle, const DataSpec& data,
+                       bool* used_engine = nullptr, const Engine* engine = nullptr);
+
+}  // namespace tsr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What planning needs to know of a device. A record is enough: the device itself may be absent.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tsr {
+
+enum class DeviceKind : uint8_t { cpu, cuda };
+
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  int index = 0;
+  std::string name;
+  int arch = 0;                    // CUDA: compute capability times 10
+  int units = 1;                   // cores or multiprocessors
+  double bytes_per_second = 1e10;  // of main memory, for the cost model
+  double flops_per_second = 1e10;  // f32 arithmetic, for the cost model
+
+  std::string key() const { return name + ":" + std::to_string(arch) + ":" + std::to_string(units); }
+};
+
+Device cpu_device();               // this machine's processor
+
+}  // namespace tsr

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each region has a level, larger than the levels of all regions it reads from. Regions of one level therefore never
+// depend on each other and may be merged without making a cycle; a node may join the regions of the highest level among
+// its producers. That needs no reachability search: the work is linear in the graph, times the cost of `accepts`.
+#include "planner/partition.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <queue>
+
+namespace tsr {
+namespace {
+
+constexpr size_t kMaxRegionNodes = 96;  // bounds the cost of `accepts`; larger regions gain nothing more
+
+class Partitioner {
+ public:
+  Partitioner(const Graph& g, const std::function<bool(const Region&)>& accepts) : g_(g), accepts_(accepts), index_(g) {}
+
+  std::vector<Region> run() {
+    auto count = static_cast<size_t>(g_.node_count());
+    parent_.resize(count);
+    std::iota(parent_.begin(), parent_.end(), 0);
+    level_.assign(count, 0);
+    members_.resize(count);
+    for (NodeId n = 0; n < g_.node_count(); ++n)
+      if (index_.live[static_cast<size_t>(n)]) place(n);
+    return ordered();
+  }
+
+ private:
+  size_t find(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+
+  // Roots of the regions that produce what `n` reads.
+  std::vector<size_t> producers(NodeId n) {
+    std::vector<size_t> roots;
+    for (TensorId t : node_reads(g_, g_.node(n)))
+      if (NodeId p = g_.producer(t); p != kNone) roots.push_back(find(static_cast<size_t>(p)));
+    std::sort(roots.begin(), roots.end());
+    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+    return roots;
+  }
+
+  void place(NodeId n) {
+    auto self = static_cast<size_t>(n);
+    members_[self] = {n};
+    std::vector<size_t> roots = producers(n), top;
+    int highest = 0;
+    for (size_t r : roots) highest = std::max(highest, level_[r]);
+    level_[self] = highest + 1;
+    std::vector<NodeId> merged = {n};
+    for (size_t r : roots)
+      if (level_[r] == highest) {
+        top.push_back(r);
+        merged.insert(merged.end(), members_[r].begin(), members_[r].end());
+      }
+    if (top.empty() || merged.size() > kMaxRegionNodes) return;
+    std::sort(merged.begin(), merged.end());
+    if (!accepts_(make_region(g_, index_, merged))) return;
+    size_t root = top[0];
+    for (size_t r : top) parent_[r] = root, members_[r].clear();
+    parent_[self] = root;
+    members_[self].clear();
+    members_[root] = std::move(merged);
+    level_[root] = highest;
+  }
+
+  // Runs as close to the author's order as dependencies allow, so that temporaries live briefly.
+  std::vector<Region> ordered() {
+    std::vector<size_t> roots;
+    std::vector<int> waiting(parent_.size(), 0);
+    std::vector<std::vector<size_t>> users(parent_.size());
+    using Entry = std::pair<NodeId, size_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    for (size_t r = 0; r < members_.size(); ++r) {
+      if (members_[r].empty()) continue;
+      std::vector<size_t> from;
+      for (NodeId n : members_[r])
+        for (size_t p : producers(n))
+          if (p != r) from.push_back(p);
+      std::sort(from.begin(), from.end());
+      from.erase(std::unique(from.begin(), from.end()), from.end());
+      for (size_t p : from) users[p].push_back(r);
+      waiting[r] = static_cast<int>(from.size());
+      if (from.empty()) ready.emplace(members_[r].back(), r);
+    }
+    std::vector<Region> regions;
+    while (!ready.empty()) {
+      size_t r = ready.top().second;
+      ready.pop();
+      regions.push_back(make_region(g_, index_, members_[r]));
+      for (size_t u : users[r])
+        if (--waiting[u] == 0) ready.emplace(members_[u].back(), u);
+    }
+    return regions;
+  }
+
+  const Graph& g_;
+  const std::function<bool(const Region&)>& accepts_;
+  GraphIndex index_;
+  std::vector<size_t> parent_;
+  std::vector<int> level_;
+  std::vector<std::vector<NodeId>> members_;  // by root
+};
+
+void add_once(std::vector<TensorId>& v, TensorId t) {
+  if (std::find(v.begin(), v.end(), t) == v.end()) v.push_back(t);
+}
+
+}  // namespace
+
+GraphIndex::GraphIndex(const Graph& g)
+    : consumers(static_cast<size_t>(g.tensor_count())), live(static_cast<size_t>(g.node_count()), false) {
+  for (NodeId n = g.node_count() - 1; n >= 0; --n) {
+    bool needed = false;
+    for (TensorId t : g.node(n).out)
+      needed = needed || (t != kNone && (g.tensor(t).stored || !consumers[static_cast<size_t>(t)].empty()));
+    live[static_cast<size_t>(n)] = needed;
+    if (!needed) continue;
+    for (TensorId t : node_reads(g, g.node(n))) consumers[static_cast<size_t>(t)].push_back(n);
+  }
+}
+
+Region make_region(const Graph& g, const GraphIndex& index, std::vector<NodeId> nodes) {
+  Region r;
+  r.graph = &g;
+  auto inside = [&](NodeId n) { return std::binary_search(nodes.begin(), nodes.end(), n); };
+  for (NodeId n : nodes) {
+    for (TensorId t : node_reads(g, g.node(n)))
+      if (g.producer(t) == kNone || !inside(g.producer(t))) add_once(r.inputs, t);
+    for (TensorId t : g.node(n).out) {
+      if (t == kNone) continue;
+      const auto& users = index.consumers[static_cast<size_t>(t)];
+      bool outside = g.tensor(t).stored || std::any_of(users.begin(), users.end(), [&](NodeId u) { return !inside(u); });
+      (outside ? r.outputs : r.internals).push_back(t);
+    }
+  }
+  r.nodes = std::move(nodes);
+  return r;
+}
+
+std::vector<Region> partition(const Graph& g, const std::function<bool(const Region&)>& accepts) {
+  return Partitioner(g, accepts).run();
+}
+
+}  // namespace tsr

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <sstream>
+#include <unordered_map>
+
+#include "base/hash.hpp"
+#include "base/settings.hpp"
+#include "graph/op.hpp"
+#include "graph/passes/recognise.hpp"
+#include "graph/text.hpp"
+#include "planner/partition.hpp"
+
+namespace tsr {
+namespace {
+
+constexpr size_t kAlign = 256;
+size_t align_up(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+bool listed(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_last_resort(const Engine& e) { return &e == all_engines().back(); }
+
+// Places blocks with lifetimes [first, last] (in steps) so that blocks alive together do not overlap; large ones first.
+struct Block {
+  size_t bytes;
+  int first, last;
+  size_t offset = 0;
+};
+
+size_t place(std::vector<Block>& blocks) {
+  std::vector<size_t> order(blocks.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  std::vector<size_t> placed;  // by offset
+  size_t total = 0;
+  for (size_t i : order) {
+    Block& b = blocks[i];
+    size_t at = 0;
+    for (size_t k : placed) {
+      const Block& o = blocks[k];
+      if (o.last < b.first || b.last < o.first) continue;
+      if (at + b.bytes <= o.offset) break;
+      at = std::max(at, align_up(o.offset + o.bytes));
+    }
+    b.offset = at;
+    total = std::max(total, at + b.bytes);
+    placed.insert(std::lower_bound(placed.begin(), placed.end(), i,
+                                   [&](size_t x, size_t y) { return blocks[x].offset < blocks[y].offset; }),
+                  i);
+  }
+  return align_up(total);
+}
+
+}  // namespace
+
+std::string to_string(const Config& c) {
+  std::string s;
+  for (const auto& [key, value] : c.knobs) s += (s.empty() ? "" : " ") + key + "=" + std::to_string(value);
+  return s.empty() ? "default" : s;
+}
+
+const Engine* find_engine(std::string_view name) {
+  for (const Engine* e : all_engines())
+    if (e->info().name == name) return e;
+  return nullptr;
+}
+
+double region_bytes(const Region& r) {
+  double bytes = 0;
+  for (const auto* list : {&r.inputs, &r.outputs})
+    for (TensorId t : *list) bytes += static_cast<double>(byte_size(r.graph->tensor(t).dtype, r.graph->tensor(t).numel()));
+  return bytes;
+}
+
+double region_flops(const Region& r) {
+  double total = 0;
+  for (NodeId n : r.nodes) total += node_flops(*r.graph, r.graph->node(n));
+  return total;
+}
+
+std::string PlanOptions::key() const {
+  std::ostringstream s;
+  s << workspace_limit << ' ' << deterministic << fuse << recognise << fallback;
+  for (const std::string& e : engines) s << " +" << e;
+  for (const std::string& e : without) s << " -" << e;
+  return s.str();
+}
+
+class PlanBuilder {
+ public:
+  PlanBuilder(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) : plan_(new Plan) {
+    for (const auto* list : {&o.engines, &o.without})
+      for (const std::string& name : *list) {
+        std::vector<std::string> names;
+        for (const Engine* e : all_engines()) names.emplace_back(e->info().name);
+        require(listed(names, name), "there is no engine named '", name, "'; engines: ", any_of_text(names));
+      }
+    plan_->source_ = g;
+    plan_->graph_ = o.recognise ? recognise(g) : g;
+    plan_->device_ = d;
+    plan_->options_ = o;
+    for (const Engine* e : all_engines()) {
+      const EngineInfo& info = e->info();
+      if (info.device != d.kind || (o.deterministic && !info.deterministic) || listed(o.without, info.name)) continue;
+      bool named = o.engines.empty() || listed(o.engines, info.name);
+      if (named || (o.fallback && is_last_resort(*e))) engines_.push_back(e);
+    }
+  }
+
+  std::shared_ptr<const Plan> build() {
+    const Graph& g = *plan_->graph_;
+    const Device& d = plan_->device_;
+    auto accepts = [&](const Region& r) {
+      if (!plan_->options_.fuse) return false;
+      return std::any_of(engines_.begin(), engines_.end(),
+                         [&](const Engine* e) { return !is_last_resort(*e) && e->check(r, d).ok(); });
+    };
+    for (Region& r : partition(g, accepts)) add_step(std::move(r));
+    return finish();
+  }
+
+  void add_step(Region r, const Engine* engine = nullptr, const Config* config = nullptr) {
+    PlannedStep s;
+    s.region = std::move(r);
+    if (engine) s.engine = engine, s.config = *config;
+    else choose(s);
+    s.step = s.engine->build(s.region, s.config, plan_->device_);
+    plan_->steps_.push_back(std::move(s));
+  }
+
+  std::shared_ptr<const Plan> finish() {
+    lay_out();
+    if (plan_->workspace_bytes_ > plan_->options_.workspace_limit) {
+      fail(Status::not_supported, "the plan needs ", plan_->workspace_bytes_, " bytes of workspace, the limit is ",
+           plan_->options_.workspace_limit);
+    }
+    const Graph& g = *plan_->graph_;
+    for (int i = 0; i < g.tensor_count(); ++i)
+      if (!g.tensor(i).is_constant() && (g.tensor(i).stored || g.tensor(i).by_value)) plan_->bound_.push_back(i);
+    if (log_enabled(3)) {
+      std::string text = cat("plan: ", plan_->steps_.size(), " steps, ", plan_->workspace_bytes_, " bytes of workspace:");
+      for (const PlannedStep& s : plan_->steps_) text += cat(" ", s.engine->info().name, "(", s.region.nodes.size(), ")");
+      log_line(3, text + " for " + print_graph(*plan_->source_, {.one_line = true}));
+    }
+    return plan_;
+  }
+
+ private:
+  void choose(PlannedStep& s) const {
+    bool found = false;
+    for (const Engine* e : engines_) {
+      if (found && is_last_resort(*e)) continue;
+      if (!e->check(s.region, plan_->device_).ok()) continue;
+      for (Config& c : e->configs(s.region, plan_->device_)) {
+        if (found && c.seconds >= s.config.seconds) continue;
+        s.engine = e;
+        s.config = std::move(c);
+        found = true;
+      }
+    }
+    if (found) return;
+    std::string text = "no engine can run " + spelling(s.region.graph->node(s.region.nodes[0])) + " under these options:";
+    for (const Engine* e : all_engines()) {
+      bool allowed = std::find(engines_.begin(), engines_.end(), e) != engines_.end();
+      std::string why = "excluded by the options";
+      if (e->info().device != plan_->device_.kind) why = "for another kind of device";
+      else if (allowed) why = e->check(s.region, plan_->device_).text();
+      text += cat("\n  ", e->info().name, ": ", why);
+    }
+    throw Error(Status::not_supported, text);
+  }
+
+  // Temporaries between steps live from the step that writes them to the last one that reads them; a step's own scratch
+  // lives for that step.
+  void lay_out() {
+    const Graph& g = *plan_->graph_;
+    std::vector<Block> blocks;
+    std::unordered_map<TensorId, size_t> block_of;
+    std::vector<TensorId> owner;
+    for (size_t i = 0; i < plan_->steps_.size(); ++i) {
+      const PlannedStep& s = plan_->steps_[i];
+      int now = static_cast<int>(i);
+      for (TensorId t : s.region.outputs) {
+        if (g.tensor(t).stored) continue;
+        block_of[t] = blocks.size();
+        owner.push_back(t);
+        blocks.push_back({std::max<size_t>(1, static_cast<size_t>(g.tensor(t).bytes())), now, now});
+      }
+      for (TensorId t : s.region.inputs)
+        if (auto it = block_of.find(t); it != block_of.end()) blocks[it->second].last = now;
+    }
+    size_t temporaries = blocks.size();
+    for (size_t i = 0; i < plan_->steps_.size(); ++i) {
+      int now = static_cast<int>(i);
+      blocks.push_back({plan_->steps_[i].step->workspace_bytes(), now, now});
+    }
+    plan_->workspace_bytes_ = place(blocks);
+    for (size_t k = 0; k < temporaries; ++k) plan_->placed_.emplace_back(owner[k], blocks[k].offset);
+    for (size_t i = 0; i < plan_->steps_.size(); ++i) plan_->steps_[i].workspace_offset = blocks[temporaries + i].offset;
+  }
+
+  std::shared_ptr<Plan> plan_;
+  std::vector<const Engine*> engines_;
+};
+
+std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) {
+  require(g && g->finalized(), "the graph must be finalized before it is planned");
+  return PlanBuilder(std::move(g), d, o).build();
+}
+
+void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const {
+  const Graph& g = *graph_;
+  // Grows once per thread; executing a plan allocates nothing after that.
+  thread_local std::vector<void*> table;
+  table.assign(static_cast<size_t>(g.tensor_count()), nullptr);
+  for (const Binding& b : bindings) {
+    TensorId t = g.find_uid(b.uid);
+    require(t != kNone, "a pointer was given for unique id ", b.uid, ", which the graph does not have");
+    table[static_cast<size_t>(t)] = b.data;
+  }
+  for (TensorId t : bound_) {
+    const Tensor& x = g.tensor(t);
+    void* p = table[static_cast<size_t>(t)];
+    if (!p) {
+      require(x.span() == 0, g.producer(t) == kNone ? "input " : "output ", describe(x), " has no pointer");
+      static std::byte empty[kAlign];
+      table[static_cast<size_t>(t)] = empty;
+      continue;
+    }
+    auto promised = static_cast<uintptr_t>(x.by_value ? 1 : x.alignment);
+    require(reinterpret_cast<uintptr_t>(p) % promised == 0, "tensor ", describe(x), ": its pointer is not aligned to the ", promised,
+            " bytes that were promised; declare a smaller alignment");
+  }
+  require(workspace_bytes >= workspace_bytes_, "the workspace has ", workspace_bytes, " bytes, the plan needs ", workspace_bytes_);
+  require(workspace || workspace_bytes_ == 0, "the workspace is a null pointer, the plan needs ", workspace_bytes_, " bytes");
+  require(reinterpret_cast<uintptr_t>(workspace) % 16 == 0, "the workspace must be aligned to 16 bytes");
+  for (int i = 0; i < g.tensor_count(); ++i)
+    if (g.tensor(i).is_constant()) table[static_cast<size_t>(i)] = const_cast<std::byte*>(g.tensor(i).constant.data());
+  auto* base = static_cast<std::byte*>(workspace);
+  for (auto [t, offset] : placed_) table[static_cast<size_t>(t)] = base + offset;
+  for (const PlannedStep& s : steps_) s.step->run({table.data(), base + s.workspace_offset, stream});
+}
+
+void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream,
+                   std::span<const ShapeOverride> overrides) const {
+  if (overrides.empty()) return execute(bindings, workspace, workspace_bytes, stream);
+  with_shapes(overrides)->execute(bindings, workspace, workspace_bytes, stream);
+}
+
+std::shared_ptr<const Plan> Plan::with_shapes(std::span<const ShapeOverride> overrides) const {
+  constexpr size_t kKept = 64;
+  std::ostringstream s;
+  for (const ShapeOverride& o : overrides) s << o.uid << o.dims << o.strides;
+  std::string key = s.str();
+  {
+    std::lock_guard guard(reshaped_lock_);
+    for (auto& [k, plan] : reshaped_)
+      if (k == key) return plan;
+  }
+  std::vector<Graph::Shape> shapes;
+  for (const ShapeOverride& o : overrides) {
+    TensorId t = source_->find_uid(o.uid);
+    require(t != kNone, "sizes were given for unique id ", o.uid, ", which the graph does not have");
+    shapes.push_back({t, o.dims, o.strides});
+  }
+  auto plan = make_plan(std::make_shared<Graph>(source_->with_shapes(shapes)), device_, options_);
+  std::lock_guard guard(reshaped_lock_);
+  if (reshaped_.size() >= kKept) reshaped_.erase(reshaped_.begin());
+  reshaped_.emplace_back(key, plan);
+  return plan;
+}
+
+bool Plan::deterministic() const {
+  return std::all_of(steps_.begin(), steps_.end(), [](const PlannedStep& s) { return s.engine->info().deterministic; });
+}
+
+int Plan::kernels() const {
+  int n = 0;
+  for (const PlannedStep& s : steps_) n += s.step->kernels();
+  return n;
+}
+
+double Plan::bytes_moved() const {
+  double n = 0;
+  for (const PlannedStep& s : steps_) n += region_bytes(s.region);
+  return n;
+}
+
+double Plan::flops() const {
+  double n = 0;
+  for (const PlannedStep& s : steps_) n += region_flops(s.region);
+  return n;
+}
+
+// --- serialisation: options, then one line for each step, then the graph as planned
+std::string Plan::save() const {
+  std::ostringstream s;
+  s << "device " << device_.name << "\n";
+  s << "recognise " << options_.recognise << "\n";
+  s << "steps " << steps_.size() << "\n";
+  for (const PlannedStep& p : steps_) {
+    s << "step " << p.engine->info().name << " " << p.config.knobs.size();
+    for (const auto& [key, value] : p.config.knobs) s << " " << key << " " << value;
+    s << " " << p.region.nodes.size();
+    for (NodeId n : p.region.nodes) s << " " << n;
+    s << "\n";
+  }
+  s << print_graph(*source_);
+  return seal("plan", s.str());
+}
+
+std::shared_ptr<const Plan> load_plan(std::string_view text, const Device& d) {
+  std::istringstream in(unseal("plan", text));
+  auto bad = [](const auto&... parts) { fail(Status::corrupt_data, "serialised plan: ", parts...); };
+  std::string word, device;
+  size_t steps = 0;
+  PlanOptions options;
+  if (!(in >> word >> device) || word != "device") bad("the device is missing");
+  if (device != d.name) bad("made for device '", device, "', this device is '", d.name, "'");
+  if (!(in >> word >> options.recognise) || word != "recognise") bad("the options are missing");
+  if (!(in >> word >> steps) || word != "steps") bad("the steps are missing");
+  struct Line {
+    std::string engine;
+    Config config;
+    std::vector<NodeId> nodes;
+  };
+  std::vector<Line> lines;
+  for (size_t i = 0; i < steps; ++i) {
+    Line l;
+    size_t knobs = 0, nodes = 0;
+    if (!(in >> word >> l.engine >> knobs) || word != "step" || knobs > 64) bad("step ", i, " is damaged");
+    for (size_t k = 0; k < knobs; ++k) {
+      std::pair<std::string, int64_t> knob;
+      if (!(in >> knob.first >> knob.second)) bad("step ", i, " is damaged");
+      l.config.knobs.push_back(knob);
+    }
+    if (!(in >> nodes) || nodes > 1000000) bad("step ", i, " is damaged");
+    for (size_t k = 0; k < nodes; ++k) {
+      NodeId n = 0;
+      if (!(in >> n)) bad("step ", i, " is damaged");
+      l.nodes.push_back(n);
+    }
+    lines.push_back(std::move(l));
+  }
+  std::getline(in, word);
+  std::string rest((std::istreambuf_iterator<char>(in)), {});
+  auto g = std::make_shared<Graph>(parse_graph(rest));
+  PlanBuilder builder(g, d, options);
+  std::shared_ptr<const Graph> planned = options.recognise ? recognise(g) : g;
+  GraphIndex index(*planned);
+  size_t covered = 0, live = static_cast<size_t>(std::count(index.live.begin(), index.live.end(), true));
+  std::vector<bool> seen(static_cast<size_t>(planned->node_count()), false);
+  for (Line& l : lines) {
+    const Engine* e = find_engine(l.engine);
+    if (!e) bad("engine '", l.engine, "' does not exist here");
+    for (NodeId n : l.nodes) {
+      if (n < 0 || n >= planned->node_count() || seen[static_cast<size_t>(n)]) bad("a step names node ", n);
+      seen[static_cast<size_t>(n)] = true;
+      ++covered;
+    }
+    std::sort(l.nodes.begin(), l.nodes.end());
+    Region r = make_region(*planned, index, l.nodes);
+    for (TensorId t : r.inputs)
+      if (NodeId p = planned->producer(t); p != kNone && !seen[static_cast<size_t>(p)]) bad("the steps are out of order");
+    if (Reason why = e->check(r, d); !why) bad("engine '", l.engine, "' declines its step: ", why.text());
+    builder.add_step(std::move(r), e, &l.config);
+  }
+  if (covered != live) bad("the steps do not cover the graph");
+  return builder.finish();
+}
+
+// --- cache
+namespace {
+
+class Cache {
+ public:
+  std::shared_ptr<const Plan> find(uint64_t key) {
+    std::lock_guard guard(lock_);
+    auto it = index_.find(key);
+    if (it == index_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, it->second);
+    return it->second->second;
+  }
+  void insert(uint64_t key, std::shared_ptr<const Plan> plan) {
+    static const auto limit = static_cast<size_t>(setting_int("TESSERA_PLAN_CACHE"));
+    std::lock_guard guard(lock_);
+    if (limit == 0 || index_.count(key)) return;
+    order_.emplace_front(key, std::move(plan));
+    index_[key] = order_.begin();
+    if (order_.size() > limit) {
+      index_.erase(order_.back().first);
+      order_.pop_back();
+    }
+  }
+  size_t size() {
+    std::lock_guard guard(lock_);
+    return order_.size();
+  }
+  void clear() {
+    std::lock_guard guard(lock_);
+    order_.clear();
+    index_.clear();
+  }
+
+ private:
+  std::mutex lock_;
+  std::list<std::pair<uint64_t, std::shared_ptr<const Plan>>> order_;
+  std::unordered_map<uint64_t, decltype(order_)::iterator> index_;
+};
+
+Cache& cache() {
+  static Cache c;
+  return c;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o) {
+  uint64_t key = hash_text(o.key(), hash_text(d.key(), g->fingerprint()));
+  if (auto plan = cache().find(key)) return plan;
+  auto plan = make_plan(g, d, o);
+  cache().insert(key, plan);
+  return plan;
+}
+
+size_t plan_cache_size() { return cache().size(); }
+void clear_plan_cache() { cache().clear(); }
+
+}  // namespace tsr
