@@ -27,6 +27,13 @@ R nan_max(R a, R b) { return std::isnan(a) || a > b ? a : b; }
 template <class R>
 R nan_min(R a, R b) { return std::isnan(a) || a < b ? a : b; }
 
+// x - floor(x / b) b, without the rounding and overflow of the quotient.
+template <class R>
+R floor_mod(R x, R b) {
+  R r = std::fmod(x, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
 template <class R>
 R activation(const PointwiseOptions& o, R x) {
   auto lower = static_cast<R>(o.lower), upper = static_cast<R>(o.upper), slope = static_cast<R>(o.slope);
@@ -93,7 +100,7 @@ R real_value(const PointwiseOptions& o, R x, R b, R t) {
     case M::identity: return x;
     case M::reciprocal: return 1 / x;
     case M::atan2: return std::atan2(x, b);
-    case M::floor_mod: return x - std::floor(x / b) * b;
+    case M::floor_mod: return floor_mod(x, b);
     case M::cmp_eq: return x == b;
     case M::cmp_neq: return x != b;
     case M::cmp_gt: return x > b;

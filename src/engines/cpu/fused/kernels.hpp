@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector loops over blocks of values: the instruction set of the fused engine's interpreter. kernels_isa.cpp is compiled
+// once for each instruction set; kernels() picks the best that the processor has.
+#pragma once
+
+#include "planner/expr.hpp"
+
+namespace tsr::cpu {
+
+struct ApplyArgs {
+  const tessera::PointwiseOptions* options;
+  const void *a, *b, *c;                // null where the mode takes fewer
+  bool a_scalar, b_scalar, c_scalar;    // one value for the whole block
+  void* y;
+  int64_t n;
+};
+
+// Running value of a reduction over a row.
+struct Accumulator {
+  double real = 0;
+  int64_t integer = 0;
+};
+
+struct Kernels {
+  const char* isa;
+  void (*apply)(Lane lane, const ApplyArgs& args);
+  // n elements at base[offset + i * stride]
+  void (*load)(DType type, Lane lane, const void* base, int64_t offset, int64_t stride, void* y, int64_t n);
+  void (*store)(DType type, Lane lane, const void* a, void* base, int64_t offset, int64_t stride, int64_t n);
+  void (*round)(DType type, Lane lane, const void* a, void* y, int64_t n);
+  void (*convert)(Lane from, Lane to, const void* a, void* y, int64_t n);
+  void (*reduce)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, Accumulator& acc);
+  void (*fill)(Lane lane, const void* one, void* y, int64_t n);
+};
+
+const Kernels& kernels();
+constexpr int64_t lane_bytes(Lane l) { return l == Lane::f32 ? 4 : 8; }
+
+}  // namespace tsr::cpu

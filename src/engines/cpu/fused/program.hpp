@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// An Expr made ready to run: axes collapsed, instructions sorted into phases, values given registers.
+//
+// A phase is one pass over the elements of a row. A reduction ends its phase: what depends on its result runs in a later
+// one. Element values that later phases need are kept for the whole row; loads are repeated instead.
+#pragma once
+
+#include "engines/cpu/fused/kernels.hpp"
+
+namespace tsr::cpu {
+
+constexpr int64_t kBlock = 512;  // elements; a handful of f32 registers of this size stay in the first-level cache
+
+class Program {
+ public:
+  Program(const Expr& e, const Graph& g);
+
+  int64_t rows() const { return rows_; }
+  int64_t row_length() const { return row_length_; }
+  bool has_reduction() const { return has_reduction_; }
+  size_t scratch_bytes() const;  // for each worker
+
+  // Whole rows [first, last).
+  void run_rows(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const;
+  // Elements [first, last) of the only row; for programs without reductions.
+  void run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const;
+
+ private:
+  struct Op {
+    Instr instr;
+    int reg = -1;               // block register of the result
+    int64_t kept = -1;          // byte offset of a whole row of results instead
+    int access = -1;            // load, store: row in accesses_
+    int axis = -1;              // index: collapsed axis of the row, or of the rows when instr.row
+  };
+  struct Access {
+    TensorId tensor;
+    DType type;
+    Dims outer, inner;          // strides along the collapsed axes of the rows and within a row
+  };
+  struct Phase {
+    std::vector<int> row_ops;   // once for each row, before the elements
+    std::vector<int> ops;       // for each block
+    std::vector<int> reductions;
+  };
+  struct State;
+
+  void collapse(const Expr& e, const Graph& g);
+  void schedule();
+  void allocate();
+  void start_row(State& s, int64_t row) const;
+  void run_row_ops(State& s, const std::vector<int>& ops) const;
+  void run_phase(State& s, const Phase& p, int64_t first, int64_t last) const;
+  void run_op(State& s, int i, int64_t first, int64_t n) const;
+  void load_block(State& s, const Op& op, int i, int64_t first, int64_t n) const;
+  void store_block(State& s, const Op& op, int64_t first, int64_t n) const;
+  void finish_reductions(State& s, const Phase& p) const;
+
+  std::vector<Op> ops_;
+  std::vector<Access> accesses_;
+  Dims outer_, inner_;          // collapsed sizes
+  std::vector<Phase> phases_;
+  std::vector<int> last_row_ops_;
+  int registers_ = 0;
+  int64_t kept_bytes_ = 0;
+  int64_t rows_ = 1, row_length_ = 1;
+  bool has_reduction_ = false;
+};
+
+}  // namespace tsr::cpu

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one expression form for fused work: a straight list of instructions over a space of elements, optionally cut into
+// rows. The CPU engine interprets it block by block; a code generator can print each instruction as a line.
+//
+// A space is a set of axes. Without reductions every axis belongs to the row and there is one row. With reductions the
+// reduced axes are the row axes: element values exist for every element of a row, row values once for each row, and
+// reductions turn the first into the second.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "graph/op.hpp"
+#include "planner/engine.hpp"
+
+namespace tsr {
+
+// What a value is computed in. Truth values are 0 and 1 of any lane.
+enum class Lane : uint8_t { f32, f64, i64 };
+
+struct Instr {
+  enum Kind : uint8_t {
+    load,      // element or row value of `tensor`
+    constant,  // `value`
+    index,     // coordinate along space axis `axis`
+    apply,     // pointwise `options.mode` of a, b, c
+    reduce,    // `reduction` of a over the row: add, mul, min or max
+    convert,   // a in another lane
+    round,     // a as it reads back from `type`
+    store,     // a into `tensor`
+  };
+  Kind kind = load;
+  Lane lane = Lane::f32;
+  bool row = false;     // a row value
+  int a = -1, b = -1, c = -1;
+  TensorId tensor = kNone;
+  DType type = DType::f32;
+  int axis = 0;
+  double value = 0;
+  tessera::ReduceMode reduction = tessera::ReduceMode::add;
+  tessera::PointwiseOptions options;
+};
+
+struct Expr {
+  Dims space;                            // sizes of all axes
+  std::array<bool, kMaxRank> row_axis{};  // axes that make up a row
+  std::vector<Instr> code;
+  bool has_reduction = false;
+
+  int64_t row_length() const;
+  int64_t rows() const;
+  // Stride of a tensor along each axis of the space, 0 where it repeats.
+  Dims strides_of(const Tensor& t) const;
+};
+
+// Expresses a region, or says why it cannot be. `out` may be null when only the answer matters.
+Reason lower(const Region& r, Expr* out);
+std::string to_string(const Expr& e, const Graph& g);
+
+}  // namespace tsr
