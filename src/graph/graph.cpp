@@ -287,6 +287,15 @@ void Graph::mark_output(TensorId id) {
   t.stored = true;
 }
 
+void Graph::rename(TensorId id, std::string_view name) {
+  Tensor& t = edit(id);
+  if (t.name == name) return;
+  require(find(name) == kNone, "two tensors are named '", name, "'");
+  by_name_.erase(t.name);
+  t.name = name;
+  by_name_[t.name] = id;
+}
+
 std::vector<TensorId> Graph::inputs() const {
   std::vector<TensorId> ids;
   for (int i = 0; i < tensor_count(); ++i)

@@ -86,6 +86,7 @@ class Graph {
   TensorId find(std::string_view name) const;   // kNone when there is none
   TensorId find_uid(int64_t uid) const;
   void mark_output(TensorId id);
+  void rename(TensorId id, std::string_view name);
 
   std::vector<TensorId> inputs() const;         // stored tensors without a producer, by-value scalars included
   std::vector<TensorId> outputs() const;
@@ -118,6 +119,7 @@ class Graph {
 struct Subgraph {
   Graph graph;
   std::vector<TensorId> params, results, captures;
+  std::vector<TensorId> captured;  // the outer tensors, when the builder knows them; nodes copy them
 };
 
 // Every tensor that a node reads: its inputs, its captures and the ragged offsets of its inputs and outputs.

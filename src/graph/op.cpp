@@ -66,6 +66,14 @@ std::vector<std::string> all_spellings() {
   return names;
 }
 
+void copy_mode(const OpSpec& op, const std::any& from, std::any& to) {
+  std::any copy = from;
+  ModeField source, target;
+  op.fields(copy, source);
+  op.fields(to, target);
+  target.mode.set(source.mode.get());
+}
+
 std::vector<tessera::Subgraph> subgraphs(const Node& n) {
   if (!n.op->fields) return {};
   std::any copy = n.attrs;

@@ -84,6 +84,8 @@ struct Spelled {
 };
 std::optional<Spelled> find_spelling(std::string_view text);
 std::vector<std::string> all_spellings();
+// For operations spelled by their mode: sets the mode of `to` to that of `from`.
+void copy_mode(const OpSpec& op, const std::any& from, std::any& to);
 
 // Sub-graphs among the options of a node, in field order.
 std::vector<tessera::Subgraph> subgraphs(const Node& n);

@@ -17,50 +17,50 @@ using tessera::PointwiseOptions;
 using tessera::ReduceMode;
 
 // --- functions by lane: f32 uses the vector versions, f64 the C library
-inline float f_exp(float x) { return exp_f32(x); }
-inline double f_exp(double x) { return ::exp(x); }
-inline float f_log(float x) { return log_f32(x); }
-inline double f_log(double x) { return ::log(x); }
-inline float f_tanh(float x) { return tanh_f32(x); }
-inline double f_tanh(double x) { return ::tanh(x); }
-inline float f_erf(float x) { return erf_f32(x); }
-inline double f_erf(double x) { return ::erf(x); }
-inline float f_cdf(float x) { return normal_cdf_f32(x); }
-inline double f_cdf(double x) { return 0.5 * ::erfc(-x * 0.70710678118654752440); }
-inline float f_sigmoid(float x) { return sigmoid_f32(x); }
-inline double f_sigmoid(double x) { return x >= 0 ? 1 / (1 + ::exp(-x)) : ::exp(x) / (1 + ::exp(x)); }
-inline float f_sqrt(float x) { return __builtin_sqrtf(x); }
-inline double f_sqrt(double x) { return __builtin_sqrt(x); }
-inline float f_abs(float x) { return __builtin_fabsf(x); }
-inline double f_abs(double x) { return __builtin_fabs(x); }
-inline float f_floor(float x) { return __builtin_floorf(x); }
-inline double f_floor(double x) { return __builtin_floor(x); }
-inline float f_ceil(float x) { return __builtin_ceilf(x); }
-inline double f_ceil(double x) { return __builtin_ceil(x); }
-inline float f_sin(float x) { return ::sinf(x); }
-inline double f_sin(double x) { return ::sin(x); }
-inline float f_cos(float x) { return ::cosf(x); }
-inline double f_cos(double x) { return ::cos(x); }
-inline float f_tan(float x) { return ::tanf(x); }
-inline double f_tan(double x) { return ::tan(x); }
-inline float f_pow(float x, float b) { return ::powf(x, b); }
-inline double f_pow(double x, double b) { return ::pow(x, b); }
-inline float f_mod(float x, float b) { return ::fmodf(x, b); }
-inline double f_mod(double x, double b) { return ::fmod(x, b); }
-inline float f_atan2(float x, float b) { return ::atan2f(x, b); }
-inline double f_atan2(double x, double b) { return ::atan2(x, b); }
-inline float f_expm1(float x) {
+[[gnu::always_inline]] inline float f_exp(float x) { return exp_f32(x); }
+[[gnu::always_inline]] inline double f_exp(double x) { return ::exp(x); }
+[[gnu::always_inline]] inline float f_log(float x) { return log_f32(x); }
+[[gnu::always_inline]] inline double f_log(double x) { return ::log(x); }
+[[gnu::always_inline]] inline float f_tanh(float x) { return tanh_f32(x); }
+[[gnu::always_inline]] inline double f_tanh(double x) { return ::tanh(x); }
+[[gnu::always_inline]] inline float f_erf(float x) { return erf_f32(x); }
+[[gnu::always_inline]] inline double f_erf(double x) { return ::erf(x); }
+[[gnu::always_inline]] inline float f_cdf(float x) { return normal_cdf_f32(x); }
+[[gnu::always_inline]] inline double f_cdf(double x) { return 0.5 * ::erfc(-x * 0.70710678118654752440); }
+[[gnu::always_inline]] inline float f_sigmoid(float x) { return sigmoid_f32(x); }
+[[gnu::always_inline]] inline double f_sigmoid(double x) { return x >= 0 ? 1 / (1 + ::exp(-x)) : ::exp(x) / (1 + ::exp(x)); }
+[[gnu::always_inline]] inline float f_sqrt(float x) { return __builtin_sqrtf(x); }
+[[gnu::always_inline]] inline double f_sqrt(double x) { return __builtin_sqrt(x); }
+[[gnu::always_inline]] inline float f_abs(float x) { return __builtin_fabsf(x); }
+[[gnu::always_inline]] inline double f_abs(double x) { return __builtin_fabs(x); }
+[[gnu::always_inline]] inline float f_floor(float x) { return __builtin_floorf(x); }
+[[gnu::always_inline]] inline double f_floor(double x) { return __builtin_floor(x); }
+[[gnu::always_inline]] inline float f_ceil(float x) { return __builtin_ceilf(x); }
+[[gnu::always_inline]] inline double f_ceil(double x) { return __builtin_ceil(x); }
+[[gnu::always_inline]] inline float f_sin(float x) { return ::sinf(x); }
+[[gnu::always_inline]] inline double f_sin(double x) { return ::sin(x); }
+[[gnu::always_inline]] inline float f_cos(float x) { return ::cosf(x); }
+[[gnu::always_inline]] inline double f_cos(double x) { return ::cos(x); }
+[[gnu::always_inline]] inline float f_tan(float x) { return ::tanf(x); }
+[[gnu::always_inline]] inline double f_tan(double x) { return ::tan(x); }
+[[gnu::always_inline]] inline float f_pow(float x, float b) { return ::powf(x, b); }
+[[gnu::always_inline]] inline double f_pow(double x, double b) { return ::pow(x, b); }
+[[gnu::always_inline]] inline float f_mod(float x, float b) { return ::fmodf(x, b); }
+[[gnu::always_inline]] inline double f_mod(double x, double b) { return ::fmod(x, b); }
+[[gnu::always_inline]] inline float f_atan2(float x, float b) { return ::atan2f(x, b); }
+[[gnu::always_inline]] inline double f_atan2(double x, double b) { return ::atan2(x, b); }
+[[gnu::always_inline]] inline float f_expm1(float x) {
   // exp(x) - 1 loses digits near 0; a short series takes over there.
   float series = x * (1.0f + x * (0.5f + x * (0.166666667f + x * (0.0416666667f + x * 0.00833333333f))));
   return f_abs(x) < 0.15f ? series : exp_f32(x) - 1.0f;
 }
-inline double f_expm1(double x) { return ::expm1(x); }
-inline float f_log1p(float x) {
+[[gnu::always_inline]] inline double f_expm1(double x) { return ::expm1(x); }
+[[gnu::always_inline]] inline float f_log1p(float x) {
   // log(1+x) * x / ((1+x) - 1) corrects the rounding of 1+x.
   float u = 1.0f + x, d = u - 1.0f;
   return d == 0.0f ? x : log_f32(u) * (x / d);
 }
-inline double f_log1p(double x) { return ::log1p(x); }
+[[gnu::always_inline]] inline double f_log1p(double x) { return ::log1p(x); }
 
 template <class T>
 inline T softplus(T x) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the public handles.
+#pragma once
+
+#include <any>
+#include <mutex>
+
+#include "graph/op.hpp"
+#include "planner/plan.hpp"
+#include "tessera/ops.hpp"
+#include "tessera/plan.hpp"
+
+namespace tessera {
+
+struct GraphState : std::enable_shared_from_this<GraphState> {
+  tsr::Graph graph;
+  // While a sub-graph is being built: the surrounding graph, and which of its tensors stand for which here.
+  std::shared_ptr<GraphState> outer;
+  std::vector<tsr::TensorId> captures, captured;
+
+  Tensor handle(tsr::TensorId id) { return {shared_from_this(), id}; }
+  static tsr::TensorId id(const Tensor& t) { return t.id_; }
+  static const std::shared_ptr<GraphState>& of(const Tensor& t) {
+    if (!t.state_) throw Error(Status::bad_parameter, "an empty Tensor was used");
+    return t.state_;
+  }
+  static GraphState& of(const Graph& g) { return *g.state_; }
+  static const std::shared_ptr<GraphState>& shared(const Graph& g) { return g.state_; }
+  static Graph wrap(std::shared_ptr<GraphState> s) { return Graph(std::move(s)); }
+
+  // The id of `t` in this graph, captured from the surrounding one if need be.
+  tsr::TensorId resolve(const Tensor& t);
+};
+
+struct PlanState {
+  std::shared_ptr<const tsr::Plan> plan;
+};
+
+}  // namespace tessera
