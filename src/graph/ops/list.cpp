@@ -8,6 +8,10 @@ std::span<const OpSpec* const> all_ops() {
       &ops::pointwise,
       &ops::reduce,
       &ops::matmul,
+      &ops::reshape,
+      &ops::transpose,
+      &ops::slice,
+      &ops::concat,
   };
   return list;
 }

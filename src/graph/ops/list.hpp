@@ -9,5 +9,9 @@ namespace tsr::ops {
 extern const OpSpec pointwise;
 extern const OpSpec reduce;
 extern const OpSpec matmul;
+extern const OpSpec reshape;
+extern const OpSpec transpose;
+extern const OpSpec slice;
+extern const OpSpec concat;
 
 }  // namespace tsr::ops

@@ -8,6 +8,10 @@ std::span<const Definition> definitions() {
       {"pointwise", pointwise<double>, pointwise<float>},
       {"reduce", reduce<double>, reduce<float>},
       {"matmul", matmul<double>, matmul<float>},
+      {"reshape", reshape<double>, reshape<float>},
+      {"transpose", transpose<double>, transpose<float>},
+      {"slice", slice<double>, slice<float>},
+      {"concat", concat<double>, concat<float>},
   };
   return kList;
 }

@@ -11,6 +11,10 @@ namespace tsr::ref {
 template <class R> void pointwise(const Context<R>&);
 template <class R> void reduce(const Context<R>&);
 template <class R> void matmul(const Context<R>&);
+template <class R> void reshape(const Context<R>&);
+template <class R> void transpose(const Context<R>&);
+template <class R> void slice(const Context<R>&);
+template <class R> void concat(const Context<R>&);
 
 struct Definition {
   std::string_view op;
