@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reshape: the same elements under other sizes, in memory order (view) or in row-major order (logical).
+#include "graph/ops/declared.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -34,12 +35,8 @@ Dims resolve(const Infer& ctx, const Ints& size, int64_t numel) {
 
 void infer(Infer& ctx) {
   auto& o = ctx.edit_options<ReshapeOptions>();
-  const Tensor &x = ctx.in(0), &y = ctx.out(0);
-  ctx.check(!o.size.empty() || y.dims_given || !y.dims.empty(),
-            "the new sizes are missing: give size= or the sizes of the output");
-  // Sizes that once were declared on the output (and survive only as its current ones) become the option.
-  if (o.size.empty() && !y.dims_given) o.size = y.dims.to_vector();
-  Dims dims = o.size.empty() ? y.dims : resolve(ctx, o.size, x.numel());
+  const Tensor& x = ctx.in(0);
+  Dims dims = resolve(ctx, declared_sizes(ctx, o.size), x.numel());
   ctx.check(volume(dims) == x.numel(), ctx.describe(0), " has ", x.numel(), " elements, sizes ", dims, " hold ",
             volume(dims));
   ctx.output(0, dims, x.dtype);
