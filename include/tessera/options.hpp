@@ -109,10 +109,12 @@ struct LrnOptions {
   double alpha = 1e-4, beta = 0.75, k = 2;
 };
 
+enum class SoftmaxMode : uint8_t { softmax, log_softmax };
+
 struct SoftmaxOptions {
-  bool log = false;
-  Ints axes{-1};
-  bool stats_log2 = false;
+  SoftmaxMode mode = SoftmaxMode::softmax;
+  Ints axes{-1};            // normalised together
+  bool stats_log2 = false;  // stats in powers of 2 instead of e
 };
 
 enum class ResampleMode : uint8_t { nearest, bilinear, avg_pool_include, avg_pool_exclude, max_pool };
@@ -167,9 +169,14 @@ struct ConcatOptions {
 };
 
 struct BlockScaleOptions {
-  Ints block{32};          // block length along the last dimensions, innermost last
+  Ints block{32};          // quantize: block length; dequantize: lengths along the last dimensions, innermost last
   int64_t axis = -1;       // quantize: the axis that is cut into blocks
   bool neg_scale = false;  // dequantize: the scale's sign is flipped
+};
+
+struct PagedLoadOptions {
+  int64_t size = 0;         // steps of the result; 0: those of its declared sizes, or all pages of the table
+  bool transposed = false;  // the result is [b, h, d, s] instead of [b, h, s, d]
 };
 
 struct RopeOptions {

@@ -8,6 +8,22 @@ std::span<const OpSpec* const> all_ops() {
       &ops::pointwise,
       &ops::reduce,
       &ops::matmul,
+      &ops::reshape,
+      &ops::transpose,
+      &ops::slice,
+      &ops::concat,
+      &ops::softmax,
+      &ops::softmax_bwd,
+      &ops::reduce_by,
+      &ops::rng,
+      &ops::dropout,
+      &ops::dropout_bwd,
+      &ops::block_scale_quantize,
+      &ops::block_scale_dequantize,
+      &ops::rope,
+      &ops::rope_bwd,
+      &ops::band_mask,
+      &ops::paged_load,
   };
   return list;
 }

@@ -9,5 +9,21 @@ namespace tsr::ops {
 extern const OpSpec pointwise;
 extern const OpSpec reduce;
 extern const OpSpec matmul;
+extern const OpSpec reshape;
+extern const OpSpec transpose;
+extern const OpSpec slice;
+extern const OpSpec concat;
+extern const OpSpec softmax;
+extern const OpSpec softmax_bwd;
+extern const OpSpec reduce_by;
+extern const OpSpec rng;
+extern const OpSpec dropout;
+extern const OpSpec dropout_bwd;
+extern const OpSpec block_scale_quantize;
+extern const OpSpec block_scale_dequantize;
+extern const OpSpec rope;
+extern const OpSpec rope_bwd;
+extern const OpSpec band_mask;
+extern const OpSpec paged_load;
 
 }  // namespace tsr::ops

@@ -8,6 +8,22 @@ std::span<const Definition> definitions() {
       {"pointwise", pointwise<double>, pointwise<float>},
       {"reduce", reduce<double>, reduce<float>},
       {"matmul", matmul<double>, matmul<float>},
+      {"reshape", reshape<double>, reshape<float>},
+      {"transpose", transpose<double>, transpose<float>},
+      {"slice", slice<double>, slice<float>},
+      {"concat", concat<double>, concat<float>},
+      {"softmax", softmax<double>, softmax<float>},
+      {"softmax_bwd", softmax_bwd<double>, softmax_bwd<float>},
+      {"reduce_by", reduce_by<double>, reduce_by<float>},
+      {"rng", rng<double>, rng<float>},
+      {"dropout", dropout<double>, dropout<float>},
+      {"dropout_bwd", dropout_bwd<double>, dropout_bwd<float>},
+      {"block_scale_quantize", block_scale_quantize<double>, block_scale_quantize<float>},
+      {"block_scale_dequantize", block_scale_dequantize<double>, block_scale_dequantize<float>},
+      {"rope", rope<double>, rope<float>},
+      {"rope_bwd", rope_bwd<double>, rope_bwd<float>},
+      {"band_mask", band_mask<double>, band_mask<float>},
+      {"paged_load", paged_load<double>, paged_load<float>},
   };
   return kList;
 }

@@ -11,6 +11,22 @@ namespace tsr::ref {
 template <class R> void pointwise(const Context<R>&);
 template <class R> void reduce(const Context<R>&);
 template <class R> void matmul(const Context<R>&);
+template <class R> void reshape(const Context<R>&);
+template <class R> void transpose(const Context<R>&);
+template <class R> void slice(const Context<R>&);
+template <class R> void concat(const Context<R>&);
+template <class R> void softmax(const Context<R>&);
+template <class R> void softmax_bwd(const Context<R>&);
+template <class R> void reduce_by(const Context<R>&);
+template <class R> void rng(const Context<R>&);
+template <class R> void dropout(const Context<R>&);
+template <class R> void dropout_bwd(const Context<R>&);
+template <class R> void block_scale_quantize(const Context<R>&);
+template <class R> void block_scale_dequantize(const Context<R>&);
+template <class R> void rope(const Context<R>&);
+template <class R> void rope_bwd(const Context<R>&);
+template <class R> void band_mask(const Context<R>&);
+template <class R> void paged_load(const Context<R>&);
 
 struct Definition {
   std::string_view op;

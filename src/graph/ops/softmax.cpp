@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and its logarithm over any axes, with an optional extra logit (sink) and the statistics that attention keeps.
+#include "graph/ops/softmax.hpp"
+
+#include "graph/ops/list.hpp"
+
+namespace tsr {
+namespace {
+
+using tessera::SoftmaxOptions;
+enum In { kX, kSink };
+enum Out { kY, kStats, kMax, kSumExp };
+
+void fields(std::any& options, FieldVisitor& v) {
+  auto& o = *std::any_cast<SoftmaxOptions>(&options);
+  v("mode", o.mode, kSoftmaxModes);
+  v("axes", o.axes);
+  v("stats_log2", o.stats_log2);
+}
+
+void infer(Infer& ctx) {
+  const auto& o = ctx.options<SoftmaxOptions>();
+  const Tensor& x = ctx.in(kX);
+  ctx.check(is_real(x.dtype), ctx.describe(kX), " must have a floating-point type");
+  Dims row = softmax_row(ctx, x);
+  ctx.check_broadcast(kSink, row);
+  ctx.check(!o.stats_log2 || ctx.wants(kStats), "stats_log2 is set, but there is no output stats");
+  DType type = ctx.node().compute;
+  ctx.output(kY, x.dims, type, &x);
+  for (int slot : {kStats, kMax, kSumExp}) ctx.output(slot, row, type, &x);
+}
+
+}  // namespace
+
+const OpSpec ops::softmax = {
+    .name = "softmax",
+    .family = Family::softmax,
+    .in = {{"x"}, {"sink", Slot::optional}},
+    .out = {{"y"}, {"stats", Slot::optional}, {"max", Slot::optional}, {"sum_exp", Slot::optional}},
+    .defaults = SoftmaxOptions{},
+    .fields = fields,
+    .infer = infer,
+    .flops = softmax_flops,
+    .terms = softmax_terms,
+    .formula =
+        "m = max(max x, sink), l = sum exp(x - m) + exp(sink - m); softmax: y = exp(x - m) / l; log_softmax: y = x - m "
+        "- ln l; "
+        "max = m, sum_exp = l, stats = m + ln l (times log2 e with stats_log2); where all is -inf: y = 0 (log: -inf), "
+        "sum_exp = 0, stats = -inf",
+    .shapes =
+        "x of any rank, sink broadcast to x with `axes` of size 1 -> y as x; stats, max, sum_exp with `axes` of size "
+        "1; real types",
+    .example = "x = input f32[2,3,5]\ny, stats:s = softmax x axes=-1\noutput y\noutput s",
+    .modes = kSoftmaxModes,
+};
+
+}  // namespace tsr
