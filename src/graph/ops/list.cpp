@@ -8,6 +8,8 @@ std::span<const OpSpec* const> all_ops() {
       &ops::pointwise,
       &ops::reduce,
       &ops::matmul,
+      &ops::sdpa_fwd,
+      &ops::sdpa_bwd,
   };
   return list;
 }

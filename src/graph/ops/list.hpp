@@ -9,5 +9,7 @@ namespace tsr::ops {
 extern const OpSpec pointwise;
 extern const OpSpec reduce;
 extern const OpSpec matmul;
+extern const OpSpec sdpa_fwd;
+extern const OpSpec sdpa_bwd;
 
 }  // namespace tsr::ops

@@ -8,6 +8,8 @@ std::span<const Definition> definitions() {
       {"pointwise", pointwise<double>, pointwise<float>},
       {"reduce", reduce<double>, reduce<float>},
       {"matmul", matmul<double>, matmul<float>},
+      {"sdpa_fwd", sdpa_fwd<double>, sdpa_fwd<float>},
+      {"sdpa_bwd", sdpa_bwd<double>, sdpa_bwd<float>},
   };
   return kList;
 }

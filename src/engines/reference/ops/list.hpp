@@ -11,6 +11,8 @@ namespace tsr::ref {
 template <class R> void pointwise(const Context<R>&);
 template <class R> void reduce(const Context<R>&);
 template <class R> void matmul(const Context<R>&);
+template <class R> void sdpa_fwd(const Context<R>&);
+template <class R> void sdpa_bwd(const Context<R>&);
 
 struct Definition {
   std::string_view op;
