@@ -64,11 +64,11 @@ class Printer {
     for (int i = 0; i < g_.tensor_count(); ++i)
       if (g_.producer(i) == kNone && !skip.count(i)) out.push_back(declaration(i));
     for (int i = 0; i < g_.node_count(); ++i) out.push_back(node(g_.node(i)));
-    for (int i = 0; i < g_.tensor_count(); ++i)
-      if (g_.producer(i) != kNone)
-        if (std::string s = tensor_options(g_.tensor(i)); !s.empty()) out.push_back("with " + g_.tensor(i).name + s);
+    for (TensorId i : produced())
+      if (std::string s = tensor_options(g_.tensor(i)); !s.empty()) out.push_back("with " + g_.tensor(i).name + s);
     if (body) return out;
-    for (TensorId i : g_.outputs()) {
+    for (TensorId i : produced()) {
+      if (!g_.tensor(i).stored) continue;
       std::string type = given_type(g_.tensor(i));
       out.push_back("output " + g_.tensor(i).name + (type.empty() ? "" : " " + type));
     }
@@ -76,6 +76,15 @@ class Printer {
   }
 
  private:
+  // In the order of nodes and their slots, which parsing the text again keeps; ids follow the order of first mention.
+  std::vector<TensorId> produced() const {
+    std::vector<TensorId> ids;
+    for (int i = 0; i < g_.node_count(); ++i)
+      for (TensorId t : g_.node(i).out)
+        if (t != kNone) ids.push_back(t);
+    return ids;
+  }
+
   // The unique id that the parser would give to the next tensor; noted so that only others are written.
   bool note(TensorId id) {
     int64_t expected = ++count_;
