@@ -47,6 +47,11 @@ class FieldPrinter : public FieldVisitor {
   static std::string text(tessera::Subgraph* s) { return *s ? print_subgraph(**s) : ""; }
 };
 
+std::string strides_text(const Tensor& t) {
+  std::string_view layout = layout_name(t.dims, t.strides);
+  return ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
+}
+
 class Printer {
  public:
   explicit Printer(const Graph& g) : g_(g) {}
@@ -99,16 +104,12 @@ class Printer {
     return note(id) || !top_ ? t.name : t.name + "@" + std::to_string(t.uid);
   }
 
-  static std::string strides_text(const Tensor& t) {
-    if (t.strides == packed_strides(t.dims)) return "";
-    std::string_view layout = layout_name(t.dims, t.strides);
-    return ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
-  }
-
+  // Strides that the author gave are written even when packed: inference may prefer the order of an input.
   static std::string given_type(const Tensor& t) {
     std::string s;
     if (t.dtype_given || t.dims_given || t.strides_given) s = name(t.dtype);
-    if (t.dims_given || t.strides_given) s += to_string(t.dims) + strides_text(t);
+    if (t.dims_given || t.strides_given) s += to_string(t.dims);
+    if (t.strides_given) s += strides_text(t);
     return s;
   }
 
@@ -213,9 +214,7 @@ std::string print_number(double v) {
 
 std::string print_type(const Tensor& t) {
   std::string s = std::string(name(t.dtype)) + to_string(t.dims);
-  if (t.strides == packed_strides(t.dims)) return s;
-  std::string_view layout = layout_name(t.dims, t.strides);
-  return s + ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
+  return t.strides == packed_strides(t.dims) ? s : s + strides_text(t);
 }
 
 std::string print_graph(const Graph& g, PrintStyle style) {
