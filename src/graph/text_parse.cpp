@@ -457,6 +457,12 @@ class Parser {
         n.in[position++] = id;
       }
     }
+    // Captures are listed in the order of the options, whatever the order of the text.
+    std::vector<std::string> order;
+    for (auto& [name, ref] : fields_of(n).all) order.push_back(name);
+    std::stable_sort(bodies.begin(), bodies.end(), [&](const Body& a, const Body& b) {
+      return std::find(order.begin(), order.end(), a.name.text) < std::find(order.begin(), order.end(), b.name.text);
+    });
     for (const Body& b : bodies) subgraph(scope, n, b, depth);
     return place(scope, std::move(n), std::move(targets), head);
   }

@@ -47,6 +47,11 @@ class FieldPrinter : public FieldVisitor {
   static std::string text(tessera::Subgraph* s) { return *s ? print_subgraph(**s) : ""; }
 };
 
+std::string strides_text(const Tensor& t) {
+  std::string_view layout = layout_name(t.dims, t.strides);
+  return ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
+}
+
 class Printer {
  public:
   explicit Printer(const Graph& g) : g_(g) {}
@@ -64,11 +69,11 @@ class Printer {
     for (int i = 0; i < g_.tensor_count(); ++i)
       if (g_.producer(i) == kNone && !skip.count(i)) out.push_back(declaration(i));
     for (int i = 0; i < g_.node_count(); ++i) out.push_back(node(g_.node(i)));
-    for (int i = 0; i < g_.tensor_count(); ++i)
-      if (g_.producer(i) != kNone)
-        if (std::string s = tensor_options(g_.tensor(i)); !s.empty()) out.push_back("with " + g_.tensor(i).name + s);
+    for (TensorId i : produced())
+      if (std::string s = tensor_options(g_.tensor(i)); !s.empty()) out.push_back("with " + g_.tensor(i).name + s);
     if (body) return out;
-    for (TensorId i : g_.outputs()) {
+    for (TensorId i : produced()) {
+      if (!g_.tensor(i).stored) continue;
       std::string type = g_.tensor(i).dims_given ? "" : given_type(g_.tensor(i));
       out.push_back("output " + g_.tensor(i).name + (type.empty() ? "" : " " + type));
     }
@@ -76,6 +81,15 @@ class Printer {
   }
 
  private:
+  // In the order of nodes and their slots, which parsing the text again keeps; ids follow the order of first mention.
+  std::vector<TensorId> produced() const {
+    std::vector<TensorId> ids;
+    for (int i = 0; i < g_.node_count(); ++i)
+      for (TensorId t : g_.node(i).out)
+        if (t != kNone) ids.push_back(t);
+    return ids;
+  }
+
   // The unique id that the parser would give to the next tensor; noted so that only others are written.
   bool note(TensorId id) {
     int64_t expected = ++count_;
@@ -90,16 +104,12 @@ class Printer {
     return note(id) || !top_ ? t.name : t.name + "@" + std::to_string(t.uid);
   }
 
-  static std::string strides_text(const Tensor& t) {
-    if (t.strides == packed_strides(t.dims)) return "";
-    std::string_view layout = layout_name(t.dims, t.strides);
-    return ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
-  }
-
+  // Strides that the author gave are written even when packed: inference may prefer the order of an input.
   static std::string given_type(const Tensor& t) {
     std::string s;
     if (t.dtype_given || t.dims_given || t.strides_given) s = name(t.dtype);
-    if (t.dims_given || t.strides_given) s += to_string(t.dims) + strides_text(t);
+    if (t.dims_given || t.strides_given) s += to_string(t.dims);
+    if (t.strides_given) s += strides_text(t);
     return s;
   }
 
@@ -205,9 +215,7 @@ std::string print_number(double v) {
 
 std::string print_type(const Tensor& t) {
   std::string s = std::string(name(t.dtype)) + to_string(t.dims);
-  if (t.strides == packed_strides(t.dims)) return s;
-  std::string_view layout = layout_name(t.dims, t.strides);
-  return s + ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
+  return t.strides == packed_strides(t.dims) ? s : s + strides_text(t);
 }
 
 std::string print_graph(const Graph& g, PrintStyle style) {

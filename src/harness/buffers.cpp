@@ -119,7 +119,17 @@ void fill(const Tensor& t, void* data, int64_t count, const DataSpec& spec) {
 int64_t memory_elements(const Tensor& t, const Ints& offsets) {
   if (t.ragged == kNone || offsets.empty()) return t.span();
   int64_t end = 0;
-  for (int64_t o : offsets) end = std::max(end, o * t.ragged_multiplier);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    int64_t first = offsets[i] * t.ragged_multiplier;
+    end = std::max(end, first);
+    if (i + 1 == offsets.size() || t.rank() < 3) continue;
+    // Dimensions slower than the steps (head-major statistics) reach beyond the offset of the next batch.
+    Tensor batch = t;
+    int64_t room = (offsets[i + 1] - offsets[i]) * t.ragged_multiplier;
+    batch.dims[0] = 1;
+    batch.dims[2] = std::clamp<int64_t>(room / std::max<int64_t>(1, t.strides[2]), 0, t.dims[2]);
+    end = std::max(end, first + batch.span());
+  }
   return end;
 }
 

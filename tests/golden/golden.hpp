@@ -23,5 +23,6 @@ struct GoldenCase {
 // Text of the graph, or nullopt when the operation belongs to another group. Every array in `out` must be an output.
 std::optional<std::string> golden_basic(const GoldenCase& c);      // pointwise, reductions, matmul
 std::optional<std::string> golden_softmax(const GoldenCase& c);    // softmax, log_softmax and their gradients
+std::optional<std::string> golden_attention(const GoldenCase& c);  // sdpa
 
 }  // namespace tsr

@@ -24,6 +24,8 @@ std::span<const OpSpec* const> all_ops() {
       &ops::rope_bwd,
       &ops::band_mask,
       &ops::paged_load,
+      &ops::sdpa_fwd,
+      &ops::sdpa_bwd,
   };
   return list;
 }

@@ -25,5 +25,7 @@ extern const OpSpec rope;
 extern const OpSpec rope_bwd;
 extern const OpSpec band_mask;
 extern const OpSpec paged_load;
+extern const OpSpec sdpa_fwd;
+extern const OpSpec sdpa_bwd;
 
 }  // namespace tsr::ops

@@ -24,6 +24,8 @@ std::span<const Definition> definitions() {
       {"rope_bwd", rope_bwd<double>, rope_bwd<float>},
       {"band_mask", band_mask<double>, band_mask<float>},
       {"paged_load", paged_load<double>, paged_load<float>},
+      {"sdpa_fwd", sdpa_fwd<double>, sdpa_fwd<float>},
+      {"sdpa_bwd", sdpa_bwd<double>, sdpa_bwd<float>},
   };
   return kList;
 }

@@ -27,6 +27,8 @@ template <class R> void rope(const Context<R>&);
 template <class R> void rope_bwd(const Context<R>&);
 template <class R> void band_mask(const Context<R>&);
 template <class R> void paged_load(const Context<R>&);
+template <class R> void sdpa_fwd(const Context<R>&);
+template <class R> void sdpa_bwd(const Context<R>&);
 
 struct Definition {
   std::string_view op;

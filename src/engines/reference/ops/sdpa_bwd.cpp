@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of attention. With delta = rowsum(do o), which is also the derivative along the sum of the softmax:
+//   p = exp(s - stats), dv = (p keep)^T do, ds = p (keep (do v^T) - delta), dq = scale ds k, dk = scale ds^T q.
+#include <cmath>
+
+#include "engines/reference/ops/list.hpp"
+#include "engines/reference/ops/sdpa_common.hpp"
+
+namespace tsr::ref {
+namespace {
+
+using tessera::SdpaOptions;
+using namespace sdpa::bwd;
+
+template <class R>
+struct Gradient {
+  const Context<R>& c;
+  const Attention<R>& a;
+  Array<R> grad_o, stats, delta;
+};
+
+template <class R>
+Gradient<R> read_gradient(const Context<R>& c, const Attention<R>& a) {
+  Gradient<R> g = {c, a, scaled_input(c, kDo, kDescaleDo, a.len_q), c.in(kStats, &a.len_q), {}};
+  if (c.template options<SdpaOptions>().stats_log2) multiply(g.stats, R(M_LN2));
+  Array<R> o = scaled_input(c, kO, kDescaleO, a.len_q);
+  g.delta = Array<R>(g.stats.dims);
+  each_row(a, [&](int64_t b, int64_t h, int64_t row) {
+    for (int64_t i = 0; i < a.n.dv; ++i) g.delta.at(b, h, row, 0) += g.grad_o.at(b, h, row, i) * o.at(b, h, row, i);
+  });
+  return g;
+}
+
+// Calls f(b, h, row, col) for every score that takes part: not masked, in a row that attends to something.
+template <class R, class F>
+void each_score(const Gradient<R>& g, const F& f) {
+  each_row(g.a, [&](int64_t b, int64_t h, int64_t row) {
+    if (g.stats.at(b, h, row, 0) == kMinusInf<R>) return;
+    for (int64_t col = 0; col < g.a.n.skv; ++col)
+      if (g.a.scores.at(b, h, row, col) != kMinusInf<R>) f(b, h, row, col);
+  });
+}
+
+template <class R>
+Array<R> probabilities(const Gradient<R>& g) {
+  Array<R> p(g.a.n.scores());
+  each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
+    p.at(b, h, row, col) = std::exp(g.a.scores.at(b, h, row, col) - g.stats.at(b, h, row, 0));
+  });
+  return p;
+}
+
+template <class R>
+Array<R> score_gradient(const Gradient<R>& g, const Array<R>& p) {
+  const Attention<R>& a = g.a;
+  Array<R> ds(a.n.scores());
+  each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
+    R dp = 0;
+    for (int64_t i = 0; i < a.n.dv; ++i) dp += g.grad_o.at(b, h, row, i) * a.v.at(b, a.v_head(h), col, i);
+    dp *= a.keep.at(b, h, row, col) * a.keep_factor;
+    ds.at(b, h, row, col) = p.at(b, h, row, col) * (dp - g.delta.at(b, h, row, 0));
+  });
+  return ds;
+}
+
+template <class R>
+Array<R> bias_gradient(const Array<R>& ds, const Dims& dims) {
+  Array<R> db(dims);
+  Dims index = Dims::filled(4, 0);
+  for (int64_t i = 0; i < ds.size(); ++i, next_index(index, ds.dims)) {
+    Dims target = dims;
+    for (int d = 0; d < dims.size(); ++d) target[d] = dims[d] == 1 ? 0 : index[d + 4 - dims.size()];
+    db.at(target) += ds[i];
+  }
+  return db;
+}
+
+// The sink has probability exp(sink - stats) and no value: dP = 0 there.
+template <class R>
+Array<R> sink_gradient(const Gradient<R>& g, const Array<R>& sink) {
+  Array<R> d(sink.dims);
+  each_row(g.a, [&](int64_t b, int64_t h, int64_t row) {
+    R stats = g.stats.at(b, h, row, 0);
+    if (stats != kMinusInf<R>) d[h] -= std::exp(sink[h] - stats) * g.delta.at(b, h, row, 0);
+  });
+  return d;
+}
+
+// The gradient before score_mod; what the sub-graph makes of masked scores is dropped.
+template <class R>
+Array<R> unmodified(const Gradient<R>& g, const Array<R>& ds) {
+  const auto& o = g.c.template options<SdpaOptions>();
+  Array<R> y(ds.dims), all = g.c.call(*o.score_mod_bwd, {ds, g.a.scaled}, o.score_mod->captures.size())[0];
+  each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) { y.at(b, h, row, col) = all.at(b, h, row, col); });
+  return y;
+}
+
+// Largest magnitude, scale and store: how every gradient ends.
+template <class R>
+void finish(const Context<R>& c, Array<R>& x, int out, int amax_out, int scale, const Ints& lengths) {
+  c.out(amax_out, amax(x));
+  multiply(x, c.template scalar<R>(scale, R(1)));
+  c.out(out, x, &lengths);
+}
+
+template <class R>
+void value_gradient(const Gradient<R>& g, Array<R> p) {
+  const sdpa::Slots& s = sdpa::slots(g.c.node());
+  const Attention<R>& a = g.a;
+  drop(a, p);
+  if (a.rounds_to_fp8) quantize(p, g.c.template scalar<R>(s.scale_s, R(1)), g.c.in_tensor(s.v).dtype);
+  Array<R> dv(a.v.dims);
+  each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
+    for (int64_t i = 0; i < a.n.dv; ++i)
+      dv.at(b, a.v_head(h), col, i) += p.at(b, h, row, col) * g.grad_o.at(b, h, row, i);
+  });
+  multiply(dv, g.c.template scalar<R>(s.descale_s, R(1)));
+  finish(g.c, dv, kDv, kAmaxDv, kScaleDv, a.len_kv);
+}
+
+// ds is already multiplied by the scale.
+template <class R>
+void query_and_key_gradients(const Gradient<R>& g, const Array<R>& ds) {
+  const Attention<R>& a = g.a;
+  Array<R> dq(a.q.dims), dk(a.k.dims);
+  each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
+    R d = ds.at(b, h, row, col);
+    for (int64_t i = 0; i < a.n.d; ++i) {
+      dq.at(b, h, row, i) += d * a.k.at(b, a.k_head(h), col, i);
+      dk.at(b, a.k_head(h), col, i) += d * a.q.at(b, h, row, i);
+    }
+  });
+  R descale = g.c.template scalar<R>(kDescaleDp, R(1));
+  multiply(dq, descale);
+  multiply(dk, descale);
+  finish(g.c, dq, kDq, kAmaxDq, kScaleDq, a.len_q);
+  finish(g.c, dk, kDk, kAmaxDk, kScaleDk, a.len_kv);
+}
+
+}  // namespace
+
+template <class R>
+void sdpa_bwd(const Context<R>& c) {
+  const sdpa::Slots& s = sdpa::slots(c.node());
+  Attention<R> a = attention(c);
+  Gradient<R> g = read_gradient(c, a);
+  Array<R> p = probabilities(g);
+  value_gradient(g, p);
+  Array<R> ds = score_gradient(g, p);
+  if (c.wants(kDbias)) c.out(kDbias, bias_gradient(ds, c.in_tensor(s.bias).dims));
+  if (c.wants(kDsink)) c.out(kDsink, sink_gradient(g, c.in(s.sink)));
+  if (c.template options<SdpaOptions>().score_mod_bwd) ds = unmodified(g, ds);
+  multiply(ds, a.scale);
+  c.out(kAmaxDp, amax(ds));
+  DType type = c.in_tensor(kDo).dtype;
+  if (a.rounds_to_fp8 && sdpa::is_fp8(type)) quantize(ds, c.template scalar<R>(kScaleDp, R(1)), type);
+  query_and_key_gradients(g, ds);
+}
+
+TESSERA_REFERENCE(sdpa_bwd);
+
+}  // namespace tsr::ref

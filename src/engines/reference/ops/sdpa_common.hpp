@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What forward and backward attention both start from: sequence lengths, dequantised q, k and v, masked scores and the
+// factors of dropout.
+#pragma once
+
+#include "engines/reference/context.hpp"
+#include "graph/ops/sdpa_common.hpp"
+
+namespace tsr::ref {
+
+template <class R>
+constexpr R kMinusInf = -std::numeric_limits<R>::infinity();
+
+template <class R>
+struct Attention {
+  sdpa::Shape n;
+  Ints len_q, len_kv;  // of each batch
+  Array<R> q, k, v;    // times their descales; paged sequences put together
+  R scale;             // option times tensor
+  Array<R> scaled;     // scale q k^T, 0 beyond the lengths: what score_mod receives
+  Array<R> scores;     // -inf where masked: such elements contribute nothing, whatever k and v hold there
+  Array<R> keep;       // 1 where dropout keeps, 0 where it drops, or the given mask
+  R keep_factor;       // what kept elements are multiplied by
+  bool rounds_to_fp8;  // fp8 with one scale for each tensor also keeps probabilities and their gradients in fp8
+
+  int64_t k_head(int64_t h) const { return h / (n.hq / n.hk); }
+  int64_t v_head(int64_t h) const { return h / (n.hq / n.hv); }
+};
+
+template <class R>
+Attention<R> attention(const Context<R>& c);
+
+// Calls f(b, h, row) for every row of scores that exists: rows past the length of their batch do not.
+template <class R, class F>
+void each_row(const Attention<R>& a, const F& f) {
+  for (int64_t b = 0; b < a.n.b; ++b)
+    for (int64_t h = 0; h < a.n.hq; ++h)
+      for (int64_t row = 0; row < a.len_q[static_cast<size_t>(b)]; ++row) f(b, h, row);
+}
+
+// Dropout of the probabilities.
+template <class R>
+void drop(const Attention<R>& a, Array<R>& p);
+
+// One input times the one-element input `factor`, where that is given. `lengths` are for ragged tensors.
+template <class R>
+Array<R> scaled_input(const Context<R>& c, int slot, int factor, const Ints& lengths);
+
+// Largest magnitude as an output of sizes [1,1,1,1]; NaN when there is one.
+template <class R>
+Array<R> amax(const Array<R>& x);
+
+template <class R>
+void multiply(Array<R>& x, R factor);
+
+// Rounds x * factor to an fp8 type.
+template <class R>
+void quantize(Array<R>& x, R factor, DType type);
+
+}  // namespace tsr::ref

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// o = dropout(softmax([s, sink])) v, row by row, with the statistics of the softmax and the roundings of fp8.
+#include <cmath>
+
+#include "engines/reference/ops/list.hpp"
+#include "engines/reference/ops/sdpa_common.hpp"
+
+namespace tsr::ref {
+namespace {
+
+using tessera::SdpaOptions;
+using namespace sdpa::fwd;
+
+template <class R>
+struct Softmax {
+  Array<R> p, stats, max, sum_exp;
+};
+
+// Rows with nothing to attend to keep p = 0, stats = max = -inf, sum_exp = 0. The sink takes part of the sum and
+// nothing else.
+template <class R>
+Softmax<R> softmax(const Context<R>& c, const Attention<R>& a) {
+  const sdpa::Slots& s = sdpa::slots(c.node());
+  R log_unit = c.template options<SdpaOptions>().stats_log2 ? R(M_LOG2E) : R(1);
+  Dims rows = {a.n.b, a.n.hq, a.n.sq, 1};
+  Softmax<R> y = {Array<R>(a.n.scores()), Array<R>(rows, kMinusInf<R>), Array<R>(rows, kMinusInf<R>), Array<R>(rows)};
+  Array<R> sinks({1, a.n.hq, 1, 1}, kMinusInf<R>);
+  if (c.has(s.sink)) sinks = c.in(s.sink);
+  each_row(a, [&](int64_t b, int64_t h, int64_t row) {
+    R max = sinks[h], sum = 0;
+    for (int64_t col = 0; col < a.n.skv; ++col) {
+      R v = a.scores.at(b, h, row, col);
+      if (v > max || std::isnan(v)) max = v;
+    }
+    if (max == kMinusInf<R>) return;
+    if (sinks[h] != kMinusInf<R>) sum = std::exp(sinks[h] - max);
+    for (int64_t col = 0; col < a.n.skv; ++col) {
+      R v = a.scores.at(b, h, row, col);
+      if (v == kMinusInf<R>) continue;
+      y.p.at(b, h, row, col) = std::exp(v - max);
+      sum += y.p.at(b, h, row, col);
+    }
+    for (int64_t col = 0; col < a.n.skv; ++col) y.p.at(b, h, row, col) /= sum;
+    y.max.at(b, h, row, 0) = max;
+    y.sum_exp.at(b, h, row, 0) = sum;
+    y.stats.at(b, h, row, 0) = (max + std::log(sum)) * log_unit;
+  });
+  return y;
+}
+
+template <class R>
+Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p) {
+  Array<R> o({a.n.b, a.n.hq, a.n.sq, a.n.dv});
+  each_row(a, [&](int64_t b, int64_t h, int64_t row) {
+    for (int64_t i = 0; i < a.n.dv; ++i) {
+      R sum = 0;
+      for (int64_t col = 0; col < a.n.skv; ++col)
+        if (a.scores.at(b, h, row, col) != kMinusInf<R>) sum += p.at(b, h, row, col) * a.v.at(b, a.v_head(h), col, i);
+      o.at(b, h, row, i) = sum;
+    }
+  });
+  return o;
+}
+
+}  // namespace
+
+template <class R>
+void sdpa_fwd(const Context<R>& c) {
+  const sdpa::Slots& s = sdpa::slots(c.node());
+  Attention<R> a = attention(c);
+  Softmax<R> y = softmax(c, a);
+  drop(a, y.p);
+  c.out(kAmaxS, amax(y.p));
+  if (a.rounds_to_fp8) quantize(y.p, c.template scalar<R>(s.scale_s, R(1)), c.in_tensor(s.v).dtype);
+  Array<R> o = weighted_sum(a, y.p);
+  multiply(o, c.template scalar<R>(s.descale_s, R(1)));
+  c.out(kAmaxO, amax(o));
+  multiply(o, c.template scalar<R>(kScaleO, R(1)));
+  c.out(kO, o, &a.len_q);
+  c.out(kStats, y.stats, &a.len_q);
+  c.out(kMax, y.max, &a.len_q);
+  c.out(kSumExp, y.sum_exp, &a.len_q);
+  c.out(kRngDump, a.keep);
+}
+
+TESSERA_REFERENCE(sdpa_fwd);
+
+}  // namespace tsr::ref

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sdpa_fwd and sdpa_bwd have in common: where their inputs sit, sizes, options and validation.
+#pragma once
+
+#include "graph/op.hpp"
+
+namespace tsr::sdpa {
+
+// Slots of the inputs that both operations have, and of the page tables (forward only).
+struct Slots {
+  int q = 0, k = 1, v = 2;
+  int scale, bias, seq_len_q, seq_len_kv, cu_seq_len_q, cu_seq_len_kv, page_table_k = -1, page_table_v = -1;
+  int block_mask, sink, dropout_seed, dropout_offset, dropout_mask, dropout_scale, alibi_slopes;
+  int descale_q, descale_k, descale_v, descale_s, scale_s;
+};
+const Slots& slots(const Node& n);
+
+namespace fwd {
+enum In { kScaleO = 23 };
+enum Out { kO, kStats, kMax, kSumExp, kRngDump, kAmaxS, kAmaxO };
+}  // namespace fwd
+
+namespace bwd {
+enum In { kO = 3, kDo, kStats, kDescaleO = 24, kDescaleDo, kDescaleDp, kScaleDq, kScaleDk, kScaleDv, kScaleDp };
+enum Out { kDq, kDk, kDv, kDbias, kDsink, kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp };
+}  // namespace bwd
+
+struct Shape {
+  int64_t b, hq, hk, hv, sq, skv, d, dv;
+  Dims scores() const { return {b, hq, sq, skv}; }
+};
+// Sizes of the problem; raises when q, k, v and page tables do not have the dimensions that this takes.
+Shape shape(const Graph& g, const Node& n);
+
+constexpr int64_t kMaskBlock = 128;  // queries and keys behind one element of block_mask
+constexpr int64_t kScaleBlock = 32;  // elements behind one e8m0 factor
+
+bool is_fp8(DType t);
+bool has(const Node& n, int slot);
+int64_t ceil_div(int64_t a, int64_t b);
+
+void common_fields(tessera::SdpaOptions& o, FieldVisitor& v);
+// Checks everything that the two operations share.
+Shape check(Infer& ctx);
+void check_one_element(const Infer& ctx, int slot);  // a real number, if present
+// Parameters of score_mod (s) and score_mod_bwd (ds, s).
+std::vector<Tensor> params(const Graph& g, const Node& n, std::string_view field);
+void check_score_mod(const Infer& ctx, const tessera::Subgraph& s, std::string_view field, const Shape& n);
+
+}  // namespace tsr::sdpa

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scaled dot-product attention: o = softmax(q k^T) v with scales, masks, dropout, paged and ragged sequences, fp8.
+#include "graph/ops/list.hpp"
+#include "graph/ops/sdpa_common.hpp"
+
+namespace tsr {
+namespace {
+
+using tessera::SdpaOptions;
+using namespace sdpa::fwd;
+
+void fields(std::any& options, FieldVisitor& v) {
+  auto& o = *std::any_cast<SdpaOptions>(&options);
+  sdpa::common_fields(o, v);
+  v("max_seq_kv", o.max_seq_kv);
+}
+
+void infer(Infer& ctx) {
+  sdpa::Shape n = sdpa::check(ctx);
+  const Tensor& q = ctx.in(0);
+  sdpa::check_one_element(ctx, kScaleO);
+  ctx.check(!ctx.has(kScaleO) || sdpa::is_fp8(q.dtype), "scale_o is for fp8 inputs");
+  const sdpa::Slots& s = sdpa::slots(ctx.node());
+  ctx.check(!ctx.wants(kRngDump) || !ctx.has(s.dropout_mask),
+            "rng_dump has nothing to show when a dropout_mask is given");
+  DType type = ctx.node().compute;
+  ctx.output(kO, {n.b, n.hq, n.sq, n.dv}, q.dtype, &q);
+  for (int t : {kStats, kMax, kSumExp}) ctx.output(t, {n.b, n.hq, n.sq, 1}, type);
+  ctx.output(kRngDump, n.scores(), type);
+  for (int t : {kAmaxS, kAmaxO}) ctx.output(t, {1, 1, 1, 1}, type);
+}
+
+double terms(const Graph& g, const Node& n) {
+  sdpa::Shape s = sdpa::shape(g, n);
+  return static_cast<double>(std::max({s.d, s.skv, int64_t{1}}));
+}
+
+double flops(const Graph& g, const Node& n) {
+  sdpa::Shape s = sdpa::shape(g, n);
+  return 2 * static_cast<double>(volume(s.scores())) * static_cast<double>(s.d + s.dv);
+}
+
+}  // namespace
+
+const OpSpec ops::sdpa_fwd = {
+    .name = "sdpa_fwd",
+    .family = Family::attention,
+    .in = {{"q"},
+           {"k"},
+           {"v"},
+           {"scale", Slot::optional},
+           {"bias", Slot::optional},
+           {"seq_len_q", Slot::optional},
+           {"seq_len_kv", Slot::optional},
+           {"cu_seq_len_q", Slot::optional},
+           {"cu_seq_len_kv", Slot::optional},
+           {"page_table_k", Slot::optional},
+           {"page_table_v", Slot::optional},
+           {"block_mask", Slot::optional},
+           {"sink", Slot::optional},
+           {"dropout_seed", Slot::optional},
+           {"dropout_offset", Slot::optional},
+           {"dropout_mask", Slot::optional},
+           {"dropout_scale", Slot::optional},
+           {"alibi_slopes", Slot::optional},
+           {"descale_q", Slot::optional},
+           {"descale_k", Slot::optional},
+           {"descale_v", Slot::optional},
+           {"descale_s", Slot::optional},
+           {"scale_s", Slot::optional},
+           {"scale_o", Slot::optional}},
+    .out = {{"o"},
+            {"stats", Slot::optional},
+            {"max", Slot::optional},
+            {"sum_exp", Slot::optional},
+            {"rng_dump", Slot::optional},
+            {"amax_s", Slot::optional},
+            {"amax_o", Slot::optional}},
+    .defaults = SdpaOptions{},
+    .fields = fields,
+    .infer = infer,
+    .flops = flops,
+    .terms = terms,
+    .formula =
+        "s = mask(score_mod(scale q k^T) + bias + alibi); p = dropout(softmax([s, sink])); o = p v; "
+        "stats = log sum exp s; what is masked contributes nothing, rows with nothing to attend to give o = 0",
+    .shapes =
+        "q [b,hq,sq,d], k [b,hk,skv,d], v [b,hv,skv,dv] -> o [b,hq,sq,dv], stats, max, sum_exp [b,hq,sq,1]; hq a "
+        "multiple of hk and hv; f16, bf16, f32, f64, e4m3, e5m2; paged k, v [blocks,h,block_size,d] with page "
+        "tables [b,1,pages,1]; bias broadcasts to [b,hq,sq,skv]; seq_len [b,1,1,1], cu_seq_len [b+1,1,1,1]; sink, "
+        "alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128]",
+    .example =
+        "q = input bf16[2,4,8,16]\nk = input bf16[2,2,8,16]\nv = input bf16[2,2,8,16]\n"
+        "o, stats = sdpa_fwd q k v scale=0.25 right=0\noutput o\noutput stats",
+    .params = sdpa::params,
+};
+
+}  // namespace tsr
