@@ -8,6 +8,11 @@ std::span<const OpSpec* const> all_ops() {
       &ops::pointwise,
       &ops::reduce,
       &ops::matmul,
+      &ops::norm_fwd,
+      &ops::norm_bwd,
+      &ops::gen_stats,
+      &ops::bn_finalize,
+      &ops::bn_bwd_weights,
   };
   return list;
 }

@@ -8,6 +8,11 @@ std::span<const Definition> definitions() {
       {"pointwise", pointwise<double>, pointwise<float>},
       {"reduce", reduce<double>, reduce<float>},
       {"matmul", matmul<double>, matmul<float>},
+      {"norm_fwd", norm_fwd<double>, norm_fwd<float>},
+      {"norm_bwd", norm_bwd<double>, norm_bwd<float>},
+      {"gen_stats", gen_stats<double>, gen_stats<float>},
+      {"bn_finalize", bn_finalize<double>, bn_finalize<float>},
+      {"bn_bwd_weights", bn_bwd_weights<double>, bn_bwd_weights<float>},
   };
   return kList;
 }
