@@ -69,7 +69,7 @@ class Printer {
         if (std::string s = tensor_options(g_.tensor(i)); !s.empty()) out.push_back("with " + g_.tensor(i).name + s);
     if (body) return out;
     for (TensorId i : g_.outputs()) {
-      std::string type = given_type(g_.tensor(i));
+      std::string type = g_.tensor(i).dims_given ? "" : given_type(g_.tensor(i));
       out.push_back("output " + g_.tensor(i).name + (type.empty() ? "" : " " + type));
     }
     return out;
@@ -149,7 +149,8 @@ class Printer {
       if (!s.empty()) s += ", ";
       if (static_cast<int>(i) > last_required) s += std::string(n.op->out[i].name) + ":";
       s += target_name(n.out[i]);
-      std::string type = t.stored ? "" : given_type(t);
+      // Declared sizes may decide what the operation does (a reshape, a reduction without axes): it needs them at once.
+      std::string type = t.stored && !t.dims_given ? "" : given_type(t);
       if (!type.empty()) s += " " + type;
     }
     s += " = " + spelling(n);

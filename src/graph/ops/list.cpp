@@ -13,6 +13,10 @@ std::span<const OpSpec* const> all_ops() {
       &ops::gen_stats,
       &ops::bn_finalize,
       &ops::bn_bwd_weights,
+      &ops::reshape,
+      &ops::transpose,
+      &ops::slice,
+      &ops::concat,
   };
   return list;
 }

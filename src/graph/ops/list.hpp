@@ -14,5 +14,9 @@ extern const OpSpec norm_bwd;
 extern const OpSpec gen_stats;
 extern const OpSpec bn_finalize;
 extern const OpSpec bn_bwd_weights;
+extern const OpSpec reshape;
+extern const OpSpec transpose;
+extern const OpSpec slice;
+extern const OpSpec concat;
 
 }  // namespace tsr::ops

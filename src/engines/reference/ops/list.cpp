@@ -13,6 +13,10 @@ std::span<const Definition> definitions() {
       {"gen_stats", gen_stats<double>, gen_stats<float>},
       {"bn_finalize", bn_finalize<double>, bn_finalize<float>},
       {"bn_bwd_weights", bn_bwd_weights<double>, bn_bwd_weights<float>},
+      {"reshape", reshape<double>, reshape<float>},
+      {"transpose", transpose<double>, transpose<float>},
+      {"slice", slice<double>, slice<float>},
+      {"concat", concat<double>, concat<float>},
   };
   return kList;
 }

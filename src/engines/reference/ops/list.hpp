@@ -16,6 +16,10 @@ template <class R> void norm_bwd(const Context<R>&);
 template <class R> void gen_stats(const Context<R>&);
 template <class R> void bn_finalize(const Context<R>&);
 template <class R> void bn_bwd_weights(const Context<R>&);
+template <class R> void reshape(const Context<R>&);
+template <class R> void transpose(const Context<R>&);
+template <class R> void slice(const Context<R>&);
+template <class R> void concat(const Context<R>&);
 
 struct Definition {
   std::string_view op;

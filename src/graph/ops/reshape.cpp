@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reshape: the same elements under other sizes, in memory order (view) or in row-major order (logical).
+#include "graph/ops/list.hpp"
+
+namespace tsr {
+namespace {
+
+using tessera::ReshapeOptions;
+constexpr std::string_view kModes[] = {"view", "logical"};
+
+void fields(std::any& options, FieldVisitor& v) {
+  auto& o = *std::any_cast<ReshapeOptions>(&options);
+  v("size", o.size);
+  v("mode", o.mode, kModes);
+}
+
+// Sizes as the option gives them; one -1 stands for whatever is left.
+Dims resolve(const Infer& ctx, const Ints& size, int64_t numel) {
+  Dims dims(size);
+  int open = -1;
+  for (int i = 0; i < dims.size(); ++i) {
+    ctx.check(dims[i] >= -1 && (dims[i] != -1 || open < 0), "size ", dims,
+              " may hold one -1 and otherwise no negative value");
+    if (dims[i] == -1) open = i;
+  }
+  if (open < 0) return dims;
+  dims[open] = 1;
+  int64_t known = volume(dims);
+  ctx.check(known > 0 && numel % known == 0, "the ", numel, " elements of ", ctx.describe(0),
+            " do not divide into size ", Dims(size));
+  dims[open] = numel / known;
+  return dims;
+}
+
+void infer(Infer& ctx) {
+  auto& o = ctx.edit_options<ReshapeOptions>();
+  const Tensor &x = ctx.in(0), &y = ctx.out(0);
+  ctx.check(!o.size.empty() || y.dims_given || !y.dims.empty(),
+            "the new sizes are missing: give size= or the sizes of the output");
+  // Sizes that once were declared on the output (and survive only as its current ones) become the option.
+  if (o.size.empty() && !y.dims_given) o.size = y.dims.to_vector();
+  Dims dims = o.size.empty() ? y.dims : resolve(ctx, o.size, x.numel());
+  ctx.check(volume(dims) == x.numel(), ctx.describe(0), " has ", x.numel(), " elements, sizes ", dims, " hold ",
+            volume(dims));
+  ctx.output(0, dims, x.dtype);
+}
+
+}  // namespace
+
+const OpSpec ops::reshape = {
+    .name = "reshape",
+    .family = Family::movement,
+    .in = {{"x"}},
+    .out = {{"y"}},
+    .defaults = ReshapeOptions{},
+    .fields = fields,
+    .infer = infer,
+    .formula =
+        "view: the i-th element of y in the order of its strides is the i-th of x in the order of its strides (so y "
+        "may be a "
+        "transposed view of x); logical: both in row-major order, whatever the strides",
+    .shapes =
+        "x of any sizes -> y of `size` (one -1 is filled in) or of its declared sizes, equally many elements; any type",
+    .example = "x = input f32[2,3,4]\ny = reshape x size=6,-1\noutput y",
+};
+
+}  // namespace tsr
