@@ -44,12 +44,13 @@ const OpSpec ops::bn_bwd_weights = {
         "dscale = sum dy (x - mean) inv_std, dbias = sum dy; with N elements for each channel eq_dy_scale = "
         "scale inv_std, eq_x_scale = -eq_dy_scale inv_std dscale / N, eq_bias = -eq_dy_scale dbias / N - "
         "eq_x_scale mean, so that dx = eq_dy_scale dy + eq_x_scale x + eq_bias",
-    .shapes = "dy, x [n,c,..], mean, inv_std, scale [1,c,1,..] -> five tensors [1,c,1,..]; floating-point types, results "
-              "f32 (f64 for f64)",
+    .shapes =
+        "dy, x [n,c,..], mean, inv_std, scale [1,c,1,..] -> five tensors [1,c,1,..]; floating-point types, results "
+        "f32 (f64 for f64)",
     .example =
         "dy = input f32[2,8,4,4]\nx = input f32[2,8,4,4]\nmean = input f32[1,8,1,1]\ninv_std = input f32[1,8,1,1]\n"
         "scale = input f32[1,8,1,1]\ndscale, dbias, a, b, d = bn_bwd_weights dy x mean inv_std scale\n"
-        "dx = add (add (mul dy a) (mul x b)) d\noutput dx, dscale, dbias",
+        "dx = add (add (mul dy a) (mul x b)) d\noutput dx\noutput dscale\noutput dbias",
 };
 
 }  // namespace tsr

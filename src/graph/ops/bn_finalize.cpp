@@ -43,7 +43,8 @@ void infer(Infer& ctx) {
     ctx.check(ctx.has(kRunningMean) || !ctx.wants(kNewMean), "output new_running_mean needs input running_mean");
     ctx.check(ctx.has(kRunningVar) || !ctx.wants(kNewVar), "output new_running_var needs input running_var");
   } else {
-    ctx.check(ctx.has(kRunningMean) && ctx.has(kRunningVar), "phase=inference needs inputs running_mean and running_var");
+    ctx.check(ctx.has(kRunningMean) && ctx.has(kRunningVar),
+              "phase=inference needs inputs running_mean and running_var");
     ctx.check(!ctx.wants(kMean) && !ctx.wants(kInvStd) && !ctx.wants(kNewMean) && !ctx.wants(kNewVar),
               "phase=inference has outputs eq_scale and eq_bias only");
   }

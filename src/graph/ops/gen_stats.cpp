@@ -36,7 +36,7 @@ const OpSpec ops::gen_stats = {
     .terms = terms,
     .formula = "sum[c] = sum of x over all dimensions but 1, sq_sum[c] = sum of x^2",
     .shapes = "x [n,c,..] -> sum, sq_sum [1,c,1,..]; floating-point types, sums f32 (f64 for f64)",
-    .example = "x = input f16[2,8,4,4]\nsum, sq_sum = gen_stats x\noutput sum, sq_sum",
+    .example = "x = input f16[2,8,4,4]\nsum, sq_sum = gen_stats x\noutput sum\noutput sq_sum",
 };
 
 }  // namespace tsr

@@ -66,7 +66,7 @@ const OpSpec ops::norm_bwd = {
         "scale, f32 (f64 for f64)",
     .example =
         "x = input f32[4,8]\ndy = input f32[4,8]\nscale = input f32[1,8]\n"
-        "dx, dscale, dbias = layer_norm_bwd x dy scale\noutput dx, dscale, dbias",
+        "dx, dscale, dbias = layer_norm_bwd x dy scale\noutput dx\noutput dscale\noutput dbias",
     .modes = norm_modes(),
     .mode_suffix = "_norm_bwd",
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer, instance, batch, group, rms and adaptive layer normalisation: y = scale (x - mean) / sqrt(variance + eps) + bias.
-// They differ in the elements that share statistics; see norm_shape.hpp.
+// Layer, instance, batch, group, rms and adaptive layer normalisation: y = scale (x - mean) / sqrt(variance + eps) +
+// bias. They differ in the elements that share statistics; see norm_shape.hpp.
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
 
@@ -113,7 +113,7 @@ const OpSpec ops::norm_fwd = {
         "them, others [1,c,1,..], batch also [1,c,h,w]; epsilon, momentum: one value, in place of the options",
     .example =
         "x = input bf16[4,8]\nscale = input f32[1,8]\nbias = input f32[1,8]\n"
-        "y, mean, inv_variance = layer_norm x scale bias eps=1e-6\noutput y bf16, mean, inv_variance",
+        "y, mean, inv_variance = layer_norm x scale bias eps=1e-6\noutput y bf16\noutput mean\noutput inv_variance",
     .modes = norm_modes(),
     .mode_suffix = "_norm",
 };

@@ -10,7 +10,7 @@ namespace tsr {
 std::span<const std::string_view> norm_modes();
 
 struct NormShape {
-  Dims stats;   // sizes of mean and inv_variance: x's sizes with 1 (group norm: the number of groups) where x is reduced
+  Dims stats;  // sizes of mean and inv_variance: x's sizes with 1 (group norm: the number of groups) where x is reduced
   Dims params;  // sizes of scale and bias, with 1 in front when the tensors have fewer dimensions than x
 };
 
