@@ -22,5 +22,7 @@ struct GoldenCase {
 
 // Text of the graph, or nullopt when the operation belongs to another group. Every array in `out` must be an output.
 std::optional<std::string> golden_basic(const GoldenCase& c);      // pointwise, reductions, matmul
+std::optional<std::string> golden_norm(const GoldenCase& c);       // layer, instance, batch, group and rms norm
+std::optional<std::string> golden_recurrent(const GoldenCase& c);  // rnn, lstm, gru, ctc
 
 }  // namespace tsr
