@@ -164,12 +164,14 @@ class Printer {
       if (!type.empty()) s += " " + type;
     }
     s += " = " + spelling(n);
-    // Required inputs by position; the others by name, a variadic tail by position again.
+    // Inputs up to the first optional one by position; the others by name, a variadic tail by position again.
+    bool by_name = false;
     for (size_t i = 0; i < n.in.size(); ++i) {
-      if (n.in[i] == kNone) continue;
       const Slot& slot = n.op->in[std::min(i, n.op->in.size() - 1)];
+      by_name = (by_name || slot.kind == Slot::optional) && slot.kind != Slot::variadic;
+      if (n.in[i] == kNone) continue;
       const std::string& tensor = g_.tensor(n.in[i]).name;
-      s += slot.kind == Slot::optional ? " " + std::string(slot.name) + "=" + tensor : " " + tensor;
+      s += by_name ? " " + std::string(slot.name) + "=" + tensor : " " + tensor;
     }
     if (n.op->fields) {
       FieldPrinter mine, defaults;

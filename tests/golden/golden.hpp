@@ -24,5 +24,7 @@ struct GoldenCase {
 std::optional<std::string> golden_basic(const GoldenCase& c);      // pointwise, reductions, matmul
 std::optional<std::string> golden_softmax(const GoldenCase& c);    // softmax, log_softmax and their gradients
 std::optional<std::string> golden_attention(const GoldenCase& c);  // sdpa
+std::optional<std::string> golden_norm(const GoldenCase& c);       // layer, instance, batch, group and rms norm
+std::optional<std::string> golden_recurrent(const GoldenCase& c);  // rnn, lstm, gru, ctc
 
 }  // namespace tsr

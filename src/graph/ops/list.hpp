@@ -9,6 +9,11 @@ namespace tsr::ops {
 extern const OpSpec pointwise;
 extern const OpSpec reduce;
 extern const OpSpec matmul;
+extern const OpSpec norm_fwd;
+extern const OpSpec norm_bwd;
+extern const OpSpec gen_stats;
+extern const OpSpec bn_finalize;
+extern const OpSpec bn_bwd_weights;
 extern const OpSpec reshape;
 extern const OpSpec transpose;
 extern const OpSpec slice;

@@ -11,6 +11,11 @@ namespace tsr::ref {
 template <class R> void pointwise(const Context<R>&);
 template <class R> void reduce(const Context<R>&);
 template <class R> void matmul(const Context<R>&);
+template <class R> void norm_fwd(const Context<R>&);
+template <class R> void norm_bwd(const Context<R>&);
+template <class R> void gen_stats(const Context<R>&);
+template <class R> void bn_finalize(const Context<R>&);
+template <class R> void bn_bwd_weights(const Context<R>&);
 template <class R> void reshape(const Context<R>&);
 template <class R> void transpose(const Context<R>&);
 template <class R> void slice(const Context<R>&);

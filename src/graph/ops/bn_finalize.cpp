@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the sums of gen_stats into batch norm statistics and into the scale and bias that apply the norm pointwise.
+#include <cmath>
+
+#include "graph/ops/list.hpp"
+#include "graph/ops/norm_shape.hpp"
+
+namespace tsr {
+namespace {
+
+using tessera::BnFinalizeOptions;
+using tessera::Phase;
+enum In { kSum, kSqSum, kScale, kBias, kRunningMean, kRunningVar, kEpsilon, kMomentum, kCount };
+enum Out { kEqScale, kEqBias, kMean, kInvStd, kNewMean, kNewVar };
+constexpr std::string_view kPhases[] = {"training", "inference"};
+
+void fields(std::any& options, FieldVisitor& v) {
+  auto& o = *std::any_cast<BnFinalizeOptions>(&options);
+  v("eps", o.eps);
+  v("momentum", o.momentum);
+  v("count", o.count);
+  v("phase", o.phase, kPhases);
+}
+
+void infer(Infer& ctx) {
+  const auto& o = ctx.options<BnFinalizeOptions>();
+  const Tensor& scale = ctx.in(kScale);
+  for (int slot : {kSum, kSqSum, kScale, kBias, kRunningMean, kRunningVar}) {
+    if (!ctx.has(slot)) continue;
+    ctx.check(is_real(ctx.in(slot).dtype), ctx.describe(slot), " must have a floating-point type, it has ",
+              ctx.in(slot).dtype);
+    ctx.check_dims(slot, scale.dims);
+  }
+  for (int slot : {kEpsilon, kMomentum, kCount}) check_scalar(ctx, slot);
+  ctx.check_integer(kCount);
+  ctx.check(o.eps >= 0 && std::isfinite(o.eps), "eps=", o.eps, " must be finite and not negative");
+  ctx.check(o.momentum >= 0 && o.momentum <= 1, "momentum=", o.momentum, " must be between 0 and 1");
+  ctx.check(o.count >= 0, "count=", o.count, " must not be negative");
+  if (o.phase == Phase::training) {
+    ctx.check(ctx.has(kSum) && ctx.has(kSqSum), "phase=training needs inputs sum and sq_sum");
+    ctx.check((o.count > 0) != ctx.has(kCount),
+              "the elements behind each sum must be given once, as count=N or as input accum_count");
+    ctx.check(ctx.has(kRunningMean) || !ctx.wants(kNewMean), "output new_running_mean needs input running_mean");
+    ctx.check(ctx.has(kRunningVar) || !ctx.wants(kNewVar), "output new_running_var needs input running_var");
+  } else {
+    ctx.check(ctx.has(kRunningMean) && ctx.has(kRunningVar),
+              "phase=inference needs inputs running_mean and running_var");
+    ctx.check(!ctx.wants(kMean) && !ctx.wants(kInvStd) && !ctx.wants(kNewMean) && !ctx.wants(kNewVar),
+              "phase=inference has outputs eq_scale and eq_bias only");
+  }
+  for (int slot : {kEqScale, kEqBias, kMean, kInvStd, kNewMean, kNewVar})
+    ctx.output(slot, scale.dims, stats_type(ctx), &scale);
+}
+
+}  // namespace
+
+const OpSpec ops::bn_finalize = {
+    .name = "bn_finalize",
+    .family = Family::norm,
+    .in = {{"sum", Slot::optional},
+           {"sq_sum", Slot::optional},
+           {"scale"},
+           {"bias"},
+           {"running_mean", Slot::optional},
+           {"running_var", Slot::optional},
+           {"epsilon", Slot::optional},
+           {"momentum", Slot::optional},
+           {"accum_count", Slot::optional}},
+    .out = {{"eq_scale"},
+            {"eq_bias"},
+            {"mean", Slot::optional},
+            {"inv_std", Slot::optional},
+            {"new_running_mean", Slot::optional},
+            {"new_running_var", Slot::optional}},
+    .defaults = BnFinalizeOptions{},
+    .fields = fields,
+    .infer = infer,
+    .formula =
+        "mean = sum / count, var = max(sq_sum / count - mean^2, 0), inv_std = 1 / sqrt(var + eps), "
+        "eq_scale = scale inv_std, eq_bias = bias - mean eq_scale; "
+        "new_running = (1 - momentum) running + momentum new, with the unbiased variance; "
+        "phase=inference: mean and var are running_mean and running_var",
+    .shapes =
+        "all inputs of the sizes of scale, usually [1,c,1,..], or one value (epsilon, momentum, accum_count) -> "
+        "all outputs of the sizes of scale; f32 (f64 for f64), accum_count i32 or i64",
+    .example =
+        "x = input f32[2,8,4,4]\nscale = input f32[1,8,1,1]\nbias = input f32[1,8,1,1]\nsum, sq_sum = gen_stats x\n"
+        "eq_scale, eq_bias = bn_finalize sum sq_sum scale bias count=32\n"
+        "y = relu (add (mul x eq_scale) eq_bias)\noutput y",
+};
+
+}  // namespace tsr
