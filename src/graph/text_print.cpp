@@ -90,8 +90,9 @@ class Printer {
     return note(id) || !top_ ? t.name : t.name + "@" + std::to_string(t.uid);
   }
 
+  // Strides of a result. Packed ones go without saying unless the author chose them over those inference would choose.
   static std::string strides_text(const Tensor& t) {
-    if (t.strides == packed_strides(t.dims)) return "";
+    if (t.strides == packed_strides(t.dims) && !t.strides_given) return "";
     std::string_view layout = layout_name(t.dims, t.strides);
     return ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
   }
