@@ -76,6 +76,7 @@ struct ConvOptions {
   ConvMode mode = ConvMode::cross_correlation;
   double alpha = 1, beta = 0;            // result = alpha * conv + beta * c
   Ints size;                             // conv_dgrad: spatial size of dx; conv_wgrad: of dw
+  int64_t groups = 0;                    // 0: from the sizes; where they leave it open (dgrad, wgrad), 1
 };
 
 enum class CausalActivation : uint8_t { none, silu };

@@ -22,5 +22,6 @@ struct GoldenCase {
 
 // Text of the graph, or nullopt when the operation belongs to another group. Every array in `out` must be an output.
 std::optional<std::string> golden_basic(const GoldenCase& c);      // pointwise, reductions, matmul
+std::optional<std::string> golden_conv(const GoldenCase& c);       // convolution, pooling, lrn, spatial transformer
 
 }  // namespace tsr

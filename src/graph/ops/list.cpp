@@ -8,6 +8,9 @@ std::span<const OpSpec* const> all_ops() {
       &ops::pointwise,
       &ops::reduce,
       &ops::matmul,
+      &ops::conv_fprop,
+      &ops::conv_dgrad,
+      &ops::conv_wgrad,
   };
   return list;
 }

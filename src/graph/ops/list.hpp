@@ -9,5 +9,8 @@ namespace tsr::ops {
 extern const OpSpec pointwise;
 extern const OpSpec reduce;
 extern const OpSpec matmul;
+extern const OpSpec conv_fprop;
+extern const OpSpec conv_dgrad;
+extern const OpSpec conv_wgrad;
 
 }  // namespace tsr::ops

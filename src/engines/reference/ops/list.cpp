@@ -8,6 +8,9 @@ std::span<const Definition> definitions() {
       {"pointwise", pointwise<double>, pointwise<float>},
       {"reduce", reduce<double>, reduce<float>},
       {"matmul", matmul<double>, matmul<float>},
+      {"conv_fprop", conv_fprop<double>, conv_fprop<float>},
+      {"conv_dgrad", conv_dgrad<double>, conv_dgrad<float>},
+      {"conv_wgrad", conv_wgrad<double>, conv_wgrad<float>},
   };
   return kList;
 }

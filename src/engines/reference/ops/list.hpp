@@ -11,6 +11,9 @@ namespace tsr::ref {
 template <class R> void pointwise(const Context<R>&);
 template <class R> void reduce(const Context<R>&);
 template <class R> void matmul(const Context<R>&);
+template <class R> void conv_fprop(const Context<R>&);
+template <class R> void conv_dgrad(const Context<R>&);
+template <class R> void conv_wgrad(const Context<R>&);
 
 struct Definition {
   std::string_view op;
