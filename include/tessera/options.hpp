@@ -66,7 +66,11 @@ enum class MoeMode : uint8_t { none, gather, scatter };
 
 struct MoeOptions {
   MoeMode mode = MoeMode::none;
-  int64_t top_k = 1;
+  int64_t top_k = 1;  // scatter: output rows of each token
+};
+
+struct MoeBwdOptions {
+  int64_t experts = 0;  // 0: one for each offset
 };
 
 enum class ConvMode : uint8_t { cross_correlation, convolution };

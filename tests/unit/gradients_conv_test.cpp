@@ -32,5 +32,44 @@ TEST(GradientsConv, ConvolutionForEveryOption) {
   }
 }
 
+TEST(GradientsConv, MixtureOfExperts) {
+  DataSpec data;
+  data.by_name["offset"] = "values:1,3,3,6";
+  for (std::string experts : {"4", "2"})
+    EXPECT_EQ(
+        check_gradient("token = input f64[1,8,3]; weight = input f64[" + experts +
+                           ",3,2]; offset = input i32[4,1,1]; y = moe_matmul token weight offset; output y",
+                       "dy = input f64[1,8,2]; token = input f64[1,8,3]; offset = input i32[4,1,1]; dweight f64[" +
+                           experts + ",3,2] = moe_matmul_bwd dy token offset; output dweight",
+                       data),
+        "");
+}
+
+TEST(GradientsConv, CausalConvolution) {
+  for (std::string taps : {"1", "3", "7"})
+    for (std::string options : {"", " reversed=true", " activation=silu", " activation=silu reversed=true"})
+      for (std::string bias : {"", " bias=bias"}) {
+        std::string inputs = "x = input f64[2,3,5]; weight = input f64[3," + taps + "]; bias = input f64[3]; ";
+        std::string results = bias.empty() ? "dx, dweight" : "dx, dweight, dbias:dbias";
+        EXPECT_EQ(
+            check_gradient(inputs + "y = causal_conv1d x weight" + bias + options + "; output y",
+                           inputs + "dy = input f64[2,3,5]; " + results + " = causal_conv1d_bwd x weight dy" + bias +
+                               options + "; output dx; output dweight" + (bias.empty() ? "" : "; output dbias")),
+            "")
+            << taps << options << bias;
+      }
+}
+
+TEST(GradientsConv, BackToBackCausalConvolution) {
+  std::string inputs =
+      "x = input f64[2,2,3,5]; w_proj = input f64[2,3,2]; w_mixer = input f64[2,7]; skip_bias = input f64[2]; ";
+  EXPECT_EQ(
+      check_gradient(inputs + "saved, y = b2b_causal_conv1d x w_proj w_mixer skip_bias; output saved; output y",
+                     inputs + "saved = input f64[2,2,5]; dy = input f64[2,2,5]; dx, dw_proj, dw_mixer, dskip_bias = "
+                              "b2b_causal_conv1d_bwd x w_proj w_mixer skip_bias saved dy; output dx; output dw_proj; "
+                              "output dw_mixer; output dskip_bias"),
+      "");
+}
+
 }  // namespace
 }  // namespace tsr

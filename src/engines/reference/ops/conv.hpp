@@ -2,7 +2,7 @@
 // The relation behind the three convolutions: which elements of x and w are multiplied for which element of y.
 #pragma once
 
-#include "engines/reference/ops/list.hpp"
+#include "engines/reference/ops/sum_type.hpp"
 #include "graph/ops/conv.hpp"
 
 namespace tsr::ref {
@@ -49,17 +49,6 @@ void scaled_output(const Context<R>& ctx, const Array<T>& sum, int c_slot) {
     if (ctx.has(c_slot)) y[i] += static_cast<S>(o.beta) * c[i];
   }
   ctx.out(0, y);
-}
-
-// Calls f with a value of the number type that the node sums in.
-template <class R, class F>
-void with_sum_type(const Context<R>& c, const F& f) {
-  if (is_complex(c.node().compute))
-    f(std::complex<double>{});
-  else if (is_integer(c.node().compute))
-    f(int64_t{});
-  else
-    f(R{});
 }
 
 }  // namespace tsr::ref

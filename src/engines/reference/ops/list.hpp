@@ -14,6 +14,12 @@ template <class R> void matmul(const Context<R>&);
 template <class R> void conv_fprop(const Context<R>&);
 template <class R> void conv_dgrad(const Context<R>&);
 template <class R> void conv_wgrad(const Context<R>&);
+template <class R> void moe_matmul(const Context<R>&);
+template <class R> void moe_matmul_bwd(const Context<R>&);
+template <class R> void causal_conv1d(const Context<R>&);
+template <class R> void causal_conv1d_bwd(const Context<R>&);
+template <class R> void b2b_causal_conv1d(const Context<R>&);
+template <class R> void b2b_causal_conv1d_bwd(const Context<R>&);
 
 struct Definition {
   std::string_view op;
