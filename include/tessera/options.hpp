@@ -66,7 +66,11 @@ enum class MoeMode : uint8_t { none, gather, scatter };
 
 struct MoeOptions {
   MoeMode mode = MoeMode::none;
-  int64_t top_k = 1;
+  int64_t top_k = 1;  // scatter: output rows of each token
+};
+
+struct MoeBwdOptions {
+  int64_t experts = 0;  // 0: one for each offset
 };
 
 enum class ConvMode : uint8_t { cross_correlation, convolution };
@@ -76,6 +80,7 @@ struct ConvOptions {
   ConvMode mode = ConvMode::cross_correlation;
   double alpha = 1, beta = 0;            // result = alpha * conv + beta * c
   Ints size;                             // conv_dgrad: spatial size of dx; conv_wgrad: of dw
+  int64_t groups = 0;                    // 0: from the sizes; where they leave it open (dgrad, wgrad), 1
 };
 
 enum class CausalActivation : uint8_t { none, silu };

@@ -13,9 +13,6 @@ using tsr::TensorId;
 
 namespace {
 
-// Depth counts how many sub-graphs surround the graph being built.
-thread_local std::vector<std::shared_ptr<GraphState>> building;
-
 Subgraph build(size_t params, const std::function<Tensor(const std::vector<Tensor>&)>& body) {
   auto state = std::make_shared<GraphState>();
   std::vector<Tensor> values;
@@ -27,10 +24,7 @@ Subgraph build(size_t params, const std::function<Tensor(const std::vector<Tenso
     t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
     values.push_back(state->handle(state->graph.add_tensor(t)));
   }
-  building.push_back(state);
-  struct Pop {
-    ~Pop() { building.pop_back(); }
-  } pop;
+  state->inside = true;
   Tensor result = body(values);
   auto s = std::make_shared<tsr::Subgraph>();
   TensorId id = state->resolve(result);
@@ -50,8 +44,6 @@ Subgraph build(size_t params, const std::function<Tensor(const std::vector<Tenso
 TensorId GraphState::resolve(const Tensor& t) {
   const auto& from = of(t);
   if (from.get() == this) return id(t);
-  bool inside = false;
-  for (const auto& b : building) inside = inside || b.get() == this;
   require(inside, "tensor '", t.name(), "' belongs to another graph");
   require(!outer || outer == from, "tensor '", t.name(), "' belongs to another graph than the sub-graph's other tensors");
   outer = from;

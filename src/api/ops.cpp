@@ -16,8 +16,7 @@ GraphState& home(const std::vector<Tensor>& inputs, const Named& named) {
   std::shared_ptr<GraphState> found;
   auto visit = [&](const Tensor& t) {
     const auto& s = GraphState::of(t);
-    // Only sub-graphs have parameters named p0; their graph wins over the surrounding one.
-    if (!found || (s != found && s->graph.find("p0") != kNone && found->graph.find("p0") == kNone)) found = s;
+    if (!found || (s->inside && !found->inside)) found = s;
   };
   for (const Tensor& t : inputs)
     if (t) visit(t);

@@ -14,6 +14,7 @@ namespace tessera {
 
 struct GraphState : std::enable_shared_from_this<GraphState> {
   tsr::Graph graph;
+  bool inside = false;  // a sub-graph under construction
   // While a sub-graph is being built: the surrounding graph, and which of its tensors stand for which here.
   std::shared_ptr<GraphState> outer;
   std::vector<tsr::TensorId> captures, captured;

@@ -26,5 +26,6 @@ std::optional<std::string> golden_softmax(const GoldenCase& c);    // softmax, l
 std::optional<std::string> golden_attention(const GoldenCase& c);  // sdpa
 std::optional<std::string> golden_norm(const GoldenCase& c);       // layer, instance, batch, group and rms norm
 std::optional<std::string> golden_recurrent(const GoldenCase& c);  // rnn, lstm, gru, ctc
+std::optional<std::string> golden_conv(const GoldenCase& c);       // convolution, pooling, lrn, spatial transformer
 
 }  // namespace tsr

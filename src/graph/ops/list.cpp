@@ -31,6 +31,15 @@ std::span<const OpSpec* const> all_ops() {
       &ops::paged_load,
       &ops::sdpa_fwd,
       &ops::sdpa_bwd,
+      &ops::conv_fprop,
+      &ops::conv_dgrad,
+      &ops::conv_wgrad,
+      &ops::moe_matmul,
+      &ops::moe_matmul_bwd,
+      &ops::causal_conv1d,
+      &ops::causal_conv1d_bwd,
+      &ops::b2b_causal_conv1d,
+      &ops::b2b_causal_conv1d_bwd,
   };
   return list;
 }

@@ -32,5 +32,14 @@ extern const OpSpec band_mask;
 extern const OpSpec paged_load;
 extern const OpSpec sdpa_fwd;
 extern const OpSpec sdpa_bwd;
+extern const OpSpec conv_fprop;
+extern const OpSpec conv_dgrad;
+extern const OpSpec conv_wgrad;
+extern const OpSpec moe_matmul;
+extern const OpSpec moe_matmul_bwd;
+extern const OpSpec causal_conv1d;
+extern const OpSpec causal_conv1d_bwd;
+extern const OpSpec b2b_causal_conv1d;
+extern const OpSpec b2b_causal_conv1d_bwd;
 
 }  // namespace tsr::ops

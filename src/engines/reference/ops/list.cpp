@@ -31,6 +31,15 @@ std::span<const Definition> definitions() {
       {"paged_load", paged_load<double>, paged_load<float>},
       {"sdpa_fwd", sdpa_fwd<double>, sdpa_fwd<float>},
       {"sdpa_bwd", sdpa_bwd<double>, sdpa_bwd<float>},
+      {"conv_fprop", conv_fprop<double>, conv_fprop<float>},
+      {"conv_dgrad", conv_dgrad<double>, conv_dgrad<float>},
+      {"conv_wgrad", conv_wgrad<double>, conv_wgrad<float>},
+      {"moe_matmul", moe_matmul<double>, moe_matmul<float>},
+      {"moe_matmul_bwd", moe_matmul_bwd<double>, moe_matmul_bwd<float>},
+      {"causal_conv1d", causal_conv1d<double>, causal_conv1d<float>},
+      {"causal_conv1d_bwd", causal_conv1d_bwd<double>, causal_conv1d_bwd<float>},
+      {"b2b_causal_conv1d", b2b_causal_conv1d<double>, b2b_causal_conv1d<float>},
+      {"b2b_causal_conv1d_bwd", b2b_causal_conv1d_bwd<double>, b2b_causal_conv1d_bwd<float>},
   };
   return kList;
 }

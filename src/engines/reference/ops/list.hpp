@@ -34,6 +34,15 @@ template <class R> void band_mask(const Context<R>&);
 template <class R> void paged_load(const Context<R>&);
 template <class R> void sdpa_fwd(const Context<R>&);
 template <class R> void sdpa_bwd(const Context<R>&);
+template <class R> void conv_fprop(const Context<R>&);
+template <class R> void conv_dgrad(const Context<R>&);
+template <class R> void conv_wgrad(const Context<R>&);
+template <class R> void moe_matmul(const Context<R>&);
+template <class R> void moe_matmul_bwd(const Context<R>&);
+template <class R> void causal_conv1d(const Context<R>&);
+template <class R> void causal_conv1d_bwd(const Context<R>&);
+template <class R> void b2b_causal_conv1d(const Context<R>&);
+template <class R> void b2b_causal_conv1d_bwd(const Context<R>&);
 
 struct Definition {
   std::string_view op;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/conv.hpp"
+
+namespace tsr {
+namespace {
+
+constexpr std::string_view kModes[] = {"cross_correlation", "convolution"};
+
+Ints filled(const Ints& v, int spatial, int64_t fallback) {
+  return v.empty() ? Ints(static_cast<size_t>(spatial), fallback) : v;
+}
+
+}  // namespace
+
+tessera::ConvOptions with_defaults(const tessera::ConvOptions& o, int spatial) {
+  tessera::ConvOptions r = o;
+  r.stride = filled(o.stride, spatial, 1);
+  r.dilation = filled(o.dilation, spatial, 1);
+  r.pad = filled(o.pad, spatial, 0);
+  r.post_pad = o.post_pad.empty() ? r.pad : o.post_pad;
+  return r;
+}
+
+int64_t conv_groups(const Dims& x, const Dims& w) { return w[1] == 0 ? 1 : x[1] / w[1]; }
+
+void conv_fields(std::any& options, FieldVisitor& v) {
+  auto& o = *std::any_cast<tessera::ConvOptions>(&options);
+  v("stride", o.stride);
+  v("pad", o.pad);
+  v("post_pad", o.post_pad);
+  v("dilation", o.dilation);
+  v("mode", o.mode, kModes);
+  v("alpha", o.alpha);
+  v("beta", o.beta);
+  v("size", o.size);
+  v("groups", o.groups);
+}
+
+void check_conv_options(const Infer& ctx, int spatial, int c_slot) {
+  const auto& o = ctx.options<tessera::ConvOptions>();
+  auto check_list = [&](std::string_view name, const Ints& v, int64_t least) {
+    ctx.check(v.empty() || static_cast<int>(v.size()) == spatial, "option ", name, " has ", v.size(),
+              " values, it needs one for each of the ", spatial, " spatial dimensions");
+    for (int64_t value : v)
+      ctx.check(value >= least, "option ", name, " holds ", value, ", it must be at least ", least);
+  };
+  check_list("stride", o.stride, 1);
+  check_list("dilation", o.dilation, 1);
+  check_list("pad", o.pad, 0);
+  check_list("post_pad", o.post_pad, 0);
+  check_list("size", o.size, 0);
+  ctx.check(o.groups >= 0, "option groups is ", o.groups, ", it must be positive, or 0 to follow the sizes");
+  ctx.check(ctx.has(c_slot) == (o.beta != 0), "option beta is ", o.beta,
+            "; input c is needed when beta is not 0, and only then");
+}
+
+Dims conv_output(const Infer& ctx, const Dims& x, const Dims& w) {
+  int spatial = x.size() - 2;
+  auto o = with_defaults(ctx.options<tessera::ConvOptions>(), spatial);
+  ctx.check(w[1] == 0 ? x[1] == 0 : x[1] % w[1] == 0, "the ", x[1],
+            " channels of x must be a multiple of dimension 1 of w, which is ", w[1]);
+  int64_t groups = conv_groups(x, w);
+  ctx.check(groups > 0 && w[0] % groups == 0, "the ", w[0], " filters of w must be a multiple of the ", groups,
+            " groups");
+  ctx.check(o.groups == 0 || o.groups == groups, "option groups is ", o.groups, ", the sizes of x and w mean ", groups);
+  Dims y{x[0], w[0]};
+  for (int i = 0; i < spatial; ++i) {
+    auto d = static_cast<size_t>(i);
+    int64_t taps = w[2 + i];
+    ctx.check(taps >= 1, "size ", taps, " of the filter in spatial dimension ", i, " must be at least 1");
+    int64_t padded = x[2 + i] + o.pad[d] + o.post_pad[d], reach = (taps - 1) * o.dilation[d] + 1;
+    ctx.check(reach <= padded, "the filter spans ", reach, " elements of spatial dimension ", i,
+              ", the padded input has only ", padded);
+    y.push_back((padded - reach) / o.stride[d] + 1);
+  }
+  return y;
+}
+
+int64_t open_groups(const Infer& ctx, std::optional<int64_t> declared) {
+  int64_t option = ctx.options<tessera::ConvOptions>().groups;
+  ctx.check(!declared || option == 0 || option == *declared, "option groups is ", option,
+            ", the sizes of the output mean ", declared.value_or(0));
+  return declared ? *declared : option == 0 ? 1 : option;
+}
+
+double conv_flops(const Dims& y, const Dims& w) {
+  double per_element = 1;
+  for (int i = 1; i < w.size(); ++i) per_element *= static_cast<double>(w[i]);
+  return 2 * static_cast<double>(volume(y)) * per_element;
+}
+
+}  // namespace tsr
