@@ -1,20 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
+// The `tessera` program: chooses a command and turns every outcome into an exit code.
+#include <iostream>
 
-#include "harness/runner.hpp"
+#include "base/settings.hpp"
+#include "command.hpp"
+
+namespace tsr::cli {
+namespace {
+
+int report(const Error& e) {
+  bool internal = e.status() == Status::internal_error || e.status() == Status::out_of_memory;
+  std::cerr << "error: " << (e.status() == Status::internal_error ? "internal: " : "") << e.what() << "\n";
+  return internal ? kInternal : kBadInput;
+}
+
+// CLI11 reports a mistyped command as a missing one; this names the nearest.
+void suggest_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
+  if (word.empty() || word[0] == '-' || std::find(names.begin(), names.end(), word) != names.end()) return;
+  std::string near = nearest(word, names);
+  fail(Status::bad_parameter, "there is no command '", word, "'", near.empty() ? "" : "; did you mean '" + near + "'?",
+       " Commands: ", any_of_text(names));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Tessera: deep-learning primitives as graphs. Runs, explains, tests and measures graphs.", "tessera");
+  app.set_version_flag("--version", "tessera " + std::string(kVersion));
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 all is well, 1 a check or test failed, 2 wrong usage or bad input, 3 internal error.\n"
+      "Example:    tessera run 'x = input f32[2,3]; y = relu x; output y'");
+  app.failure_message([](const CLI::App*, const CLI::Error& e) {
+    return "error: " + std::string(e.what()) + "\nRun with --help for more information.\n";
+  });
+  Action action;
+  add_run(app, action);
+  add_explain(app, action);
+  add_test(app, action);
+  add_bench(app, action);
+  add_list(app, action);
+  add_doctor(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    suggest_command(app, argc > 1 ? argv[1] : "");
+    return app.exit(e) == 0 ? kOk : kBadInput;
+  }
+  return action();
+}
+
+}  // namespace
+}  // namespace tsr::cli
 
 int main(int argc, char** argv) {
-  tsr::Tally tally;
-  tsr::RunnerOptions o;
-  o.on_failure = [](const std::string& s) { std::printf("FAIL %s\n", s.c_str()); };
+  using namespace tsr::cli;
   try {
-    for (int i = 1; i < argc; ++i)
-      for (const tsr::Case& c : tsr::read_cases(argv[i])) tsr::run_case(c, o, tally);
+    return run(argc, argv);
+  } catch (const tsr::Error& e) {
+    return report(e);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "error: out of memory\n";
   } catch (const std::exception& e) {
-    std::printf("%s\n", e.what());
-    return 2;
+    std::cerr << "error: internal: " << e.what() << "\n";
   }
-  for (auto& [name, n] : tally.by_engine) std::printf("%s: %ld\n", name.c_str(), (long)n);
-  std::printf("%ld passed, %ld failed, %ld skipped\n", (long)tally.passed, (long)tally.failed, (long)tally.skipped);
-  return tally.failed ? 1 : 0;
+  return kInternal;
 }

@@ -54,7 +54,8 @@ std::string strides_text(const Tensor& t) {
 
 class Printer {
  public:
-  explicit Printer(const Graph& g) : g_(g) {}
+  // Unique ids are written at the top only: bodies of sub-graphs number their tensors afresh.
+  explicit Printer(const Graph& g, bool uids = true) : g_(g), uids_(uids) {}
 
   // Statements of a whole graph, or of a sub-graph's body (whose params and captures are not declared).
   std::vector<std::string> statements(const Subgraph* body = nullptr) {
@@ -63,8 +64,6 @@ class Printer {
       for (TensorId t : body->params) note(t), skip.insert(t);
       for (TensorId t : body->captures) note(t), skip.insert(t);
     }
-    // Sub-graph bodies number their tensors afresh, so unique ids are written only at the top.
-    top_ = !body;
     std::vector<std::string> out;
     for (int i = 0; i < g_.tensor_count(); ++i)
       if (g_.producer(i) == kNone && !skip.count(i)) out.push_back(declaration(i));
@@ -78,6 +77,41 @@ class Printer {
       out.push_back("output " + g_.tensor(i).name + (type.empty() ? "" : " " + type));
     }
     return out;
+  }
+
+  std::string node(const Node& n) {
+    std::string s;
+    int last_required = -1;
+    for (size_t i = 0; i < n.out.size(); ++i)
+      if (n.op->out[i].kind == Slot::required) last_required = static_cast<int>(i);
+    for (size_t i = 0; i < n.out.size(); ++i) {
+      if (n.out[i] == kNone) continue;
+      const Tensor& t = g_.tensor(n.out[i]);
+      if (!s.empty()) s += ", ";
+      if (static_cast<int>(i) > last_required) s += std::string(n.op->out[i].name) + ":";
+      s += target_name(n.out[i]);
+      // Declared sizes may decide what the operation does (a reshape, a reduction without axes): it needs them at once.
+      std::string type = t.stored && !t.dims_given ? "" : given_type(t);
+      if (!type.empty()) s += " " + type;
+    }
+    s += " = " + spelling(n);
+    // Inputs up to the first optional one by position; the others by name, a variadic tail by position again.
+    bool by_name = false;
+    for (size_t i = 0; i < n.in.size(); ++i) {
+      const Slot& slot = n.op->in[std::min(i, n.op->in.size() - 1)];
+      by_name = (by_name || slot.kind == Slot::optional) && slot.kind != Slot::variadic;
+      if (n.in[i] == kNone) continue;
+      const std::string& tensor = g_.tensor(n.in[i]).name;
+      s += by_name ? " " + std::string(slot.name) + "=" + tensor : " " + tensor;
+    }
+    auto mine = print_options(*n.op, n.attrs), defaults = print_options(*n.op, n.op->defaults);
+    for (size_t i = 0; i < mine.size(); ++i) {
+      auto& [key, value] = mine[i];
+      if (value == defaults[i].second || (key == "mode" && !n.op->modes.empty())) continue;
+      s += " " + key + "=" + value;
+    }
+    if (n.compute_given) s += cat(" compute=", n.compute);
+    return s;
   }
 
  private:
@@ -101,7 +135,7 @@ class Printer {
 
   std::string target_name(TensorId id) {
     const Tensor& t = g_.tensor(id);
-    return note(id) || !top_ ? t.name : t.name + "@" + std::to_string(t.uid);
+    return note(id) || !uids_ ? t.name : t.name + "@" + std::to_string(t.uid);
   }
 
   // Strides that the author gave are written even when packed: inference may prefer the order of an input.
@@ -148,48 +182,8 @@ class Printer {
     return s + (t.by_value ? "scalar " : "input ") + print_type(t) + tensor_options(t);
   }
 
-  std::string node(const Node& n) {
-    std::string s;
-    int last_required = -1;
-    for (size_t i = 0; i < n.out.size(); ++i)
-      if (n.op->out[i].kind == Slot::required) last_required = static_cast<int>(i);
-    for (size_t i = 0; i < n.out.size(); ++i) {
-      if (n.out[i] == kNone) continue;
-      const Tensor& t = g_.tensor(n.out[i]);
-      if (!s.empty()) s += ", ";
-      if (static_cast<int>(i) > last_required) s += std::string(n.op->out[i].name) + ":";
-      s += target_name(n.out[i]);
-      // Declared sizes may decide what the operation does (a reshape, a reduction without axes): it needs them at once.
-      std::string type = t.stored && !t.dims_given ? "" : given_type(t);
-      if (!type.empty()) s += " " + type;
-    }
-    s += " = " + spelling(n);
-    // Inputs up to the first optional one by position; the others by name, a variadic tail by position again.
-    bool by_name = false;
-    for (size_t i = 0; i < n.in.size(); ++i) {
-      const Slot& slot = n.op->in[std::min(i, n.op->in.size() - 1)];
-      by_name = (by_name || slot.kind == Slot::optional) && slot.kind != Slot::variadic;
-      if (n.in[i] == kNone) continue;
-      const std::string& tensor = g_.tensor(n.in[i]).name;
-      s += by_name ? " " + std::string(slot.name) + "=" + tensor : " " + tensor;
-    }
-    if (n.op->fields) {
-      FieldPrinter mine, defaults;
-      std::any copy = n.attrs, fresh = n.op->defaults;
-      n.op->fields(copy, mine);
-      n.op->fields(fresh, defaults);
-      for (size_t i = 0; i < mine.fields.size(); ++i) {
-        auto& [key, value] = mine.fields[i];
-        if (value == defaults.fields[i].second || (key == "mode" && !n.op->modes.empty())) continue;
-        s += " " + key + "=" + value;
-      }
-    }
-    if (n.compute_given) s += cat(" compute=", n.compute);
-    return s;
-  }
-
   const Graph& g_;
-  bool top_ = true;
+  bool uids_;
   int64_t count_ = 0;
   std::unordered_set<int64_t> used_;
 };
@@ -198,7 +192,7 @@ std::string print_subgraph(const Subgraph& s) {
   std::string out = "{";
   for (TensorId p : s.params) out += " " + s.graph.tensor(p).name;
   out += " -> ";
-  Printer printer(s.graph);
+  Printer printer(s.graph, false);
   for (const std::string& line : printer.statements(&s)) out += line + "; ";
   for (size_t i = 0; i < s.results.size(); ++i) out += (i ? ", " : "") + s.graph.tensor(s.results[i]).name;
   return out + " }";
@@ -218,6 +212,14 @@ std::string print_number(double v) {
 std::string print_type(const Tensor& t) {
   std::string s = std::string(name(t.dtype)) + to_string(t.dims);
   return t.strides == packed_strides(t.dims) ? s : s + strides_text(t);
+}
+
+std::string print_node(const Graph& g, const Node& n) { return Printer(g, false).node(n); }
+
+std::vector<std::pair<std::string, std::string>> print_options(const OpSpec& op, std::any options) {
+  FieldPrinter printer;
+  if (op.fields) op.fields(options, printer);
+  return printer.fields;
 }
 
 std::string print_graph(const Graph& g, PrintStyle style) {

@@ -111,7 +111,11 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
 
 }  // namespace
 
-Oracle::Oracle(const Graph& g, const DataSpec& spec) : wide(g, spec), narrow(g, spec) {
+Oracle::Oracle(const Graph& g, const DataSpec& spec) : Oracle(g, GraphBuffers(g, spec)) {}
+
+Oracle::Oracle(const Graph& g, const GraphBuffers& inputs) : wide(inputs), narrow(inputs) {
+  wide.poison_outputs();
+  narrow.poison_outputs();
   ref::evaluate_graph<double>(g, wide.table().data());
   ref::evaluate_graph<float>(g, narrow.table().data());
 }

@@ -19,6 +19,7 @@ namespace tsr {
 struct Oracle {
   GraphBuffers wide, narrow;  // outputs of the two runs of the definition
   Oracle(const Graph& g, const DataSpec& spec);
+  Oracle(const Graph& g, const GraphBuffers& inputs);  // the values that `inputs` holds
 };
 
 // Empty when `actual` agrees; otherwise which tensor, where, both values and the tolerance.

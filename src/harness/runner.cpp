@@ -7,7 +7,6 @@
 #include "harness/compare.hpp"
 
 namespace tsr {
-namespace {
 
 std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers) {
   std::vector<Binding> bindings;
@@ -16,6 +15,8 @@ std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers) {
     if (table[static_cast<size_t>(t)]) bindings.push_back({g.tensor(t).uid, table[static_cast<size_t>(t)]});
   return bindings;
 }
+
+namespace {
 
 bool same_outputs(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) {
   for (TensorId t : g.outputs())

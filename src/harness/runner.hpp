@@ -21,6 +21,9 @@ struct RunnerOptions {
   std::function<void(const std::string&)> on_failure;   // message with a reproducer
 };
 
+// Every buffer of the graph with its unique id, as Plan::execute wants them.
+std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers);
+
 // One case: refused as expected, or run on the whole plan and on every engine that accepts part of it.
 void run_case(const Case& c, const RunnerOptions& o, Tally& tally);
 

@@ -85,11 +85,11 @@ double region_flops(const Region& r) {
 }
 
 std::string PlanOptions::key() const {
-  std::ostringstream s;
-  s << workspace_limit << ' ' << deterministic << fuse << recognise << fallback;
-  for (const std::string& e : engines) s << " +" << e;
-  for (const std::string& e : without) s << " -" << e;
-  return s.str();
+  std::string s = std::to_string(workspace_limit) + ' ';
+  for (bool b : {deterministic, fuse, recognise, fallback}) s += b ? '1' : '0';
+  for (const std::string& e : engines) s += " +" + e;
+  for (const std::string& e : without) s += " -" + e;
+  return s;
 }
 
 class PlanBuilder {
@@ -234,8 +234,10 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
       continue;
     }
     auto promised = static_cast<uintptr_t>(x.by_value ? 1 : x.alignment);
-    require(reinterpret_cast<uintptr_t>(p) % promised == 0, "tensor ", describe(x), ": its pointer is not aligned to the ", promised,
-            " bytes that were promised; declare a smaller alignment");
+    // Not require(): the description costs more than many a step and must be made for an error only.
+    if (reinterpret_cast<uintptr_t>(p) % promised != 0)
+      fail(Status::bad_parameter, "tensor ", describe(x), ": its pointer is not aligned to the ", promised,
+           " bytes that were promised; declare a smaller alignment");
   }
   require(workspace_bytes >= workspace_bytes_, "the workspace has ", workspace_bytes, " bytes, the plan needs ", workspace_bytes_);
   require(workspace || workspace_bytes_ == 0, "the workspace is a null pointer, the plan needs ", workspace_bytes_, " bytes");

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands of the `tessera` program share. Each command has one file and adds itself to the parser; the chosen
+// one leaves its action, which main() runs inside the one place that turns errors into messages and exit codes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "planner/plan.hpp"
+
+namespace tsr::cli {
+
+using Json = nlohmann::ordered_json;
+
+enum Exit { kOk = 0, kFailed = 1, kBadInput = 2, kInternal = 3 };
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+void add_test(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_list(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
+
+// A graph from a file, when one of that name exists, or from the argument itself.
+std::shared_ptr<const Graph> read_graph(const std::string& argument);
+
+// Options that `run` and `explain` share.
+struct PlanArguments {
+  std::string graph, device = "cpu";
+  std::vector<std::string> engines;
+  bool no_fuse = false;
+  void add_to(CLI::App& command);
+  PlanOptions options() const;
+  Device pick_device() const;
+};
+
+// Case files: those given, or all *.txt in `folder` under the working directory or, failing that, the source tree.
+std::vector<std::string> case_files(const std::vector<std::string>& given, const std::string& folder);
+
+Json number(double v);  // NaN and infinities, which JSON lacks, as strings
+void print_json(const Json& j);
+void write_file(const std::string& path, const std::string& content);
+
+// Colours on a terminal only, and never with NO_COLOR set.
+enum class Colour { red, green, bold };
+bool on_terminal();
+std::string paint(Colour c, const std::string& text);
+
+std::string cpu_model();
+double now();  // seconds of a steady clock
+
+}  // namespace tsr::cli

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tessera doctor`: what this machine has, what the library makes of it, and what to do about what is missing.
+// Everything is found at run time, so that the report works on a broken installation too.
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "base/settings.hpp"
+#include "base/thread_pool.hpp"
+#include "command.hpp"
+#include "graph/op.hpp"
+#include "planner/explain.hpp"
+
+namespace tsr::cli {
+namespace {
+
+// A shared library that may be absent.
+class Library {
+ public:
+  explicit Library(std::initializer_list<const char*> names) {
+    for (const char* n : names) {
+      if (handle_) break;
+      handle_ = dlopen(n, RTLD_NOW | RTLD_LOCAL);
+      if (handle_) name_ = n;
+    }
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (handle_) dlclose(handle_);
+  }
+  explicit operator bool() const { return handle_ != nullptr; }
+  const std::string& name() const { return name_; }
+  template <class F>
+  F* symbol(const char* symbol_name) const {
+    return handle_ ? reinterpret_cast<F*>(dlsym(handle_, symbol_name)) : nullptr;
+  }
+
+ private:
+  void* handle_ = nullptr;
+  std::string name_;
+};
+
+Json cpu() {
+  std::ifstream in("/proc/cpuinfo");
+  std::string line, flags;
+  while (std::getline(in, line) && flags.empty())
+    if (line.rfind("flags", 0) == 0) flags = line + " ";
+  auto has = [&](const char* flag) { return flags.find(cat(" ", flag, " ")) != std::string::npos; };
+  Json features;
+  for (const char* f : {"avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
+                        "amx_bf16", "amx_int8"})
+    features[f] = has(f);
+  cpu_set_t set;
+  int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+  return {{"model", cpu_model()},
+          {"features", features},
+          {"cores", std::thread::hardware_concurrency()},
+          {"usable", usable},
+          {"threads", thread_count()}};
+}
+
+Json memory() {
+  auto pages = [](int what) {
+    return static_cast<double>(sysconf(what)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  };
+  return {{"total", pages(_SC_PHYS_PAGES)}, {"free", pages(_SC_AVPHYS_PAGES)}};
+}
+
+Json onednn() {
+  Library lib{"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"};
+  if (!lib)
+    return {{"found", false},
+            {"advice",
+             "optional: install oneDNN (Debian: apt install libdnnl-dev) for faster convolutions and matrix products "
+             "on the CPU"}};
+  struct Version {  // the beginning of dnnl_version_t
+    int major, minor, patch;
+  };
+  Json j = {{"found", true}, {"library", lib.name()}};
+  if (auto* version = lib.symbol<const Version*()>("dnnl_version")) {
+    const Version* v = version();
+    j["version"] = cat(v->major, ".", v->minor, ".", v->patch);
+  }
+  return j;
+}
+
+Json cuda() {
+  Library lib{"libcuda.so.1"};
+  if (!lib)
+    return {{"found", false},
+            {"advice", "no CUDA driver: graphs run on the CPU; install NVIDIA's driver to use a GPU"}};
+  Json j = {{"found", true}, {"library", lib.name()}, {"devices", Json::array()}};
+  auto* init = lib.symbol<int(unsigned)>("cuInit");
+  auto* version = lib.symbol<int(int*)>("cuDriverGetVersion");
+  auto* count = lib.symbol<int(int*)>("cuDeviceGetCount");
+  auto* name = lib.symbol<int(char*, int, int)>("cuDeviceGetName");
+  int v = 0, n = 0;
+  if (version && version(&v) == 0) j["version"] = cat(v / 1000, ".", v % 1000 / 10);
+  int status = init ? init(0) : -1;
+  if (status != 0 || !count || count(&n) != 0 || n == 0) {
+    j["advice"] =
+        status == 0
+            ? "the CUDA driver reports no device: check that a GPU is visible (CUDA_VISIBLE_DEVICES, container options)"
+            : cat("the CUDA driver does not start (cuInit gave ", status, "): check the kernel module with nvidia-smi");
+    return j;
+  }
+  for (int i = 0; i < n; ++i) {
+    char text[256] = "unknown";
+    if (name) name(text, sizeof text, i);
+    j["devices"].push_back(text);
+  }
+  return j;
+}
+
+Json nvrtc() {
+  Library lib{"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
+  if (!lib)
+    return {{"found", false},
+            {"advice",
+             "no NVRTC: kernels cannot be compiled for a GPU; install the CUDA toolkit's NVRTC, or put it on "
+             "LD_LIBRARY_PATH"}};
+  Json j = {{"found", true}, {"library", lib.name()}};
+  int major = 0, minor = 0;
+  auto* version = lib.symbol<int(int*, int*)>("nvrtcVersion");
+  if (version && version(&major, &minor) == 0) j["version"] = cat(major, ".", minor);
+  return j;
+}
+
+Json report() {
+  Json j = {{"version", kVersion}, {"cpu", cpu()},   {"memory", memory()},
+            {"onednn", onednn()},  {"cuda", cuda()}, {"nvrtc", nvrtc()}};
+  j["plan_cache"] = {{"plans", plan_cache_size()}, {"limit", setting_int("TESSERA_PLAN_CACHE")}};
+  j["engines"] = Json::array();
+  for (const Engine* e : all_engines()) j["engines"].push_back(e->info().name);
+  j["operations"] = all_ops().size();
+  j["settings"] = Json::array();
+  for (const Setting& s : settings()) {
+    std::string value = setting(s.name);
+    j["settings"].push_back({{"name", s.name}, {"value", value}, {"changed", value != s.fallback}});
+  }
+  return j;
+}
+
+std::string library_line(const Json& j) {
+  if (!j["found"]) return "not found";
+  return cat(j["library"].get<std::string>(),
+             j.contains("version") ? ", version " + j["version"].get<std::string>() : "");
+}
+
+void print_report(const Json& j) {
+  auto row = [](const std::string& key, const std::string& value) {
+    std::cout << paint(Colour::bold, key) << std::string(key.size() < 12 ? 12 - key.size() : 1, ' ') << value << "\n";
+  };
+  auto advice = [](const Json& part) {
+    if (part.contains("advice")) std::cout << "            -> " << part["advice"].get<std::string>() << "\n";
+  };
+  row("tessera", j["version"]);
+  const Json& c = j["cpu"];
+  row("cpu", c["model"]);
+  std::string yes, no;
+  for (const auto& [feature, there] : c["features"].items()) (there.get<bool>() ? yes : no) += " " + feature;
+  row("", cat("has:", yes.empty() ? " none" : yes, "; lacks:", no.empty() ? " none" : no));
+  row("", cat(c["cores"], " cores, ", c["usable"], " usable by this process, ", c["threads"], " threads for a loop"));
+  if (!c["features"]["avx2"].get<bool>()) std::cout << "            -> no AVX2: everything runs, slowly\n";
+  row("memory", cat(human_bytes(j["memory"]["total"]), ", ", human_bytes(j["memory"]["free"]), " free"));
+  row("oneDNN", library_line(j["onednn"]));
+  advice(j["onednn"]);
+  row("CUDA", library_line(j["cuda"]));
+  if (j["cuda"].contains("devices"))
+    for (const Json& d : j["cuda"]["devices"]) row("", d);
+  advice(j["cuda"]);
+  row("NVRTC", library_line(j["nvrtc"]));
+  advice(j["nvrtc"]);
+  std::string engines;
+  for (const Json& e : j["engines"]) engines += (engines.empty() ? "" : ", ") + e.get<std::string>();
+  row("engines", engines);
+  row("plan cache", cat("at most ", j["plan_cache"]["limit"], " plans, in memory"));
+  for (const Json& s : j["settings"])
+    row("setting", cat(s["name"].get<std::string>(), "=", s["value"].get<std::string>(),
+                       s["changed"].get<bool>() ? "  (changed)" : ""));
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* c = app.add_subcommand("doctor", "Show what this machine has and what is missing");
+  c->add_flag("--json", *json, "print as JSON");
+  c->callback([json, &action] {
+    action = [json] {
+      Json j = report();
+      if (*json)
+        print_json(j);
+      else
+        print_report(j);
+      return static_cast<int>(kOk);
+    };
+  });
+}
+
+}  // namespace tsr::cli

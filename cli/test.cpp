@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tessera test`: every case against every engine and the oracle.
+#include <iostream>
+
+#include "command.hpp"
+#include "harness/fuzz.hpp"
+#include "harness/runner.hpp"
+
+namespace tsr::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string filter, engine;
+  int64_t fuzz = 0;
+  uint64_t seed = 0;
+  bool json = false;
+};
+
+void check_engine(const std::string& name) {
+  if (name.empty() || find_engine(name)) return;
+  std::vector<std::string> names;
+  for (const Engine* e : all_engines()) names.emplace_back(e->info().name);
+  fail(Status::bad_parameter, "there is no engine named '", name, "'; engines: ", any_of_text(names));
+}
+
+class Progress {
+ public:
+  explicit Progress(bool wanted) : wanted_(wanted && on_terminal()) {}
+  ~Progress() { clear(); }
+  void show(const std::string& file, size_t done, size_t all, const Tally& t) {
+    // A few updates a second, so that the terminal costs nothing.
+    if (!wanted_ || now() - last_ < 0.1) return;
+    last_ = now();
+    std::cout << "\r\033[K" << file << ": " << done << "/" << all << ", " << t.passed << " passed, " << t.failed
+              << " failed" << std::flush;
+  }
+  void clear() {
+    if (wanted_ && last_ > 0) std::cout << "\r\033[K" << std::flush;
+  }
+
+ private:
+  bool wanted_;
+  double last_ = 0;
+};
+
+int run(const Arguments& a) {
+  check_engine(a.engine);
+  Tally tally;
+  std::vector<std::string> failures;
+  Progress progress(!a.json);
+  RunnerOptions o;
+  o.engine = a.engine;
+  o.on_failure = [&](const std::string& text) {
+    failures.push_back(text);
+    progress.clear();
+    if (!a.json) std::cout << paint(Colour::red, "FAIL ") << text << "\n";
+  };
+  if (a.fuzz > 0) {
+    run_fuzz(a.fuzz, a.seed, o, tally);
+  } else {
+    for (const std::string& file : case_files(a.files, "tests/cases")) {
+      std::vector<Case> cases = read_cases(file);
+      for (size_t i = 0; i < cases.size(); ++i) {
+        Case& c = cases[i];
+        if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
+        c.data.seed += a.seed;
+        run_case(c, o, tally);
+        progress.show(file, i + 1, cases.size(), tally);
+      }
+    }
+  }
+  progress.clear();
+  bool everything = a.files.empty() && a.filter.empty() && a.engine.empty() && a.fuzz == 0;
+  for (const Engine* e : all_engines()) {
+    if (!everything || e->info().device != DeviceKind::cpu || tally.by_engine[std::string(e->info().name)] > 0)
+      continue;
+    ++tally.failed;
+    o.on_failure(cat("engine ", e->info().name, " ran no case: it accepts nothing, or no case covers it"));
+  }
+  if (a.json) {
+    print_json({{"passed", tally.passed},
+                {"failed", tally.failed},
+                {"skipped", tally.skipped},
+                {"engines", tally.by_engine},
+                {"skips", tally.skip_reasons},
+                {"failures", failures}});
+  } else {
+    for (const auto& [name, n] : tally.by_engine) std::cout << name << ": " << n << " runs\n";
+    for (const auto& [why, n] : tally.skip_reasons) std::cout << "skipped " << n << ": " << why << "\n";
+    std::string sum = cat(tally.passed, " passed, ", tally.failed, " failed, ", tally.skipped, " skipped");
+    std::cout << paint(tally.failed ? Colour::red : Colour::green, sum) << "\n";
+  }
+  require(tally.passed + tally.failed + tally.skipped > 0, "no case matches the filter '", a.filter, "'");
+  return tally.failed ? kFailed : kOk;
+}
+
+}  // namespace
+
+void add_test(CLI::App& app, Action& action) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("test", "Run case files on every engine and compare with the oracle");
+  c->add_option("FILES", a->files, "case files; default: tests/cases/*.txt");
+  c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
+  c->add_option("--engine", a->engine, "only this engine");
+  c->add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
+  c->add_option("--seed", a->seed, "seed of random data and of --fuzz")->capture_default_str();
+  c->add_flag("--json", a->json, "print the result as JSON");
+  c->callback([a, &action] { action = [a] { return run(*a); }; });
+}
+
+}  // namespace tsr::cli

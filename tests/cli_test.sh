@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the built program through its main paths: exit codes and key phrases. Usage: cli_test.sh path/to/tessera
+set -u
+tessera=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+relu='x = input f32[2,3]; y = relu x; output y'
+
+# expect CODE PHRASE ARGS...: runs the program; stdout and stderr together must contain PHRASE.
+expect() {
+  local code=$1 phrase=$2 got
+  shift 2
+  "$tessera" "$@" >"$work/log" 2>&1
+  got=$?
+  if [ $got -ne "$code" ] || ! grep -qF -- "$phrase" "$work/log"; then
+    echo "FAIL: tessera $*"
+    echo "  exit code $got, expected $code; output must contain: $phrase"
+    sed 's/^/  | /' "$work/log" | head -20
+    failures=$((failures + 1))
+  fi
+}
+
+# check TEXT COMMAND...: any other condition.
+check() {
+  local text=$1
+  shift
+  if ! "$@"; then
+    echo "FAIL: $text"
+    failures=$((failures + 1))
+  fi
+}
+
+json() { python3 -c "import json,sys; d=json.load(open('$work/log')); sys.exit(not ($1))"; }
+
+# usage
+expect 0 "Exit codes: 0 all is well" --help
+expect 0 "tessera 0." --version
+expect 2 "error: A subcommand is required"
+expect 2 "did you mean 'run'?" runn
+expect 2 "error:" run "$relu" --no-such-option
+expect 2 "error: GRAPH is required" run
+"$tessera" runn >"$work/out" 2>/dev/null
+check "errors go to stderr" test ! -s "$work/out"
+
+# run
+expect 0 "y f32[2,3]:" run "$relu"
+expect 0 "agree with the oracle" run "$relu" --check
+expect 0 "min 0, max 1, mean 0.5, NaN 0" run "$relu" --data x=values:1,-1
+expect 0 '"run_ms"' run "$relu" --json
+check "run --json is JSON" json "d['outputs'][0]['sizes'] == [2, 3]"
+expect 0 "NaN 3" run 'x = input f32[6]; y = log x; output y' --data x=values:1,-1
+expect 0 "empty" run 'x = input f32[0,3]; y = relu x; output y' --check
+echo "$relu" >"$work/graph.txt"
+expect 0 "y f32[2,3]:" run "$work/graph.txt"
+expect 2 "neither a file nor a graph" run "$work/none.txt"
+expect 2 "did you mean 'relu'?" run 'x = input f32[2,3]; y = relo x; output y'
+expect 2 "line 1, column 25" run 'x = input f32[2,3]; y = relo x; output y'
+expect 2 "this build has no CUDA device" run "$relu" --device cuda
+expect 2 "there is no engine named 'abc'" run "$relu" --engine abc
+expect 0 "reference(1)" run "$relu" --engine reference
+expect 2 "no input named 'z'" run "$relu" --in z=a.npy
+expect 2 "must read NAME=VALUE" run "$relu" --in x
+expect 2 "cannot read" run "$relu" --in x="$work/none.npy"
+expect 2 "unknown kind of data" run "$relu" --data x=pink
+check "two seeds differ" test "$("$tessera" run "$relu" --seed 1 | head -1)" != "$("$tessera" run "$relu" --seed 2 | head -1)"
+check "one seed repeats" test "$("$tessera" run "$relu" --seed 1 | head -1)" == "$("$tessera" run "$relu" --seed 1 | head -1)"
+
+# .npy files: what is written reads back the same, for every kind of type and for strides
+for type in f64 f32 f16 bf16 e4m3 e5m2 e8m0 e2m1 i64 i32 i8 u8 i4 u4 bool bit c64; do
+  expect 0 "y $type" run "x = input $type[3,5]; y = identity x; output y $type" --out y="$work/a.npy" --seed 3
+  expect 0 "y $type" run "x = input $type[3,5]; y = identity x; output y $type" --in x="$work/a.npy" --out y="$work/b.npy" --seed 4
+  check "npy round trip of $type" cmp "$work/a.npy" "$work/b.npy"
+done
+expect 0 "y f32" run 'x = input f32[2,3,4,5]; y = identity x; output y f32[2,3,4,5]:nhwc' --out y="$work/a.npy"
+expect 0 "y f32" run 'x = input f32[2,3,4,5]:nhwc; y = identity x; output y f32[2,3,4,5]:nchw' --in x="$work/a.npy" --out y="$work/b.npy" --seed 4
+check "npy files are row-major whatever the strides" cmp "$work/a.npy" "$work/b.npy"
+expect 0 "y f32" run 'x = input f32[2,2]; y = identity x; output y' --data x=values:1,2.5,-3,0 --out y="$work/f.npy"
+expect 0 "1 2.5 -3 0" run 'x = input bf16[2,2]; y = identity x; output y f32' --in x="$work/f.npy"
+expect 2 "input 'x' f32[3,2]: the file '$work/f.npy' holds <f4 [2,2]; its sizes must be [3,2]" run 'x = input f32[3,2]; y = relu x; output y' --in x="$work/f.npy"
+expect 2 "allowed types: int64, int32, int8, uint8 or bool" run 'x = input i32[2,2]; y = neg x; output y' --in x="$work/f.npy"
+expect 0 "y i64" run 'x = input i64[2]; y = identity x; output y' --data x=values:300,2 --out y="$work/i.npy"
+expect 0 "300 2" run 'x = input i32[2]; y = identity x; output y' --in x="$work/i.npy"
+expect 2 "its value 300 does not fit in i8" run 'x = input i8[2]; y = identity x; output y' --in x="$work/i.npy"
+head -c 20 "$work/f.npy" >"$work/short.npy"
+expect 2 "truncated" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/short.npy"
+expect 2 "is not a .npy file" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/graph.txt"
+expect 2 "cannot write" run "$relu" --out y="$work/none/y.npy"
+
+# explain
+expect 0 "step 1: reference" explain "$relu"
+expect 0 "(chosen)" explain "$relu" --engine reference --no-fuse
+expect 0 '"answers"' explain "$relu" --json
+check "explain --json is JSON" json "d['steps'][0]['engine'] == 'reference' and d['nodes'][0]['op'] == 'relu'"
+expect 0 "digraph plan" explain "$relu" --dot
+expect 0 "wrote" explain "$relu" --html "$work/page.html"
+check "the page holds a drawing" grep -q "<svg" "$work/page.html"
+check "the page fetches nothing" bash -c "! grep -E 'src=|href=|@import|url\(http' '$work/page.html'"
+expect 2 "cannot write" explain "$relu" --html "$work/none/page.html"
+
+# test
+printf '%s\n' "$relu" 'x = input f32[2,3]; y = relu z; output y  #! error="unknown tensor"' >"$work/good.txt"
+printf '%s\n' "$relu" 'x = input f32[2,3]; y = relu x; output y  #! error="impossible"' >"$work/bad.txt"
+expect 0 "0 failed, 0 skipped" test "$work/good.txt"
+expect 1 "1 failed, 0 skipped" test "$work/bad.txt"
+expect 1 "expected to be refused with 'impossible'" test "$work/bad.txt"
+expect 1 '"failed": 1' test "$work/bad.txt" --json
+check "test --json is JSON" json "len(d['failures']) == 1"
+expect 2 "no case matches" test "$work/good.txt" --filter nothing_like_this
+expect 2 "cannot read case file" test "$work/none.txt"
+expect 2 "there is no engine named" test "$work/good.txt" --engine abc
+check "the last line sums up" bash -c "'$tessera' test '$work/good.txt' | tail -1 | grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'"
+
+# bench
+echo 'x = input f32[64]; y = relu (add x 1); output y' >"$work/suite.txt"
+expect 0 "look up a cached plan" bench "$work/suite.txt" --seconds 0.01 --json "$work/bench.json"
+head -1 "$work/bench.json" >"$work/log"
+check "bench writes JSON lines" json "all(k in d for k in 'suite case op dtype engine ms peers ratio cpu commit'.split()) and d['peers']['copy'] > 0"
+expect 2 "no case matches" bench "$work/suite.txt" --filter nothing_like_this
+
+# list, doctor
+for what in ops engines dtypes settings layouts; do
+  expect 0 "" list $what
+  expect 0 "" list $what --json
+  check "list $what --json is JSON" json "len(d) > 0 and 'name' in d[0]"
+done
+expect 0 "## matmul" list ops --markdown
+expect 2 "--markdown is for" list engines --markdown
+expect 2 "not in" list colours
+expect 0 "engines" doctor
+expect 0 '"features"' doctor --json
+check "doctor --json is JSON" json "d['cpu']['threads'] >= 1"
+TESSERA_THREADS=3 "$tessera" doctor >"$work/log"
+check "doctor shows changed settings" grep -q "TESSERA_THREADS=3  (changed)" "$work/log"
+
+if [ $failures -ne 0 ]; then
+  echo "$failures failed"
+  exit 1
+fi
+echo "all passed"
