@@ -334,7 +334,7 @@ class Lowering {
     int e = apply(M::exp, apply(M::sub, x, shift)), sum = reduce(ReduceMode::add, e);
     if (sink >= 0) sum = apply(M::add, sum, apply(M::exp, apply(M::sub, sink, shift)));
     int stats = apply(M::add, shift, apply(M::log, sum));
-    if (o.log) {
+    if (o.mode == tessera::SoftmaxMode::log_softmax) {
       define(n.out[0], apply(M::sub, x, stats));
     } else {
       int inverse = apply(M::select, zero, apply(M::reciprocal, sum), apply(M::cmp_eq, sum, zero));
@@ -349,7 +349,8 @@ class Lowering {
   void softmax_backward(const Node& n) {
     Lane lane = compute_lane(n);
     int y = value(n.in[0], lane), dy = value(n.in[1], lane);
-    if (attrs<SoftmaxOptions>(n).log) return define(n.out[0], apply(M::sub, dy, apply(M::mul, apply(M::exp, y), reduce(ReduceMode::add, dy))));
+    if (attrs<SoftmaxOptions>(n).mode == tessera::SoftmaxMode::log_softmax)
+      return define(n.out[0], apply(M::sub, dy, apply(M::mul, apply(M::exp, y), reduce(ReduceMode::add, dy))));
     int dot = reduce(ReduceMode::add, apply(M::mul, y, dy));
     define(n.out[0], apply(M::mul, y, apply(M::sub, dy, dot)));
   }
