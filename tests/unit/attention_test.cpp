@@ -167,6 +167,20 @@ TEST(Attention, BlockScalesOfValues) {
   expect_near(y["o"], {2.0606060606060606});
 }
 
+TEST(Attention, BlockScalesInTheOrderOfTheHardware) {
+  // Value 32 (block 1) of column 33 has its factor at (33 % 32) * 16 + 33 / 32 * 4 + 1 = 21, which holds 4; others
+  // are 1.
+  std::string factors = "values:1";
+  for (int i = 1; i < 512; ++i) factors += i == 21 ? ",4" : ",1";
+  auto y =
+      run("q = input e4m3[1,1,1,1]; k = input e4m3[1,1,33,1]; v = input e4m3[1,1,33,34]; "
+          "dv = input e8m0[1,1,4,128] reorder=f8_128x4; o f64 = sdpa_fwd q k v descale_v=dv; output o",
+          {{"v", "ones"}, {"dv", factors}});
+  Values want(34, 1);
+  want[33] = 36.0 / 33;
+  expect_near(y["o"], want);
+}
+
 TEST(Attention, VeryNegativeLogSumExpKeepsItsTail) {
   // Scores -500, -500 and -501: the backward operation must not lose them although exp(-500) vanishes in f32.
   auto y =
