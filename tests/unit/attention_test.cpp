@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engines/reference/reference.hpp"
+#include "graph/ops/sdpa_common.hpp"
 #include "graph/text.hpp"
 #include "harness/buffers.hpp"
 
@@ -56,6 +57,45 @@ std::string four_values(const std::string& rows, const std::string& arguments) {
 }
 const Data kFourValues = {
     {"v", "values:1,2,4,8"}, {"nq", "values:2"}, {"nk", "values:3"}, {"seed", "zeros"}, {"offset", "zeros"}};
+
+TEST(Attention, SlotNumbersMatchTheSpecifications) {
+  for (const char* name : {"sdpa_fwd", "sdpa_bwd"}) {
+    Node n;
+    n.op = &op(name);
+    const sdpa::Slots& s = sdpa::slots(n);
+    const std::pair<int, const char*> all[] = {{s.q, "q"},
+                                               {s.k, "k"},
+                                               {s.v, "v"},
+                                               {s.scale, "scale"},
+                                               {s.bias, "bias"},
+                                               {s.seq_len_q, "seq_len_q"},
+                                               {s.seq_len_kv, "seq_len_kv"},
+                                               {s.cu_seq_len_q, "cu_seq_len_q"},
+                                               {s.cu_seq_len_kv, "cu_seq_len_kv"},
+                                               {s.page_table_k, "page_table_k"},
+                                               {s.page_table_v, "page_table_v"},
+                                               {s.block_mask, "block_mask"},
+                                               {s.sink, "sink"},
+                                               {s.dropout_seed, "dropout_seed"},
+                                               {s.dropout_offset, "dropout_offset"},
+                                               {s.dropout_mask, "dropout_mask"},
+                                               {s.dropout_scale, "dropout_scale"},
+                                               {s.alibi_slopes, "alibi_slopes"},
+                                               {s.descale_q, "descale_q"},
+                                               {s.descale_k, "descale_k"},
+                                               {s.descale_v, "descale_v"},
+                                               {s.descale_s, "descale_s"},
+                                               {s.scale_s, "scale_s"}};
+    for (auto [slot, slot_name] : all)
+      if (slot >= 0) EXPECT_EQ(n.op->in[static_cast<size_t>(slot)].name, slot_name) << name;
+  }
+  EXPECT_EQ(op("sdpa_fwd").in[sdpa::fwd::kScaleO].name, "scale_o");
+  EXPECT_EQ(op("sdpa_fwd").out[sdpa::fwd::kAmaxO].name, "amax_o");
+  EXPECT_EQ(op("sdpa_bwd").in[sdpa::bwd::kStats].name, "stats");
+  EXPECT_EQ(op("sdpa_bwd").in[sdpa::bwd::kDescaleO].name, "descale_o");
+  EXPECT_EQ(op("sdpa_bwd").in[sdpa::bwd::kScaleDp].name, "scale_dp");
+  EXPECT_EQ(op("sdpa_bwd").out[sdpa::bwd::kAmaxDp].name, "amax_dp");
+}
 
 TEST(Attention, ForwardAndBackwardOfTwoKeys) {
   auto y = run(
