@@ -22,7 +22,7 @@ std::string GoldenCase::declare(const std::vector<std::string>& names) const {
 
 namespace {
 
-constexpr auto kGroups = {golden_basic, golden_norm};
+constexpr auto kGroups = {golden_basic, golden_norm, golden_recurrent};
 
 double largest(const NpyArray& a) {
   double m = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a graph of the text form on literal inputs with the oracle.
+// Runs a graph given as text on literal data with the oracle: for tests whose expected numbers were worked out by hand.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@ namespace tsr {
 
 using Values = std::map<std::string, std::vector<double>>;
 
-// Values of all outputs by name, in memory order. Every input must be given.
+// Inputs by name in row-major order (all must be given); returns every output the same way.
 Values evaluate_text(const std::string& text, const Values& inputs);
 
 }  // namespace tsr
