@@ -123,14 +123,14 @@ struct SoftmaxOptions {
 };
 
 enum class ResampleMode : uint8_t { nearest, bilinear, avg_pool_include, avg_pool_exclude, max_pool };
-enum class PaddingMode : uint8_t { zero, neg_inf, edge };
+enum class PaddingMode : uint8_t { automatic, zero, neg_inf, edge };
 
 struct ResampleOptions {
   ResampleMode mode = ResampleMode::max_pool;
-  std::vector<Ratio> window, stride, pad, post_pad;
-  PaddingMode padding = PaddingMode::zero;
+  std::vector<Ratio> window, stride, pad, post_pad;  // one value for each spatial dimension; post_pad defaults to pad
+  PaddingMode padding = PaddingMode::automatic;      // neg_inf for max_pool, edge for nearest and bilinear, else zero
   Ints size;  // spatial size of the result when the window arithmetic does not fix it
-  double alpha = 1, beta = 0;
+  double alpha = 1;
 };
 
 struct GridOptions {

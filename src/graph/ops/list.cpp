@@ -44,6 +44,12 @@ std::span<const OpSpec* const> all_ops() {
       &ops::causal_conv1d_bwd,
       &ops::b2b_causal_conv1d,
       &ops::b2b_causal_conv1d_bwd,
+      &ops::resample,
+      &ops::resample_bwd,
+      &ops::affine_grid,
+      &ops::affine_grid_bwd,
+      &ops::grid_sample,
+      &ops::grid_sample_bwd,
   };
   return list;
 }

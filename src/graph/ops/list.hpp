@@ -45,5 +45,11 @@ extern const OpSpec causal_conv1d;
 extern const OpSpec causal_conv1d_bwd;
 extern const OpSpec b2b_causal_conv1d;
 extern const OpSpec b2b_causal_conv1d_bwd;
+extern const OpSpec resample;
+extern const OpSpec resample_bwd;
+extern const OpSpec affine_grid;
+extern const OpSpec affine_grid_bwd;
+extern const OpSpec grid_sample;
+extern const OpSpec grid_sample_bwd;
 
 }  // namespace tsr::ops

@@ -44,6 +44,12 @@ std::span<const Definition> definitions() {
       {"causal_conv1d_bwd", causal_conv1d_bwd<double>, causal_conv1d_bwd<float>},
       {"b2b_causal_conv1d", b2b_causal_conv1d<double>, b2b_causal_conv1d<float>},
       {"b2b_causal_conv1d_bwd", b2b_causal_conv1d_bwd<double>, b2b_causal_conv1d_bwd<float>},
+      {"resample", resample<double>, resample<float>},
+      {"resample_bwd", resample_bwd<double>, resample_bwd<float>},
+      {"affine_grid", affine_grid<double>, affine_grid<float>},
+      {"affine_grid_bwd", affine_grid_bwd<double>, affine_grid_bwd<float>},
+      {"grid_sample", grid_sample<double>, grid_sample<float>},
+      {"grid_sample_bwd", grid_sample_bwd<double>, grid_sample_bwd<float>},
   };
   return kList;
 }

@@ -47,6 +47,12 @@ template <class R> void causal_conv1d(const Context<R>&);
 template <class R> void causal_conv1d_bwd(const Context<R>&);
 template <class R> void b2b_causal_conv1d(const Context<R>&);
 template <class R> void b2b_causal_conv1d_bwd(const Context<R>&);
+template <class R> void resample(const Context<R>&);
+template <class R> void resample_bwd(const Context<R>&);
+template <class R> void affine_grid(const Context<R>&);
+template <class R> void affine_grid_bwd(const Context<R>&);
+template <class R> void grid_sample(const Context<R>&);
+template <class R> void grid_sample_bwd(const Context<R>&);
 
 struct Definition {
   std::string_view op;
