@@ -100,7 +100,7 @@ struct NormOptions {
   double momentum = 0.1;       // weight of the new value in running statistics
   int64_t groups = 1;          // group norm
   bool zero_centered = false;  // the stored scale is (scale - 1)
-  Ints axes;                   // layer, rms: normalised axes when there is no scale tensor to tell
+  Ints axes;                   // layer, rms, ada_layer: normalised axes; empty: those in which scale is not 1
 };
 
 struct BnFinalizeOptions {
@@ -223,9 +223,9 @@ struct RnnOptions {
   RnnLayout layout = RnnLayout::seq_major;
   bool packed = false;  // x and y hold only the valid steps, time by time
   std::optional<double> clip_min, clip_max;  // lstm cell state
-  bool clip_nan = false;
-  double dropout = 0;   // between layers
-  int64_t seed = 0;
+  bool clip_nan = false;  // NaN becomes clip_min instead of staying NaN
+  double dropout = 0;  // between layers, when training
+  int64_t seed = 0;    // of dropout
   Phase phase = Phase::training;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connectionist temporal classification: minus the log-probability of a label sequence, summed over all its alignments
 // with the input, and the gradient.
+#include <algorithm>
+
 #include "graph/ops/list.hpp"
-#include "graph/ops/norm_shape.hpp"
 
 namespace tsr {
 namespace {
@@ -31,8 +32,8 @@ void infer(Infer& ctx) {
   ctx.check(labels.rank() == 1 || labels.dims[0] == batch, ctx.describe(kLabels), " must have ", batch,
             " rows, one for each sequence, or be flat");
   for (int slot : {kLabelLengths, kInputLengths}) ctx.check_dims(slot, Dims{batch});
-  ctx.output(kCosts, Dims{batch}, stats_type(ctx));
-  ctx.output(kGradients, logits.dims, stats_type(ctx), &logits);
+  ctx.output(kCosts, Dims{batch}, ctx.node().compute);
+  ctx.output(kGradients, logits.dims, ctx.node().compute, &logits);
 }
 
 double terms(const Graph& g, const Node& n) {

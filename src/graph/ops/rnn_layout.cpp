@@ -2,7 +2,8 @@
 #include "graph/ops/rnn_layout.hpp"
 
 #include <algorithm>
-#include <cmath>
+
+#include "graph/ops/phase.hpp"
 
 namespace tsr {
 namespace {
@@ -17,7 +18,6 @@ constexpr std::string_view kModes[] = {"relu", "tanh", "lstm", "gru"};
 constexpr std::string_view kInputs[] = {"linear", "skip"};
 constexpr std::string_view kBiases[] = {"none", "input", "recurrent", "both"};
 constexpr std::string_view kLayouts[] = {"seq_major", "batch_major"};
-constexpr std::string_view kPhases[] = {"training", "inference"};
 
 int64_t gate_count(RnnMode m) { return m == RnnMode::lstm ? 4 : m == RnnMode::gru ? 3 : 1; }
 
