@@ -110,7 +110,7 @@ struct BnFinalizeOptions {
 };
 
 struct LrnOptions {
-  int64_t n = 5;
+  int64_t n = 5;  // elements of the window
   double alpha = 1e-4, beta = 0.75, k = 2;
 };
 
@@ -239,8 +239,12 @@ enum class AggMode : uint8_t { sum, mean, max, min };
 
 struct AggOptions {
   AggMode mode = AggMode::sum;
-  int64_t sources = 0;  // number of source nodes (backward) when nothing else tells
-  int64_t edges = 0;
+};
+
+struct AggBwdOptions {
+  AggMode mode = AggMode::sum;
+  int64_t sources = 0, edges = 0;  // rows of dnode and dedge; by default edges is the number of indices
+  int64_t node_features = 0, edge_features = 0;  // widths of the parts of dy; concat has the rest; both 0: all are the node's
 };
 
 }  // namespace tessera

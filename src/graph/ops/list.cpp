@@ -50,6 +50,12 @@ std::span<const OpSpec* const> all_ops() {
       &ops::affine_grid_bwd,
       &ops::grid_sample,
       &ops::grid_sample_bwd,
+      &ops::lrn,
+      &ops::lrn_bwd,
+      &ops::divisive_norm,
+      &ops::divisive_norm_bwd,
+      &ops::gnn_agg,
+      &ops::gnn_agg_bwd,
   };
   return list;
 }

@@ -51,5 +51,11 @@ extern const OpSpec affine_grid;
 extern const OpSpec affine_grid_bwd;
 extern const OpSpec grid_sample;
 extern const OpSpec grid_sample_bwd;
+extern const OpSpec lrn;
+extern const OpSpec lrn_bwd;
+extern const OpSpec divisive_norm;
+extern const OpSpec divisive_norm_bwd;
+extern const OpSpec gnn_agg;
+extern const OpSpec gnn_agg_bwd;
 
 }  // namespace tsr::ops

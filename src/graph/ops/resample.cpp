@@ -31,10 +31,12 @@ void infer(Infer& ctx) {
   Dims y{x.dims[0], x.dims[1]};
   Ints size, counted;
   for (int d = 0; d < spatial; ++d) {
+    check_resample_range(ctx, o, x.dims[2 + d], d);
     counted.push_back(window_count(o, x.dims[2 + d], d));
     size.push_back(given ? declared.dims[2 + d] : o.size.empty() ? counted.back() : o.size[static_cast<size_t>(d)]);
     ctx.check(size.back() == 0 || x.dims[2 + d] > 0, ctx.describe(0), ": nothing can be made of size 0 of dimension ",
               2 + d);
+    check_resample_range(ctx, o, size.back(), d);
     y.push_back(size.back());
   }
   // A declared size becomes part of the options, so that the text form carries it.

@@ -32,6 +32,7 @@ void infer(Infer& ctx) {
   ctx.check_dims(kY, dy.dims);
   ctx.check_dims(kIndex, dy.dims);
   ctx.check_type(kIndex, {DType::i8, DType::i32, DType::i64});
+  for (int d = 0; d < spatial; ++d) check_resample_range(ctx, o, dy.dims[2 + d], d);
   Dims dx{dy.dims[0], dy.dims[1]};
   if (ctx.has(kX)) {
     const Dims& x = ctx.in(kX).dims;

@@ -11,7 +11,6 @@ using Ratios = std::vector<Ratio>;
 
 constexpr std::string_view kModes[] = {"nearest", "bilinear", "avg_pool_include", "avg_pool_exclude", "max_pool"};
 constexpr std::string_view kPaddings[] = {"automatic", "zero", "neg_inf", "edge"};
-constexpr int64_t kLargest = 1 << 20;  // keeps products of four parts within 64 bits for sizes up to 2^22
 
 Ratios filled(const Ratios& v, int spatial, Ratio fallback) {
   return v.empty() ? Ratios(static_cast<size_t>(spatial), fallback) : v;
@@ -64,9 +63,8 @@ void check_resample_options(const Infer& ctx, int spatial) {
     ctx.check(v.empty() || static_cast<int>(v.size()) == spatial, "option ", name, " has ", v.size(),
               " values, it needs one for each of the ", spatial, " spatial dimensions");
     for (Ratio r : v)
-      ctx.check(r.num >= (positive ? 1 : 0) && r.num <= kLargest && r.den >= 1 && r.den <= kLargest, "option ", name,
-                " holds ", r.num, "/", r.den, ", it must be ", positive ? "positive" : "at least 0",
-                " with parts up to ", kLargest);
+      ctx.check(r.num >= (positive ? 1 : 0) && r.den >= 1, "option ", name, " holds ", r.num, "/", r.den,
+                ", it must be ", positive ? "positive" : "at least 0");
   };
   check_list("window", o.window, true);
   check_list("stride", o.stride, true);
@@ -77,6 +75,17 @@ void check_resample_options(const Infer& ctx, int spatial) {
   for (int64_t s : o.size) ctx.check(s >= 0, "option size holds ", s, ", it must be at least 0");
   bool needs_window = o.mode != ResampleMode::nearest && o.mode != ResampleMode::bilinear;
   ctx.check(!needs_window || !o.window.empty(), "pooling needs option window");
+}
+
+void check_resample_range(const Infer& ctx, const ResampleOptions& o, int64_t size, int d) {
+  auto k = static_cast<size_t>(d);
+  double most = static_cast<double>(size) + 1, common = 2;
+  for (Ratio r : {o.window[k], o.stride[k], o.pad[k], o.post_pad[k]}) {
+    most = std::max(most, (static_cast<double>(size) + 1) * static_cast<double>(r.num));
+    common *= static_cast<double>(r.den);
+  }
+  ctx.check(most * common < 0x1p60, "the ratios of spatial dimension ", d, " and its size ", size,
+            " are too large to compute with exactly");
 }
 
 }  // namespace tsr

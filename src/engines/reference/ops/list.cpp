@@ -50,6 +50,12 @@ std::span<const Definition> definitions() {
       {"affine_grid_bwd", affine_grid_bwd<double>, affine_grid_bwd<float>},
       {"grid_sample", grid_sample<double>, grid_sample<float>},
       {"grid_sample_bwd", grid_sample_bwd<double>, grid_sample_bwd<float>},
+      {"lrn", lrn<double>, lrn<float>},
+      {"lrn_bwd", lrn_bwd<double>, lrn_bwd<float>},
+      {"divisive_norm", divisive_norm<double>, divisive_norm<float>},
+      {"divisive_norm_bwd", divisive_norm_bwd<double>, divisive_norm_bwd<float>},
+      {"gnn_agg", gnn_agg<double>, gnn_agg<float>},
+      {"gnn_agg_bwd", gnn_agg_bwd<double>, gnn_agg_bwd<float>},
   };
   return kList;
 }

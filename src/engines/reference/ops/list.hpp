@@ -53,6 +53,12 @@ template <class R> void affine_grid(const Context<R>&);
 template <class R> void affine_grid_bwd(const Context<R>&);
 template <class R> void grid_sample(const Context<R>&);
 template <class R> void grid_sample_bwd(const Context<R>&);
+template <class R> void lrn(const Context<R>&);
+template <class R> void lrn_bwd(const Context<R>&);
+template <class R> void divisive_norm(const Context<R>&);
+template <class R> void divisive_norm_bwd(const Context<R>&);
+template <class R> void gnn_agg(const Context<R>&);
+template <class R> void gnn_agg_bwd(const Context<R>&);
 
 struct Definition {
   std::string_view op;
