@@ -2,7 +2,7 @@
 // Norms on numbers worked out by hand.
 #include <gtest/gtest.h>
 
-#include "evaluate.hpp"
+#include "evaluate_text.hpp"
 
 namespace tsr {
 namespace {
