@@ -72,7 +72,8 @@ class Matcher {
   }
 
   bool quantisation(TensorId& p) {
-    if (!fp8()) return true;
+    // Probabilities that are rounded to 8 bits for other reasons have no place in sdpa_fwd.
+    if (!fp8()) return info(v_.tensor(p).dtype).bits >= 16;
     if (v_.tensor(p).dtype != v_.tensor(v_.in(p_.value_product, kB)).dtype) return false;
     NodeId n = v_.producer(p);
     TensorId rest = kNone, factor = number_factor(n, rest);
