@@ -126,6 +126,9 @@ class Lowering {
     const Dims x = g_.tensor(n.in[0]).dims;
     if (is(n, "reduce")) {
       if (n.in.size() > 1 && n.in[1] != kNone) decline(spelling(n), " with group offsets");
+      const Dims& y = g_.tensor(n.out[0]).dims;
+      for (int i = 0; i < x.size(); ++i)
+        if (y[i] != 1 && y[i] != x[i]) decline(spelling(n), " reduces runs of dimension ", i);
       set_row_axes(n, x, g_.tensor(n.out[0]).dims);
     } else if (is(n, "softmax") || is(n, "softmax_bwd")) {
       set_row_axes(n, x, softmax_kept(n));

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "evaluate.hpp"
+#include "evaluate_text.hpp"
 #include "graph/ops/block_scale.hpp"
 
 namespace tsr {
@@ -23,11 +23,11 @@ void expect_near(const V& got, const V& want) {
 }
 
 TEST(Move, ReshapeReadsInRowMajorOrMemoryOrder) {
-  // x is column-major: its memory holds 1 2 3 4 5 6, its rows are 1 3 5 and 2 4 6.
+  // x is column-major: its rows are 1 2 3 and 4 5 6, its memory holds 1 4 2 5 3 6.
   for (std::string mode : {"view", "logical"}) {
     Values r = evaluate_text("x = input f64[2,3]:col; y = reshape x size=6 mode=" + mode + "; output y",
                              {{"x", {1, 2, 3, 4, 5, 6}}});
-    expect_near(r["y"], mode == "view" ? V{1, 2, 3, 4, 5, 6} : V{1, 3, 5, 2, 4, 6});
+    expect_near(r["y"], mode == "view" ? V{1, 4, 2, 5, 3, 6} : V{1, 2, 3, 4, 5, 6});
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any axes. Reduced axes stay, with size 1. With group offsets, rows of axis 1 are reduced group by group.
+// Reductions over any axes. Reduced axes stay, with size 1 (or a declared divisor). With group offsets, rows of axis 1 are reduced group by group.
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -33,8 +33,17 @@ void infer(Infer& ctx) {
   } else if (!o.axes.empty()) {
     for (int64_t a : o.axes) dims[static_cast<int>(normalize_axis(a, x.rank()))] = 1;
   } else if (ctx.out(0).dims_given && ctx.out(0).rank() == x.rank()) {
-    for (int i = 0; i < x.rank(); ++i)
-      if (ctx.out(0).dims[i] == 1) dims[i] = 1;
+    // Declared sizes decide: 1 reduces a dimension, a divisor reduces runs of neighbours (heads that share a gradient).
+    const Dims& y = ctx.out(0).dims;
+    Ints axes;
+    bool runs = false;
+    for (int i = 0; i < x.rank(); ++i) {
+      if (y[i] > 0 && x.dims[i] % y[i] == 0) dims[i] = y[i];
+      if (y[i] == 1) axes.push_back(i);
+      runs = runs || (y[i] != 1 && y[i] != x.dims[i]);
+    }
+    // Declared sizes do not survive Graph::with_shapes, axes do.
+    if (!runs) o.axes = axes;
   } else {
     dims = Dims::filled(x.rank(), 1);
   }
@@ -61,7 +70,8 @@ const OpSpec ops::reduce = {
     .flops = flops,
     .terms = terms,
     .formula = "y = sum, product, min, max, max |x|, mean, sum |x|, sqrt(sum x^2) or product of non-zeros over `axes`",
-    .shapes = "x of any rank -> y with reduced axes of size 1; any type; integers are exact",
+    .shapes = "x of any rank -> y with reduced axes of size 1, or as declared: a divisor of the size reduces runs of neighbours; any type; "
+              "integers are exact",
     .example = "x = input f32[2,3,4]\ny = reduce_max x axes=1,2\noutput y",
     .modes = kModes,
     .mode_prefix = "reduce_",

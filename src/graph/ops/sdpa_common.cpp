@@ -129,7 +129,8 @@ void check_dropout(const Infer& ctx, const Slots& s, const Shape& n) {
   ctx.check(o.dropout == 0 || (ctx.has(s.dropout_seed) && ctx.has(s.dropout_offset)),
             "dropout needs dropout_seed and dropout_offset");
   ctx.check(o.dropout == 0 || !ctx.has(s.dropout_mask), "give a dropout probability or a dropout_mask, not both");
-  ctx.check(!ctx.has(s.dropout_scale) || ctx.has(s.dropout_mask), "dropout_scale goes with a dropout_mask");
+  ctx.check(!ctx.has(s.dropout_scale) || ctx.has(s.dropout_mask) || o.dropout != 0,
+            "dropout_scale goes with a dropout_mask or a dropout probability");
   ctx.check_broadcast(s.dropout_mask, n.scores());
   check_one_element(ctx, s.dropout_scale);
 }

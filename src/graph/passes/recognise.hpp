@@ -8,7 +8,8 @@
 
 namespace tsr {
 
-// The same graph when nothing was found. Stored tensors keep their ids, names and unique ids.
+// The same graph when nothing was found. Stored tensors keep their names, unique ids and memory (a transposed input may
+// be described the other way round); ids of tensors may change.
 std::shared_ptr<const Graph> recognise(std::shared_ptr<const Graph> g);
 
 }  // namespace tsr

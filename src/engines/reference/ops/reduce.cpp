@@ -60,7 +60,8 @@ void apply(const Context<R>& c) {
   for (int64_t i = 0; i < x.size(); ++i, next_index(index, x.dims)) {
     Dims target = index;
     for (int d = 0; d < x.rank(); ++d)
-      if (y.dims[d] == 1) target[d] = 0;
+      if (y.dims[d] != x.dims[d] && offsets.empty()) target[d] = index[d] / (x.dims[d] / y.dims[d]);
+      else if (y.dims[d] == 1) target[d] = 0;
     if (!offsets.empty()) {
       int64_t group = -1;  // the last group that starts at or before this row
       for (size_t g = 0; g < offsets.size(); ++g)

@@ -127,12 +127,12 @@ template <class R>
 void dropout(const Context<R>& c, const Slots& s, Attention<R>& a) {
   double p = c.template options<SdpaOptions>().dropout;
   a.keep = Array<R>(a.n.scores(), R(1));
-  a.keep_factor = p < 1 ? R(1) / static_cast<R>(1 - p) : R(0);
+  R factor = c.has(s.dropout_mask) ? R(1) : p < 1 ? R(1) / static_cast<R>(1 - p) : R(0);
+  a.keep_factor = c.template scalar<R>(s.dropout_scale, factor);
   if (c.has(s.dropout_mask)) {
     Array<R> mask = c.in(s.dropout_mask);
     Dims index = Dims::filled(4, 0);
     for (int64_t i = 0; i < a.keep.size(); ++i, next_index(index, a.keep.dims)) a.keep[i] = mask.broadcast_at(index);
-    a.keep_factor = c.template scalar<R>(s.dropout_scale, R(1));
   }
   if (p == 0) return;
   auto seed = static_cast<uint64_t>(c.integers(s.dropout_seed)[0]);

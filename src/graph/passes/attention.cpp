@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the parts of a composite attention into one sdpa_fwd node.
+#include "graph/passes/attention_match.hpp"
+#include "graph/passes/patterns.hpp"
+#include "graph/passes/rewrite.hpp"
+
+namespace tsr {
+namespace {
+
+class AttentionRewrite {
+ public:
+  AttentionRewrite(const GraphView& v, const AttentionParts& p) : v_(v), p_(p), spec_(op("sdpa_fwd")), rewrite_(v) {}
+
+  std::shared_ptr<const Graph> run() {
+    node_.op = &spec_;
+    node_.compute = v_.node(p_.scores_product).compute;
+    node_.in.assign(spec_.in.size(), kNone);
+    node_.out.assign(spec_.out.size(), kNone);
+    rewrite_.remove(p_.inside);
+    input("q", v_.in(p_.scores_product, 0));
+    keys(v_.in(p_.scores_product, 1));
+    values(v_.in(p_.value_product, 1));
+    input("seq_len_q", p_.seq_len_q);
+    input("seq_len_kv", p_.seq_len_kv);
+    input("sink", p_.sink);
+    input("descale_v", p_.descale_v);
+    input("descale_s", p_.descale_s);
+    input("scale_s", p_.scale_s);
+    input("scale_o", p_.scale_o);
+    dropout();
+    if (!p_.cone.empty()) options_.score_mod = score_mod();
+    output("o", p_.o);
+    output("stats", p_.stats);
+    output("max", p_.max);
+    output("sum_exp", p_.sum_exp);
+    output("amax_s", p_.amax_s);
+    output("amax_o", p_.amax_o);
+    options_.stats_log2 = p_.stats_log2;
+    node_.attrs = options_;
+    rewrite_.add(std::move(node_));
+    return rewrite_.build();
+  }
+
+ private:
+  void input(std::string_view slot, TensorId t) { node_.in[input_slot(spec_, slot)] = t; }
+  void output(std::string_view slot, TensorId t) { node_.out[output_slot(spec_, slot)] = t; }
+
+  void take(NodeId n) { rewrite_.remove({n}); }
+
+  // A virtual tensor that only the composite reads; its producer may be taken in.
+  bool only_here(TensorId t) const { return v_.hidden(t, p_.inside); }
+
+  static Tensor transposed(Tensor t) {
+    std::swap(t.dims[2], t.dims[3]);
+    std::swap(t.strides[2], t.strides[3]);
+    return t;
+  }
+
+  // The second operand of the first product is k^T; sdpa_fwd takes k.
+  void keys(TensorId kt) {
+    NodeId n = v_.producer(kt);
+    if (n == kNone && !v_.tensor(kt).is_constant() && !v_.read_elsewhere(kt, p_.inside)) {
+      rewrite_.describe(kt, transposed(v_.tensor(kt)));
+      return input("k", kt);
+    }
+    if (v_.is(n, "paged_load") && only_here(kt) && attrs<tessera::PagedLoadOptions>(v_.node(n)).transposed)
+      return pages(n, "k", "page_table_k", v_.tensor(kt).dims[3]);
+    if (v_.is(n, "transpose") && only_here(kt) && attrs<tessera::TransposeOptions>(v_.node(n)).perm == Ints{0, 1, 3, 2})
+      return take(n), input("k", v_.in(n, 0));
+    Tensor k = transposed(v_.tensor(kt));
+    k.name.clear();
+    k.uid = 0;
+    k.stored = k.by_value = false;
+    k.constant.clear();
+    k.ragged = kNone;
+    Node turn;
+    turn.op = &op("transpose");
+    turn.attrs = tessera::TransposeOptions{{0, 1, 3, 2}};
+    turn.compute = DType::f32;
+    turn.in = {kt};
+    turn.out = {rewrite_.add(std::move(k))};
+    input("k", turn.out[0]);
+    rewrite_.add(std::move(turn));
+  }
+
+  void values(TensorId v) {
+    NodeId n = v_.producer(v);
+    if (v_.is(n, "paged_load") && only_here(v) && !attrs<tessera::PagedLoadOptions>(v_.node(n)).transposed)
+      return pages(n, "v", "page_table_v", v_.tensor(v).dims[2]);
+    input("v", v);
+  }
+
+  void pages(NodeId load, std::string_view container_slot, std::string_view table_slot, int64_t steps) {
+    require(v_.in(load, 2) == p_.seq_len_kv, "pages are loaded for other lengths than those of the products");
+    take(load);
+    input(container_slot, v_.in(load, 0));
+    input(table_slot, v_.in(load, 1));
+    options_.max_seq_kv = steps;
+  }
+
+  void dropout() {
+    input("dropout_mask", p_.dropout_mask);
+    input("dropout_scale", p_.dropout_scale);
+    if (p_.rng == kNone) return;
+    const auto& o = attrs<tessera::RngOptions>(v_.node(p_.rng));
+    auto number = [&](size_t slot, int64_t value) {
+      if (v_.in(p_.rng, slot) != kNone) return v_.in(p_.rng, slot);
+      Tensor t = make_scalar_constant(DType::i64, 0);
+      store(DType::i64, t.constant.data(), 0, value);
+      return rewrite_.add(std::move(t));
+    };
+    options_.dropout = 1 - o.p;
+    input("dropout_seed", number(0, o.seed));
+    input("dropout_offset", number(1, o.offset));
+    // Without a factor the kept probabilities are not scaled up.
+    if (p_.dropout_scale == kNone) input("dropout_scale", rewrite_.add(make_scalar_constant(DType::f32, 1)));
+  }
+
+  // The cone verbatim: scores are its parameter, constants are copied, everything else from outside is captured.
+  tessera::Subgraph score_mod() {
+    auto s = std::make_shared<Subgraph>();
+    std::map<TensorId, TensorId> inner;
+    auto copy = [&](TensorId t) {
+      Tensor c = v_.tensor(t);
+      c.uid = 0;
+      c.ragged = kNone;
+      c.dtype_given = c.dims_given = c.strides_given = true;
+      return c;
+    };
+    Tensor scores = copy(p_.scores);
+    scores.dtype = v_.tensor(v_.in(p_.scores_product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32;
+    scores.strides = packed_strides(scores.dims);
+    scores.stored = true;
+    inner[p_.scores] = s->graph.add_tensor(std::move(scores));
+    s->params = {inner[p_.scores]};
+    for (NodeId id : p_.cone) {
+      Node n = v_.node(id);
+      for (TensorId& t : n.in) {
+        if (t == kNone) continue;
+        if (!inner.count(t)) {
+          Tensor c = copy(t);
+          c.stored = !c.is_constant();
+          TensorId outer = t;
+          inner[outer] = s->graph.add_tensor(std::move(c));
+          if (!v_.tensor(outer).is_constant()) {
+            s->captures.push_back(inner[outer]);
+            node_.captures.push_back(outer);
+          }
+        }
+        t = inner[t];
+      }
+      for (TensorId& t : n.out) {
+        if (t == kNone) continue;
+        Tensor c = copy(t);
+        c.stored = false;
+        t = inner[t] = s->graph.add_tensor(std::move(c));
+      }
+      n.compute_given = true;
+      s->graph.add_node(std::move(n));
+    }
+    s->results = {inner[p_.logits]};
+    s->graph.mark_output(s->results[0]);
+    s->graph.finalize();
+    return s;
+  }
+
+  const GraphView& v_;
+  const AttentionParts& p_;
+  const OpSpec& spec_;
+  Rewrite rewrite_;
+  Node node_;
+  tessera::SdpaOptions options_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Graph> recognise_attention(const GraphView& v) {
+  for (NodeId n = 0; n < v.graph().node_count(); ++n) {
+    if (!v.live(n) || !v.is(n, "matmul")) continue;
+    auto parts = match_attention(v, n);
+    if (!parts) continue;
+    try {
+      return AttentionRewrite(v, *parts).run();
+    } catch (const Error& e) {
+      // Sizes or types that the operation does not take: the composite stays as it is.
+      if (e.status() != Status::bad_parameter) throw;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace tsr

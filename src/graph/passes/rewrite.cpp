@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/passes/rewrite.hpp"
+
+namespace tsr {
+
+TensorId Rewrite::add(Tensor t) {
+  fresh_.push_back(std::move(t));
+  return view_.graph().tensor_count() + static_cast<TensorId>(fresh_.size()) - 1;
+}
+
+const Tensor& Rewrite::tensor(TensorId t) const {
+  if (t >= view_.graph().tensor_count()) return fresh_[static_cast<size_t>(t - view_.graph().tensor_count())];
+  auto it = described_.find(t);
+  return it == described_.end() ? view_.tensor(t) : it->second;
+}
+
+std::shared_ptr<const Graph> Rewrite::build() const {
+  const Graph& old = view_.graph();
+  std::vector<Node> nodes;
+  for (NodeId n = 0; n < old.node_count(); ++n)
+    if (view_.live(n) && !removed_.count(n)) nodes.push_back(old.node(n));
+  nodes.insert(nodes.end(), added_.begin(), added_.end());
+
+  auto count = static_cast<size_t>(old.tensor_count()) + fresh_.size();
+  std::vector<bool> kept(count, false);
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor& t = tensor(static_cast<TensorId>(i));
+    kept[i] = t.stored || t.by_value;
+  }
+  for (const Node& n : nodes)
+    for (const auto* list : {&n.in, &n.out, &n.captures})
+      for (TensorId t : *list)
+        if (t != kNone) kept[static_cast<size_t>(t)] = true;
+
+  // Ragged tensors come after the offsets they name; new tensors last, so that their made-up names and unique ids give
+  // way.
+  auto g = std::make_shared<Graph>();
+  std::vector<TensorId> id_of(count, kNone);
+  auto place = [&](size_t i) {
+    Tensor t = tensor(static_cast<TensorId>(i));
+    if (t.ragged != kNone) t.ragged = id_of[static_cast<size_t>(t.ragged)];
+    t.dtype_given = t.dims_given = t.strides_given = true;
+    id_of[i] = g->add_tensor(std::move(t));
+  };
+  for (bool ragged : {false, true})
+    for (size_t i = 0; i < count; ++i)
+      if (kept[i] && id_of[i] == kNone && (ragged || tensor(static_cast<TensorId>(i)).ragged == kNone) &&
+          (ragged || i < static_cast<size_t>(old.tensor_count())))
+        place(i);
+  for (Node& n : nodes) {
+    for (auto* list : {&n.in, &n.out, &n.captures})
+      for (TensorId& t : *list)
+        if (t != kNone) t = id_of[static_cast<size_t>(t)];
+    n.compute_given = true;
+    g->add_node_unordered(std::move(n));
+  }
+  g->finalize();
+  return g;
+}
+
+}  // namespace tsr

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which composites become one operation, and which near misses stay as they are. Values are compared by the case files.
+#include "graph/passes/recognise.hpp"
+
+#include <gtest/gtest.h>
+
+#include "graph/op.hpp"
+#include "graph/text.hpp"
+#include "harness/cases.hpp"
+
+namespace tsr {
+namespace {
+
+std::shared_ptr<const Graph> recognised(const std::string& text) {
+  return recognise(std::make_shared<const Graph>(parse_graph(text)));
+}
+
+// Names of the operations, in order.
+std::string operations(const Graph& g) {
+  std::string s;
+  for (NodeId n = 0; n < g.node_count(); ++n) s += (n ? " " : "") + spelling(g.node(n));
+  return s;
+}
+
+const std::string kInputs =
+    "q = input bf16[2,4,6,8]; kt = input bf16[2,2,8,6]:[96,48,1,8]; v = input bf16[2,2,6,8]; a = scalar f32[1,1,1,1]; "
+    "b = input bf16[1,4,6,6]; k = input f32[1,4,1,1]; seed = input i64[1,1,1,1]; ";
+const std::string kScores = "s0 = matmul q kt; s = mul s0 a; ";
+const std::string kSoftmax = "m = reduce_max s axes=3; d = sub s m; e = exp d; l = reduce_add e axes=3; p = div e l; ";
+
+TEST(Recognise, SpelledAttentionBecomesOneNode) {
+  auto g = recognised(kInputs + kScores + kSoftmax + "o = matmul p v; output o");
+  EXPECT_EQ(operations(*g), "sdpa_fwd");
+  const auto& options = attrs<tessera::SdpaOptions>(g->node(0));
+  ASSERT_TRUE(options.score_mod);
+  EXPECT_EQ(operations(options.score_mod->graph), "mul");
+  // k^T is read the other way round; nothing else about it changes.
+  Graph source = parse_graph(kInputs + "z = neg a; output z");
+  const Tensor &before = source.tensor(source.find("kt")), &after = g->tensor(g->find("kt"));
+  EXPECT_EQ(after.uid, before.uid);
+  EXPECT_EQ(after.dims, (Dims{2, 2, 6, 8}));
+  EXPECT_EQ(after.strides, (Dims{96, 48, 8, 1}));
+}
+
+TEST(Recognise, StatisticsBecomeOutputs) {
+  auto g = recognised(kInputs + kScores + kSoftmax +
+                      "x = log l; st = add m x; o = matmul p v; output o; output st; output m; output l");
+  EXPECT_EQ(operations(*g), "sdpa_fwd");
+  for (std::string name : {"o", "st", "m", "l"}) EXPECT_TRUE(g->tensor(g->find(name)).stored) << name;
+}
+
+TEST(Recognise, DropoutMasksAndSink) {
+  EXPECT_EQ(operations(*recognised(
+                kInputs + kScores +
+                "x = band_mask (add s b) -inf; p, stats:st = softmax x sink=k; r f32[2,4,6,6] = rng seed seed p=0.75; "
+                "p2 = mul p r; p3 = mul p2 a; o = matmul p3 v; output o; output st")),
+            "sdpa_fwd");
+  EXPECT_EQ(operations(*recognised(kInputs + "w = input f32[2,4,6,6]; " + kScores +
+                                   "p = softmax s; p2 = mul p a; p3 = mul p2 w; o = matmul p3 v; output o")),
+            "sdpa_fwd");
+}
+
+TEST(Recognise, KeysFromElsewhereAreTurned) {
+  std::string rest = "s = matmul q turned; p = softmax s; o = matmul p v; output o";
+  EXPECT_EQ(operations(*recognised(kInputs + "n = input bf16[2,2,6,8]; turned = transpose n perm=0,1,3,2; " + rest)),
+            "sdpa_fwd");
+  EXPECT_EQ(operations(*recognised(kInputs + "turned = relu kt; " + rest)), "relu transpose sdpa_fwd");
+}
+
+TEST(Recognise, NearMissesOfAttentionStay) {
+  const std::string head = kInputs + kScores;
+  const std::vector<std::string> misses = {
+      kSoftmax + "o = matmul p v; output o; output s",             // stored scores
+      kSoftmax + "o = matmul p v; z = neg e; output o; output z",  // another reader of an intermediate
+      "p = softmax s axes=2; o = matmul p v; output o",            // another axis
+      "p = softmax s axes=2,3; o = matmul p v; output o",          // two axes
+      "p = log_softmax s; o = matmul p v; output o",               // not a softmax
+      "p = softmax s; p2 = mul p a; o = matmul p2 v; output o",    // a factor without dropout
+      "m = reduce_max s axes=3; d = sub s m; e = exp d alpha1=2; l = reduce_add e axes=3; p = div e l; o = matmul p v; "
+      "output o",
+      "m = reduce_max s0 axes=3; d = sub s m; e = exp d; l = reduce_add e axes=3; p = div e l; o = matmul p v; output "
+      "o",
+      "p e4m3 = softmax s; o = matmul p v; output o",  // probabilities of 8 bits
+  };
+  for (const std::string& text : misses) {
+    auto source = std::make_shared<const Graph>(parse_graph(head + text));
+    EXPECT_EQ(recognise(source), source) << text;
+  }
+}
+
+TEST(Recognise, LengthsNeedTheirMask) {
+  std::string lengths = "n = input i32[2,1,1,1]; s = matmul q kt m_override=n n_override=n; ";
+  std::string mask =
+      "r = gen_index s axis=2; c = gen_index s axis=3; x = select s -inf (logical_and (cmp_lt r n) (cmp_lt c n)); ";
+  EXPECT_EQ(operations(*recognised(kInputs + lengths + mask +
+                                   "p = softmax x; o = matmul p v m_override=n k_override=n; output o")),
+            "sdpa_fwd");
+  auto source = std::make_shared<const Graph>(
+      parse_graph(kInputs + lengths + "p = softmax s; o = matmul p v m_override=n k_override=n; output o"));
+  EXPECT_EQ(recognise(source), source);
+}
+
+const std::string kX = "e = scalar f32; x = input bf16[4,8]; g = input f32[1,8]; h = input f32[1,8]; ";
+
+TEST(Recognise, SpelledNorms) {
+  std::string layer =
+      "m = reduce_avg x axes=1; d = sub x m; v = reduce_avg (mul d d) axes=1; i = rsqrt (add v 1e-5); n = mul d i; ";
+  EXPECT_EQ(operations(*recognised(kX + layer + "y = add (mul n g) h; output y")), "layer_norm");
+  EXPECT_EQ(operations(*recognised(kX + layer + "y = add (mul n g) h; output y; output m; output i")), "layer_norm");
+  EXPECT_EQ(operations(*recognised(kX + layer + "output n")), "layer_norm");
+  std::string rms = "v = reduce_avg (mul x x) axes=1; i = rsqrt (add v e); n = mul i x; ";
+  EXPECT_EQ(operations(*recognised(kX + rms + "y = mul n g; output y; output i")), "rms_norm");
+  EXPECT_EQ(operations(*recognised(kX + rms + "y = relu (mul n g); output y bf16")), "rms_norm relu");
+}
+
+TEST(Recognise, NearMissesOfNormsStay) {
+  const std::vector<std::string> misses = {
+      "m = reduce_avg x axes=1; d = sub x m; v = reduce_avg (mul d d) axes=1; i = rsqrt (add v 1e-5); n = mul d i; "
+      "output n; output d",
+      "v = reduce_add (mul x x) axes=1; i = rsqrt (add v 1e-5); n = mul x i; output n",
+      "v = reduce_avg (mul x x) axes=1; i = rsqrt (add v 1e-5); n = mul g i; output n",
+      "v = reduce_avg (mul x g) axes=1; i = rsqrt (add v 1e-5); n = mul x i; output n",
+  };
+  for (const std::string& text : misses) {
+    auto source = std::make_shared<const Graph>(parse_graph(kX + text));
+    EXPECT_EQ(recognise(source), source) << text;
+  }
+}
+
+// Graphs as front ends send them: every forward attention of 16 bits and more becomes one node.
+TEST(Recognise, RecordedForwardAttention) {
+  int found = 0;
+  for (const Case& c : read_cases(TESSERA_GOLDEN "/../cases/frontend.txt")) {
+    Graph g = parse_graph(c.text);
+    int products = 0, softmaxes = 0, narrow = 0;
+    for (NodeId n = 0; n < g.node_count(); ++n) {
+      std::string name = spelling(g.node(n));
+      products += name == "matmul";
+      softmaxes += name == "softmax" || name == "reduce_max";
+      narrow += name == "block_scale_dequantize";
+    }
+    if (products != 2 || softmaxes != 1 || narrow) continue;
+    ++found;
+    EXPECT_EQ(operations(*recognised(c.text)), "sdpa_fwd") << c.file << ":" << c.line;
+  }
+  EXPECT_GE(found, 30);
+}
+
+}  // namespace
+}  // namespace tsr
