@@ -51,9 +51,10 @@ std::vector<Stats> interleave(const std::vector<Work>& works, double seconds) {
   std::vector<int> calls;
   double start = now();
   for (const Work& w : works) {
-    double first = sample(w, 1);
-    times[calls.size()].push_back(first);
-    calls.push_back(std::clamp(static_cast<int>(kSample / std::max(first, 1e-9)), 1, 10000));
+    double once = sample(w, 1);
+    times[calls.size()].push_back(once);
+    if (once < 0.01) once = sample(w, 1);  // the first call of all pays for cold caches
+    calls.push_back(std::clamp(static_cast<int>(kSample / std::max(once, 1e-9)), 1, 10000));
   }
   for (size_t round = 0; round < kRounds && now() - start < seconds; ++round)
     for (size_t i = 0; i < works.size(); ++i) times[i].push_back(sample(works[i], calls[i]));
@@ -168,12 +169,16 @@ void print_row(const Row& r) {
   auto spread = [](const Stats& s) {
     return cat(human_seconds(s.median), " (", human_seconds(s.p10), " .. ", human_seconds(s.p90), ")");
   };
+  auto times = [&](const Stats& s) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", s.median / r.plan.median);
+    return std::string(text);
+  };
   std::cout << paint(Colour::bold, r.suite + ": " + r.text) << "\n  plan     " << spread(r.plan) << ", "
             << human_bytes(r.bytes) << ", " << human_bytes(r.bytes / r.plan.median) << "/s, " << r.engine
-            << "\n  unfused  " << spread(r.unfused) << ", " << cat(r.unfused.median / r.plan.median)
-            << " times the plan\n  copy     " << spread(r.copy) << ", " << cat(r.copy.median / r.plan.median)
-            << " times the plan\n  planning " << human_seconds(r.planning) << ", cached look-up "
-            << human_seconds(r.lookup) << "\n";
+            << "\n  unfused  " << spread(r.unfused) << ", " << times(r.unfused) << " times the plan\n  copy     "
+            << spread(r.copy) << ", " << times(r.copy) << " times the plan\n  planning " << human_seconds(r.planning)
+            << ", cached look-up " << human_seconds(r.lookup) << "\n";
 }
 
 // A chain of pointwise operations, built without the text form.
@@ -214,13 +219,14 @@ std::vector<Figure> figures(double seconds) {
   std::vector<std::byte> scratch(step.step->workspace_bytes() + 256);
   StepArgs args{table.data(), scratch.data() + (256 - reinterpret_cast<uintptr_t>(scratch.data()) % 256) % 256,
                 nullptr};
-  auto all = interleave({[&] { (void)make_plan(large, d); }, [&] { (void)cached_plan(large, d); }, [&] { run(); },
-                         [&] { step.step->run(args); }},
-                        seconds);
-  return {{"plan a graph of 1000 operations", all[0].median},
-          {"look up a cached plan", all[1].median},
-          {"execute a graph of one element", all[2].median},
-          {"of which the library's overhead", std::max(0.0, all[2].median - all[3].median)}};
+  // Apart from each other: planning sweeps the caches that the short calls live in.
+  double planning = interleave({[&] { (void)make_plan(large, d); }}, seconds / 3)[0].median;
+  double lookup = interleave({[&] { (void)cached_plan(large, d); }}, seconds / 3)[0].median;
+  auto all = interleave({[&] { run(); }, [&] { step.step->run(args); }}, seconds / 3);
+  return {{"plan a graph of 1000 operations", planning},
+          {"look up a cached plan", lookup},
+          {"execute a graph of one element", all[0].median},
+          {"of which the library's overhead", std::max(0.0, all[0].median - all[1].median)}};
 }
 
 int run(const Arguments& a) {

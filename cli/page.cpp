@@ -29,7 +29,7 @@ code, pre { font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; 
 pre { margin:0; padding:8px 10px; white-space:pre-wrap; overflow-wrap:anywhere; }
 td code { display:block; white-space:nowrap; }
 .bar { height:5px; border-radius:3px; background:var(--line); margin-top:5px; min-width:90px; } .bar i { display:block; height:5px; border-radius:3px; background:var(--accent); }
-.yes { color:var(--good); } .no { color:var(--bad); } .answers { font-size:13px; min-width:210px; } .answers div { margin-bottom:2px; }
+.yes { color:var(--good); } .no { color:var(--bad); } .answers { font-size:13px; } tr.first td { border-bottom:0; padding-bottom:2px; } .answers div { margin-bottom:2px; }
 summary { cursor:pointer; color:var(--soft); }
 svg text { font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; fill:var(--ink); }
 .step rect { stroke:var(--line); } .step text { font-weight:600; font-size:12px; fill:var(--soft); }
@@ -68,22 +68,20 @@ std::string steps_table(const Explanation& e) {
   for (const ExplainedStep& s : e.steps) slowest = std::max(slowest, s.seconds);
   std::string out =
       "<div class=\"panel\"><table><thead><tr><th>Step</th><th>Operations</th><th>Reads</th><th>Writes</th><th "
-      "class=\"number\">Modelled "
-      "time</th><th class=\"number\">Moved</th><th class=\"number\">Arithmetic</th><th "
-      "class=\"number\">Kernels</th><th "
-      "class=\"number\">Scratch</th><th>Answers of the engines</th></tr></thead><tbody>\n";
+      "class=\"number\">Modelled time</th><th class=\"number\">Moved</th><th class=\"number\">Arithmetic</th><th "
+      "class=\"number\">Kernels</th><th class=\"number\">Scratch</th></tr></thead><tbody>\n";
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const ExplainedStep& s = e.steps[i];
     std::string statements;
     for (int n : s.nodes) statements += "<code>" + escape_html(e.nodes[static_cast<size_t>(n)].text) + "</code>";
     double share = slowest > 0 ? 100 * s.seconds / slowest : 0;
-    out += cat("<tr><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements, "</td><td>",
-               names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">",
-               human_seconds(s.seconds), "<div class=\"bar\"><i style=\"width:", share,
-               "%\"></i></div></td><td class=\"number\">", human_bytes(s.bytes), "</td><td class=\"number\">",
-               human_count(s.flops), "</td><td class=\"number\">", s.kernels, "</td><td class=\"number\">",
-               human_bytes(static_cast<double>(s.workspace)), "</td><td class=\"answers\">", answers_html(s.answers),
-               "</td></tr>\n");
+    out += cat(
+        "<tr class=\"first\"><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements, "</td><td>",
+        names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">", human_seconds(s.seconds),
+        "<div class=\"bar\"><i style=\"width:", share, "%\"></i></div></td><td class=\"number\">", human_bytes(s.bytes),
+        "</td><td class=\"number\">", human_count(s.flops), "</td><td class=\"number\">", s.kernels,
+        "</td><td class=\"number\">", human_bytes(static_cast<double>(s.workspace)),
+        "</td></tr>\n<tr><td></td><td colspan=\"8\" class=\"answers\">", answers_html(s.answers), "</td></tr>\n");
   }
   return out + "</tbody></table></div>\n";
 }
