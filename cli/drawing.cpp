@@ -4,7 +4,6 @@
 // ranks gets an invisible item in each, so that it has room of its own; then sweeps move everything towards its
 // neighbours.
 #include <algorithm>
-#include <map>
 
 #include "formats.hpp"
 
