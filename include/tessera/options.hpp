@@ -100,7 +100,7 @@ struct NormOptions {
   double momentum = 0.1;       // weight of the new value in running statistics
   int64_t groups = 1;          // group norm
   bool zero_centered = false;  // the stored scale is (scale - 1)
-  Ints axes;                   // layer, rms: normalised axes when there is no scale tensor to tell
+  Ints axes;                   // layer, rms, ada_layer: normalised axes; empty: those in which scale is not 1
 };
 
 struct BnFinalizeOptions {
@@ -110,7 +110,7 @@ struct BnFinalizeOptions {
 };
 
 struct LrnOptions {
-  int64_t n = 5;
+  int64_t n = 5;  // elements of the window
   double alpha = 1e-4, beta = 0.75, k = 2;
 };
 
@@ -123,14 +123,14 @@ struct SoftmaxOptions {
 };
 
 enum class ResampleMode : uint8_t { nearest, bilinear, avg_pool_include, avg_pool_exclude, max_pool };
-enum class PaddingMode : uint8_t { zero, neg_inf, edge };
+enum class PaddingMode : uint8_t { automatic, zero, neg_inf, edge };
 
 struct ResampleOptions {
   ResampleMode mode = ResampleMode::max_pool;
-  std::vector<Ratio> window, stride, pad, post_pad;
-  PaddingMode padding = PaddingMode::zero;
+  std::vector<Ratio> window, stride, pad, post_pad;  // one value for each spatial dimension; post_pad defaults to pad
+  PaddingMode padding = PaddingMode::automatic;      // neg_inf for max_pool, edge for nearest and bilinear, else zero
   Ints size;  // spatial size of the result when the window arithmetic does not fix it
-  double alpha = 1, beta = 0;
+  double alpha = 1;
 };
 
 struct GridOptions {
@@ -223,9 +223,9 @@ struct RnnOptions {
   RnnLayout layout = RnnLayout::seq_major;
   bool packed = false;  // x and y hold only the valid steps, time by time
   std::optional<double> clip_min, clip_max;  // lstm cell state
-  bool clip_nan = false;
-  double dropout = 0;   // between layers
-  int64_t seed = 0;
+  bool clip_nan = false;  // NaN becomes clip_min instead of staying NaN
+  double dropout = 0;  // between layers, when training
+  int64_t seed = 0;    // of dropout
   Phase phase = Phase::training;
 };
 
@@ -239,8 +239,12 @@ enum class AggMode : uint8_t { sum, mean, max, min };
 
 struct AggOptions {
   AggMode mode = AggMode::sum;
-  int64_t sources = 0;  // number of source nodes (backward) when nothing else tells
-  int64_t edges = 0;
+};
+
+struct AggBwdOptions {
+  AggMode mode = AggMode::sum;
+  int64_t sources = 0, edges = 0;  // rows of dnode and dedge; by default edges is the number of indices
+  int64_t node_features = 0, edge_features = 0;  // widths of the parts of dy; concat has the rest; both 0: all are the node's
 };
 
 }  // namespace tessera

@@ -101,7 +101,8 @@ int64_t Tensor::span() const {
     require(!bad, "tensor '", name, "': sizes ", dims, " with strides ", strides, " reach beyond 2^63 elements");
   }
   int64_t n;
-  require(!__builtin_mul_overflow(last + 1, vector, &n), "tensor '", name, "': sizes ", dims, " reach beyond 2^63 elements");
+  bool bad = __builtin_add_overflow(last, 1, &n) || __builtin_mul_overflow(n, vector, &n);
+  require(!bad, "tensor '", name, "': sizes ", dims, " reach beyond 2^63 elements");
   return n;
 }
 
@@ -111,12 +112,15 @@ TensorId Graph::add_tensor(Tensor t) {
     for (int k = id; t.name.empty() || by_name_.count(t.name); ++k) t.name = "t" + std::to_string(k);
   }
   require(!by_name_.count(t.name), "two tensors are named '", t.name, "'");
-  if (t.uid == 0) {
-    t.uid = id + 1;
-    while (by_uid_.count(t.uid)) ++t.uid;
+  t.uid_given = t.uid != 0;
+  if (!t.uid_given) t.uid = free_uid(id + 1);
+  if (auto it = by_uid_.find(t.uid); it != by_uid_.end()) {
+    // An id that the author chose drives out one that was only handed out.
+    Tensor& other = tensors_[at(it->second)];
+    require(!other.uid_given, "tensors '", t.name, "' and '", other.name, "' share the unique id ", t.uid);
+    other.uid = free_uid(id + 2);
+    by_uid_[other.uid] = it->second;
   }
-  require(!by_uid_.count(t.uid), "tensors '", t.name, "' and '", by_uid_.count(t.uid) ? tensor(by_uid_.at(t.uid)).name : "",
-          "' share the unique id ", t.uid);
   if (t.dims_given && !t.strides_given) t.strides = packed_strides(t.dims);
   by_name_[t.name] = id;
   by_uid_[t.uid] = id;
@@ -125,6 +129,11 @@ TensorId Graph::add_tensor(Tensor t) {
   finalized_ = false;
   if (tensors_.back().dims_given) check_tensor(id);
   return id;
+}
+
+int64_t Graph::free_uid(int64_t from) const {
+  while (by_uid_.count(from)) ++from;
+  return from;
 }
 
 Tensor& Graph::edit(TensorId id) {

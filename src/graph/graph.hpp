@@ -37,7 +37,7 @@ struct Tensor {
   int64_t ragged_multiplier = 1;
   Reordering reordering = Reordering::none;
   // What the author wrote (as opposed to what was inferred); inference may only fill in the rest.
-  bool dtype_given = false, dims_given = false, strides_given = false;
+  bool dtype_given = false, dims_given = false, strides_given = false, uid_given = false;
 
   int rank() const { return dims.size(); }
   int64_t numel() const { return volume(dims); }
@@ -104,6 +104,7 @@ class Graph {
   void infer(NodeId id);
   void sort_nodes();
   void check_tensor(TensorId id) const;
+  int64_t free_uid(int64_t from) const;
   std::vector<Tensor> tensors_;
   std::vector<Node> nodes_;
   std::vector<NodeId> producer_;

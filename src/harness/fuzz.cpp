@@ -1,12 +1,262 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/fuzz.hpp"
 
-#include "base/error.hpp"
+#include <algorithm>
+#include <random>
+#include <unordered_map>
+
+#include "graph/text.hpp"
 
 namespace tsr {
+namespace {
 
-void run_fuzz(int64_t, uint64_t, const RunnerOptions&, Tally&) {
-  fail(Status::not_supported, "this build has no generator of random graphs");
+// Grows a graph by trying operations on random tensors; what the graph refuses is dropped.
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15ull + 1) {}
+
+  Graph run() {
+    rank_ = pick(1, 4);
+    for (int i = 0; i < rank_; ++i) base_.push_back(pick_of<int64_t>({1, 2, 3, 4, 5, 7, 8, 13, 16}));
+    for (int i = 0, n = pick(1, 3); i < n; ++i) input();
+    for (int i = 0, n = pick(1, 12); i < n; ++i) grow();
+    outputs();
+    g_.finalize();
+    return std::move(g_);
+  }
+
+ private:
+  int pick(int lo, int hi) { return lo + static_cast<int>(random_() % static_cast<uint64_t>(hi - lo + 1)); }
+  bool chance(int percent) { return pick(1, 100) <= percent; }
+  template <class T>
+  T pick_of(std::initializer_list<T> v) { return *(v.begin() + pick(0, static_cast<int>(v.size()) - 1)); }
+
+  TensorId input(bool integer = false) {
+    Tensor t;
+    t.name = "x" + std::to_string(count_++);
+    t.dtype = integer ? DType::i32 : pick_of({DType::f32, DType::f32, DType::f32, DType::f16, DType::bf16, DType::f64, DType::e4m3, DType::i8});
+    for (int64_t d : base_) t.dims.push_back(chance(20) ? 1 : d);
+    t.strides = random_strides(t.dims);
+    t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
+    return g_.add_tensor(t);
+  }
+
+  // Row-major, another order of dimensions, gaps between rows, or a repeated dimension.
+  Dims random_strides(const Dims& dims) {
+    int order[kMaxRank];
+    for (int i = 0; i < dims.size(); ++i) order[i] = i;
+    if (chance(30)) std::shuffle(order, order + dims.size(), random_);
+    Dims s = permuted_strides(dims, order);
+    if (chance(15))
+      for (int64_t& v : s) v *= 2;
+    if (chance(5) && dims.size() > 1) s[pick(0, dims.size() - 1)] = 0;
+    return s;
+  }
+
+  TensorId any() { return pick(0, 2) ? g_.tensor_count() - 1 - pick(0, std::min(g_.tensor_count() - 1, 3)) : pick(0, g_.tensor_count() - 1); }
+  TensorId any_input() {
+    auto ids = g_.inputs();
+    return ids[static_cast<size_t>(pick(0, static_cast<int>(ids.size()) - 1))];
+  }
+  const std::string& name(TensorId t) { return g_.tensor(t).name; }
+
+  void grow() {
+    // Discontinuous functions only see inputs: elsewhere a rounding difference may flip them.
+    static constexpr const char* kUnary[] = {"relu", "tanh", "sigmoid", "gelu", "swish", "softplus", "elu", "gelu_tanh", "abs",
+                                             "neg",  "identity", "erf", "sin", "cos"};
+    static constexpr const char* kBinary[] = {"add", "sub", "mul", "min", "max", "add_square"};
+    static constexpr const char* kBackward[] = {"tanh_bwd", "sigmoid_bwd", "gelu_bwd", "swish_bwd", "softplus_bwd", "gelu_tanh_bwd"};
+    static constexpr const char* kReduce[] = {"add", "max", "min", "avg", "amax", "norm1", "norm2"};
+    static constexpr const char* kCompare[] = {"cmp_eq", "cmp_gt", "cmp_le", "cmp_neq"};
+    auto one = [&](auto& list) { return std::string(list[pick(0, static_cast<int>(std::size(list)) - 1)]); };
+    TensorId a = any(), b = any();
+    int rank = g_.tensor(a).rank();
+    std::string axis = std::to_string(pick(0, std::max(0, rank - 1)));
+    switch (pick(0, 17)) {
+      case 0:
+      case 1:
+      case 2: return statement(one(kUnary) + " " + name(a));
+      case 3:
+      case 4:
+      case 5: return statement(one(kBinary) + " " + name(a) + " " + name(b));
+      case 6: return statement(one(kBackward) + " " + name(a) + " " + name(b));
+      case 7: return statement("div " + name(a) + " (add (abs " + name(b) + ") 1)");
+      case 8: return statement("reduce_" + one(kReduce) + " " + name(a) + " axes=" + axis);
+      case 9: return statement("select " + name(a) + " " + name(b) + " (" + one(kCompare) + " " + name(any_input()) + " " + name(any_input()) + ")");
+      case 10: return statement((chance(50) ? "softmax " : "log_softmax ") + name(a) + " axes=" + axis);
+      case 11: return statement((chance(50) ? "layer_norm " : "rms_norm ") + name(a) + " axes=" + axis + " eps=0.01");
+      case 12: return permute(a);
+      case 13: return statement("reshape " + name(a) + " size=" + std::to_string(g_.tensor(a).numel()) + " mode=logical");
+      case 14: return cut(a);
+      case 15: return statement("concat " + name(a) + " " + name(b) + " axis=" + axis);
+      case 16: return statement("matmul " + name(a) + " " + name(b));
+      default: return statement("mul " + name(a) + " " + print_number(pick(-8, 8) / 4.0));
+    }
+  }
+
+  void permute(TensorId a) {
+    std::vector<int> order;
+    for (int i = 0; i < g_.tensor(a).rank(); ++i) order.push_back(i);
+    std::shuffle(order.begin(), order.end(), random_);
+    std::string perm;
+    for (int i : order) perm += (perm.empty() ? "" : ",") + std::to_string(i);
+    statement("transpose " + name(a) + " perm=" + perm);
+  }
+
+  void cut(TensorId a) {
+    std::string start, limit, stride;
+    for (int64_t d : g_.tensor(a).dims) {
+      int64_t first = d > 1 ? pick(0, static_cast<int>(d) - 1) : 0;
+      const char* comma = start.empty() ? "" : ",";
+      start += comma + std::to_string(first);
+      limit += comma + std::to_string(d);
+      stride += comma + std::to_string(pick(1, 2));
+    }
+    statement("slice " + name(a) + " start=" + start + " limit=" + limit + " stride=" + stride);
+  }
+
+  // Adds "NAME = expression" to a copy of the graph through the text form; keeps the copy when it is legal.
+  void statement(const std::string& expression) {
+    std::string text = print_graph(g_) + "y" + std::to_string(count_) + " = " + expression + "\noutput y" + std::to_string(count_);
+    try {
+      Graph next = parse_graph(text);
+      if (next.tensor(next.tensor_count() - 1).numel() > 4096) return;
+      next.edit(next.find("y" + std::to_string(count_))).stored = false;
+      g_ = std::move(next);
+      ++count_;
+    } catch (const Error&) {
+    }
+  }
+
+  void outputs() {
+    bool any_stored = false;
+    for (TensorId t = 0; t < g_.tensor_count(); ++t) {
+      if (g_.producer(t) == kNone) continue;
+      bool last = g_.consumers(t).empty();
+      if (!last && !chance(10)) continue;
+      g_.mark_output(t);
+      any_stored = true;
+      if (chance(30) && g_.tensor(t).dtype == DType::f32) g_.edit(t).dtype = pick_of({DType::f16, DType::bf16}), g_.edit(t).dtype_given = last;
+      if (!last) g_.edit(t).dtype = DType::f32;
+    }
+    if (!any_stored) {
+      statement("identity " + name(0));
+      g_.mark_output(g_.tensor_count() - 1);
+    }
+  }
+
+  std::mt19937_64 random_;
+  Graph g_;
+  Dims base_;
+  int rank_ = 1, count_ = 0;
+};
+
+// The part of `g` that computes `wanted`, with the tensors in `cuts` turned into inputs.
+Graph extract(const Graph& g, const std::vector<TensorId>& wanted, const std::vector<TensorId>& cuts) {
+  auto has = [](const std::vector<TensorId>& v, TensorId t) { return std::find(v.begin(), v.end(), t) != v.end(); };
+  std::vector<bool> needed(static_cast<size_t>(g.tensor_count()), false);
+  for (TensorId t : wanted) needed[static_cast<size_t>(t)] = true;
+  std::vector<NodeId> nodes;
+  for (NodeId n = g.node_count() - 1; n >= 0; --n) {
+    const Node& node = g.node(n);
+    bool used = std::any_of(node.out.begin(), node.out.end(), [&](TensorId t) { return t != kNone && needed[static_cast<size_t>(t)] && !has(cuts, t); });
+    if (!used) continue;
+    nodes.push_back(n);
+    for (TensorId t : node_reads(g, node)) needed[static_cast<size_t>(t)] = true;
+    for (TensorId t : node.out)
+      if (t != kNone) needed[static_cast<size_t>(t)] = true;
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  Graph out;
+  std::unordered_map<TensorId, TensorId> map;
+  auto copy = [&](TensorId t) {
+    if (t == kNone) return kNone;
+    auto it = map.find(t);
+    if (it != map.end()) return it->second;
+    Tensor x = g.tensor(t);
+    x.uid = 0;
+    bool produced = g.producer(t) != kNone && std::find(nodes.begin(), nodes.end(), g.producer(t)) != nodes.end() && !has(cuts, t);
+    if (!produced && !x.is_constant()) x.stored = x.dtype_given = x.dims_given = x.strides_given = true;
+    if (produced) x.stored = false;
+    return map[t] = out.add_tensor(x);
+  };
+  for (NodeId n : nodes) {
+    Node node = g.node(n);
+    for (auto* list : {&node.in, &node.captures, &node.out})
+      for (TensorId& t : *list) t = copy(t);
+    out.add_node(std::move(node));
+  }
+  for (TensorId t : wanted) out.mark_output(map.at(t));
+  out.finalize();
+  return out;
+}
+
+}  // namespace
+
+Graph random_graph(uint64_t seed) { return Generator(seed).run(); }
+
+Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails) {
+  Graph best = g;
+  auto attempt = [&](const std::vector<TensorId>& wanted, const std::vector<TensorId>& cuts) {
+    try {
+      Graph smaller = extract(best, wanted, cuts);
+      if (smaller.node_count() >= best.node_count() && smaller.outputs().size() >= best.outputs().size()) return false;
+      if (!fails(smaller)) return false;
+      best = std::move(smaller);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (TensorId t = 0; t < best.tensor_count() && !progress; ++t)
+      if (best.producer(t) != kNone) progress = attempt({t}, {}) || (best.outputs().size() == 1 && attempt(best.outputs(), {t}));
+  }
+  return best;
+}
+
+void run_fuzz(int64_t count, uint64_t seed, const RunnerOptions& o, Tally& tally) {
+  RunnerOptions quiet = o;
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t s = seed + static_cast<uint64_t>(i);
+    Case c;
+    c.file = "fuzz";
+    c.line = static_cast<int>(s);
+    c.data.seed = s;
+    auto run = [&](const Graph& g, Tally& t) {
+      c.text = print_graph(g);
+      run_case(c, quiet, t);
+    };
+    std::string first;
+    quiet.on_failure = [&](const std::string& why) { first = first.empty() ? why : first; };
+    Tally mine;
+    Graph g;
+    try {
+      g = random_graph(s);
+      run(g, mine);
+    } catch (const std::exception& e) {
+      ++mine.failed;
+      first = cat("the generator raised: ", e.what());
+    }
+    tally.passed += mine.passed;
+    tally.failed += mine.failed;
+    tally.skipped += mine.skipped;
+    for (auto& [name, n] : mine.by_engine) tally.by_engine[name] += n;
+    if (mine.failed == 0) continue;
+    if (g.finalized()) {
+      first.clear();
+      Graph small = shrink(g, [&](const Graph& candidate) {
+        Tally t;
+        run(candidate, t);
+        return t.failed > 0;
+      });
+      first.clear();
+      Tally t;
+      run(small, t);
+    }
+    if (o.on_failure) o.on_failure(cat("seed ", s, " (repeat with --fuzz 1 --seed ", s, "), shrunk: ", first));
+  }
 }
 
 }  // namespace tsr

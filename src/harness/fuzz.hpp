@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs: every engine against the oracle on graphs that nobody wrote.
+// Random graphs: every engine against the oracle on graphs that nobody wrote. A failing graph is shrunk before it is
+// reported: outputs are dropped and results replaced by inputs as long as it still fails.
 #pragma once
 
 #include "harness/runner.hpp"
 
 namespace tsr {
 
-// Makes `count` random graphs from `seed` and runs each as run_case does; failures carry the text of the graph.
+// Makes `count` random graphs from `seed` and runs each as run_case does. Graph i depends on seed + i alone, so that
+// `--fuzz 1 --seed S` repeats the one that failed.
 void run_fuzz(int64_t count, uint64_t seed, const RunnerOptions& o, Tally& tally);
+
+Graph random_graph(uint64_t seed);
+// The smallest graph found for which `fails` still holds.
+Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails);
 
 }  // namespace tsr

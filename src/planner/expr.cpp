@@ -333,12 +333,12 @@ class Lowering {
     }
     // A row of -inf keeps exp(x - max) free of NaN by subtracting 0.
     int minus_inf = scalar(-std::numeric_limits<double>::infinity(), lane), zero = scalar(0, lane);
-    int shift = apply(M::select, zero, largest, apply(M::cmp_eq, largest, minus_inf));
+    int empty = apply(M::cmp_eq, largest, minus_inf), shift = apply(M::select, zero, largest, empty);
     int e = apply(M::exp, apply(M::sub, x, shift)), sum = reduce(ReduceMode::add, e);
     if (sink >= 0) sum = apply(M::add, sum, apply(M::exp, apply(M::sub, sink, shift)));
     int stats = apply(M::add, shift, apply(M::log, sum));
     if (o.mode == tessera::SoftmaxMode::log_softmax) {
-      define(n.out[0], apply(M::sub, x, stats));
+      define(n.out[0], apply(M::sub, x, apply(M::select, zero, stats, empty)));
     } else {
       int inverse = apply(M::select, zero, apply(M::reciprocal, sum), apply(M::cmp_eq, sum, zero));
       define(n.out[0], apply(M::mul, e, inverse));
@@ -363,6 +363,16 @@ class Lowering {
     return zero_centered ? apply(M::add, s, scalar(1, lane)) : s;
   }
 
+  // Variance of x (mean square when not centred); d becomes the deviation and `average` the mean. The mean of the
+  // deviations, 0 but for the rounding of a large mean, is taken out again: that saves the digits of a small variance.
+  int centre(bool centred, int x, int& d, int& average) {
+    if (!centred) return mean(apply(M::mul, x, x));
+    int first = mean(x), rough = apply(M::sub, x, first), rest = mean(rough);
+    average = apply(M::add, first, rest);
+    d = apply(M::sub, rough, rest);
+    return apply(M::sub, mean(apply(M::mul, rough, rough)), apply(M::mul, rest, rest));
+  }
+
   void norm(const Node& n) {
     enum In { kX, kScale, kBias, kMean, kInv, kVar, kRunMean, kRunVar, kEps, kMomentum };
     const auto& o = attrs<NormOptions>(n);
@@ -376,8 +386,7 @@ class Lowering {
       inverse = slot(n.in, kInv) != kNone ? value(n.in[kInv], lane) : apply(M::rsqrt, apply(M::add, value(n.in[kVar], lane), eps));
       d = apply(M::sub, x, average);
     } else {
-      if (o.mode != NormMode::rms) average = mean(x), d = apply(M::sub, x, average);
-      variance = mean(apply(M::mul, d, d));
+      variance = centre(o.mode != NormMode::rms, x, d, average);
       inverse = apply(M::rsqrt, apply(M::add, variance, eps));
     }
     int y = apply(M::mul, d, inverse);
@@ -401,21 +410,26 @@ class Lowering {
     const auto& o = attrs<NormOptions>(n);
     Lane lane = compute_lane(n);
     int x = value(n.in[kX], lane), dy = value(n.in[kDy], lane);
-    bool rms = o.mode == NormMode::rms;
-    int d = x;
-    if (!rms) d = apply(M::sub, x, slot(n.in, kMean) != kNone ? value(n.in[kMean], lane) : mean(x));
-    int inverse = -1;
+    bool rms = o.mode == NormMode::rms, fixed = o.mode == NormMode::batch && o.phase == Phase::inference;
+    if (!rms && (slot(n.in, kMean) == kNone) != (slot(n.in, kInv) == kNone)) decline(spelling(n), " with only one of mean and inv_variance");
+    int d = x, average = -1, inverse = -1;
     if (slot(n.in, kInv) != kNone) {
       inverse = value(n.in[kInv], lane);
+      if (!rms) d = apply(M::sub, x, value(n.in[kMean], lane));
     } else {
       int eps = slot(n.in, kEps) == kNone ? scalar(o.eps, lane) : value(n.in[kEps], lane);
-      inverse = apply(M::rsqrt, apply(M::add, mean(apply(M::mul, d, d)), eps));
+      inverse = apply(M::rsqrt, apply(M::add, centre(!rms, x, d, average), eps));
     }
     int normal = apply(M::mul, d, inverse), g = dy;
     if (slot(n.in, kScale) != kNone) g = apply(M::mul, dy, effective_scale(n.in[kScale], o.zero_centered, lane));
-    int inner = apply(M::mul, normal, mean(apply(M::mul, g, normal)));
-    int centred = rms ? g : apply(M::sub, g, mean(g));
-    define(n.out[0], apply(M::mul, inverse, apply(M::sub, centred, inner)));
+    if (fixed) {
+      // Statistics that do not depend on x: the operation is linear.
+      define(n.out[0], apply(M::mul, inverse, g));
+    } else {
+      int inner = apply(M::mul, normal, mean(apply(M::mul, g, normal)));
+      int centred = rms ? g : apply(M::sub, g, mean(g));
+      define(n.out[0], apply(M::mul, inverse, apply(M::sub, centred, inner)));
+    }
     // Gradients of scale and bias sum over the rows, which only batch norm's rows already do.
     if (slot(n.out, 1) == kNone && slot(n.out, 2) == kNone) return;
     if (o.mode != NormMode::batch) decline(spelling(n), " with gradients of scale or bias sums across rows");

@@ -22,7 +22,7 @@ std::string GoldenCase::declare(const std::vector<std::string>& names) const {
 
 namespace {
 
-constexpr auto kGroups = {golden_basic, golden_softmax, golden_attention, golden_norm, golden_conv};
+constexpr auto kGroups = {golden_basic, golden_softmax, golden_attention, golden_norm, golden_conv, golden_recurrent};
 
 double largest(const NpyArray& a) {
   double m = 0;

@@ -4,6 +4,7 @@
 
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
+#include "graph/ops/phase.hpp"
 
 namespace tsr {
 namespace {
@@ -12,7 +13,6 @@ using tessera::BnFinalizeOptions;
 using tessera::Phase;
 enum In { kSum, kSqSum, kScale, kBias, kRunningMean, kRunningVar, kEpsilon, kMomentum, kCount };
 enum Out { kEqScale, kEqBias, kMean, kInvStd, kNewMean, kNewVar };
-constexpr std::string_view kPhases[] = {"training", "inference"};
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BnFinalizeOptions>(&options);

@@ -5,6 +5,7 @@ namespace tsr {
 namespace {
 
 constexpr std::string_view kModes[] = {"cross_correlation", "convolution"};
+constexpr int64_t kLargest = (int64_t{1} << 31) - 1;  // of options and filter sizes: their products stay within 64 bits
 
 Ints filled(const Ints& v, int spatial, int64_t fallback) {
   return v.empty() ? Ints(static_cast<size_t>(spatial), fallback) : v;
@@ -42,16 +43,24 @@ void check_conv_options(const Infer& ctx, int spatial, int c_slot) {
     ctx.check(v.empty() || static_cast<int>(v.size()) == spatial, "option ", name, " has ", v.size(),
               " values, it needs one for each of the ", spatial, " spatial dimensions");
     for (int64_t value : v)
-      ctx.check(value >= least, "option ", name, " holds ", value, ", it must be at least ", least);
+      ctx.check(value >= least && value <= kLargest, "option ", name, " holds ", value, ", it must be in ", least, "..",
+                kLargest);
   };
   check_list("stride", o.stride, 1);
   check_list("dilation", o.dilation, 1);
   check_list("pad", o.pad, 0);
   check_list("post_pad", o.post_pad, 0);
   check_list("size", o.size, 0);
-  ctx.check(o.groups >= 0, "option groups is ", o.groups, ", it must be positive, or 0 to follow the sizes");
+  ctx.check(o.groups >= 0 && o.groups <= kLargest, "option groups is ", o.groups,
+            ", it must be positive, or 0 to follow the sizes");
   ctx.check(ctx.has(c_slot) == (o.beta != 0), "option beta is ", o.beta,
             "; input c is needed when beta is not 0, and only then");
+}
+
+int64_t filter_reach(const Infer& ctx, int64_t taps, int64_t dilation, int i) {
+  ctx.check(taps >= 1 && taps <= kLargest, "size ", taps, " of the filter in spatial dimension ", i, " must be in 1..",
+            kLargest);
+  return (taps - 1) * dilation + 1;
 }
 
 Dims conv_output(const Infer& ctx, const Dims& x, const Dims& w) {
@@ -66,9 +75,8 @@ Dims conv_output(const Infer& ctx, const Dims& x, const Dims& w) {
   Dims y{x[0], w[0]};
   for (int i = 0; i < spatial; ++i) {
     auto d = static_cast<size_t>(i);
-    int64_t taps = w[2 + i];
-    ctx.check(taps >= 1, "size ", taps, " of the filter in spatial dimension ", i, " must be at least 1");
-    int64_t padded = x[2 + i] + o.pad[d] + o.post_pad[d], reach = (taps - 1) * o.dilation[d] + 1;
+    ctx.check(x[2 + i] < int64_t{1} << 62, "size ", x[2 + i], " of spatial dimension ", i, " of x is too large");
+    int64_t padded = x[2 + i] + o.pad[d] + o.post_pad[d], reach = filter_reach(ctx, w[2 + i], o.dilation[d], i);
     ctx.check(reach <= padded, "the filter spans ", reach, " elements of spatial dimension ", i,
               ", the padded input has only ", padded);
     y.push_back((padded - reach) / o.stride[d] + 1);

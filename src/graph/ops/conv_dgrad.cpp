@@ -24,8 +24,10 @@ void infer(Infer& ctx) {
   Ints size, smallest;
   for (int i = 0; i < spatial; ++i) {
     auto d = static_cast<size_t>(i);
-    int64_t reach = (w.dims[2 + i] - 1) * o.dilation[d] + 1;
-    smallest.push_back(std::max<int64_t>(0, (dy.dims[2 + i] - 1) * o.stride[d] + reach - o.pad[d] - o.post_pad[d]));
+    int64_t last, reach = filter_reach(ctx, w.dims[2 + i], o.dilation[d], i);
+    bool fits = !__builtin_mul_overflow(dy.dims[2 + i] - 1, o.stride[d], &last) && last < int64_t{1} << 61;
+    ctx.check(fits, ctx.describe(kDy), " with stride ", o.stride[d], " is too large in spatial dimension ", i);
+    smallest.push_back(std::max<int64_t>(0, last + reach - o.pad[d] - o.post_pad[d]));
     size.push_back(given ? declared.dims[2 + i] : o.size.empty() ? smallest[d] : o.size[d]);
     dx.push_back(size[d]);
   }

@@ -14,6 +14,10 @@ extern const OpSpec norm_bwd;
 extern const OpSpec gen_stats;
 extern const OpSpec bn_finalize;
 extern const OpSpec bn_bwd_weights;
+extern const OpSpec rnn_fwd;
+extern const OpSpec rnn_bwd_data;
+extern const OpSpec rnn_bwd_weights;
+extern const OpSpec ctc_loss;
 extern const OpSpec reshape;
 extern const OpSpec transpose;
 extern const OpSpec slice;
@@ -41,5 +45,17 @@ extern const OpSpec causal_conv1d;
 extern const OpSpec causal_conv1d_bwd;
 extern const OpSpec b2b_causal_conv1d;
 extern const OpSpec b2b_causal_conv1d_bwd;
+extern const OpSpec resample;
+extern const OpSpec resample_bwd;
+extern const OpSpec affine_grid;
+extern const OpSpec affine_grid_bwd;
+extern const OpSpec grid_sample;
+extern const OpSpec grid_sample_bwd;
+extern const OpSpec lrn;
+extern const OpSpec lrn_bwd;
+extern const OpSpec divisive_norm;
+extern const OpSpec divisive_norm_bwd;
+extern const OpSpec gnn_agg;
+extern const OpSpec gnn_agg_bwd;
 
 }  // namespace tsr::ops

@@ -29,7 +29,7 @@ void infer(Infer& ctx) {
             " must hold one offset, or a multiple, for each of the ", experts, " experts");
   ctx.check(ctx.has(kIndex) == (o.mode != MoeMode::none),
             "input token_index is for the modes gather and scatter, which need it");
-  ctx.check(o.top_k >= 1, "option top_k is ", o.top_k, ", it must be at least 1");
+  ctx.check(o.top_k >= 1 && o.top_k <= 1 << 20, "option top_k is ", o.top_k, ", it must be in 1..", 1 << 20);
   ctx.check(o.mode == MoeMode::scatter || (!ctx.has(kKs) && o.top_k == 1),
             "input token_ks and option top_k are for mode scatter");
   ctx.check(o.top_k == 1 || ctx.has(kKs), "option top_k is ", o.top_k, ", which needs input token_ks");

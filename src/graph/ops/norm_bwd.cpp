@@ -2,6 +2,7 @@
 // Gradients of the norms with respect to x, scale and bias. Statistics that are not given are computed from x again.
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
+#include "graph/ops/phase.hpp"
 
 namespace tsr {
 namespace {
@@ -11,7 +12,6 @@ using tessera::NormOptions;
 using tessera::Phase;
 enum In { kX, kDy, kScale, kMean, kInvVariance, kEpsilon };
 enum Out { kDx, kDscale, kDbias };
-constexpr std::string_view kPhases[] = {"training", "inference"};
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<NormOptions>(&options);

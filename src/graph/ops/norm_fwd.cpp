@@ -3,6 +3,7 @@
 // bias. They differ in the elements that share statistics; see norm_shape.hpp.
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
+#include "graph/ops/phase.hpp"
 
 namespace tsr {
 namespace {
@@ -12,7 +13,6 @@ using tessera::NormOptions;
 using tessera::Phase;
 enum In { kX, kScale, kBias, kMean, kInvVariance, kVariance, kRunningMean, kRunningVar, kEpsilon, kMomentum };
 enum Out { kY, kOutMean, kOutInvVariance, kNewMean, kNewVar };
-constexpr std::string_view kPhases[] = {"training", "inference"};
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<NormOptions>(&options);

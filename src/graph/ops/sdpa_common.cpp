@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/sdpa_common.hpp"
 
+#include "graph/ops/block_scale.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr::sdpa {
@@ -135,21 +136,19 @@ void check_dropout(const Infer& ctx, const Slots& s, const Shape& n) {
 }
 
 // One factor for the whole fp8 tensor, or one e8m0 factor for each block of it.
-void check_descale(const Infer& ctx, int slot, int tensor, const Dims& blocks, int table) {
+void check_descale(const Infer& ctx, int slot, int tensor, const Dims& block, int table) {
   if (!ctx.has(slot)) return;
   ctx.check(is_fp8(ctx.in(tensor).dtype), ctx.describe(slot), " goes with an fp8 tensor, not ", ctx.describe(tensor));
   if (ctx.in(slot).dtype != DType::e8m0) return check_one_element(ctx, slot);
   ctx.check(!has(ctx.node(), table), ctx.describe(slot), ": paged tensors have one scale, not one for each block");
-  ctx.check(ctx.in(slot).reordering == Reordering::none, ctx.describe(slot),
-            " must be in plain order; the f8_128x4 order is not supported here");
-  ctx.check_dims(slot, blocks);
+  ctx.check_dims(slot, scale_sizes(ctx.in(tensor).dims, block, ctx.in(slot).reordering));
+  check_scale(ctx, ctx.in(slot), block);
 }
 
-void check_scales(const Infer& ctx, const Slots& s, const Shape& n) {
-  int64_t d_blocks = ceil_div(n.d, kScaleBlock);
-  check_descale(ctx, s.descale_q, s.q, {n.b, n.hq, n.sq, d_blocks}, -1);
-  check_descale(ctx, s.descale_k, s.k, {n.b, n.hk, n.skv, d_blocks}, s.page_table_k);
-  check_descale(ctx, s.descale_v, s.v, {n.b, n.hv, ceil_div(n.skv, kScaleBlock), n.dv}, s.page_table_v);
+void check_scales(const Infer& ctx, const Slots& s) {
+  check_descale(ctx, s.descale_q, s.q, kBlockOfQk, -1);
+  check_descale(ctx, s.descale_k, s.k, kBlockOfQk, s.page_table_k);
+  check_descale(ctx, s.descale_v, s.v, kBlockOfV, s.page_table_v);
   bool blocks = ctx.has(s.descale_v) && ctx.in(s.descale_v).dtype == DType::e8m0;
   for (int t : {s.descale_s, s.scale_s}) {
     check_one_element(ctx, t);
@@ -216,7 +215,7 @@ Shape check(Infer& ctx) {
   check_lengths(ctx, s, n);
   check_masks(ctx, s, n);
   check_dropout(ctx, s, n);
-  check_scales(ctx, s, n);
+  check_scales(ctx, s);
   check_score_mod(ctx, ctx.options<SdpaOptions>().score_mod, "score_mod", n);
   return n;
 }

@@ -33,7 +33,8 @@ struct Shape {
 Shape shape(const Graph& g, const Node& n);
 
 constexpr int64_t kMaskBlock = 128;  // queries and keys behind one element of block_mask
-constexpr int64_t kScaleBlock = 32;  // elements behind one e8m0 factor
+// Sizes of the blocks that share an e8m0 factor: along the dimension that the products sum over.
+inline const Dims kBlockOfQk = {1, 1, 1, 32}, kBlockOfV = {1, 1, 32, 1};
 
 bool is_fp8(DType t);
 bool has(const Node& n, int slot);

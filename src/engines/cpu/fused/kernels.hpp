@@ -7,12 +7,15 @@
 
 namespace tsr::cpu {
 
+// Elements in a block; a handful of f32 registers of this size stay in the first-level cache.
+constexpr int64_t kBlock = 512;
+
 struct ApplyArgs {
   const tessera::PointwiseOptions* options;
   const void *a, *b, *c;                // null where the mode takes fewer
   bool a_scalar, b_scalar, c_scalar;    // one value for the whole block
   void* y;
-  int64_t n;
+  int64_t n;                            // at most kBlock
 };
 
 // Running value of a reduction over a row.

@@ -71,76 +71,63 @@ inline T softplus(T x) {
 template <class T>
 inline T gelu_inner(T x) { return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x); }
 
-// --- loops
+// --- loops. apply() has multiplied x and b by their alphas already; a block whose operands are all scalars has n = 1.
 template <class T, class F>
-void unary(const ApplyArgs& g, T s, const F& f) {
+void unary(const ApplyArgs& g, const F& f) {
   const T* __restrict a = static_cast<const T*>(g.a);
   T* __restrict y = static_cast<T*>(g.y);
-  if (g.a_scalar) {
-    T v = f(s * a[0]);
-    for (int64_t i = 0; i < g.n; ++i) y[i] = v;
-  } else if (s == T(1)) {
-    for (int64_t i = 0; i < g.n; ++i) y[i] = f(a[i]);
-  } else {
-    for (int64_t i = 0; i < g.n; ++i) y[i] = f(s * a[i]);
-  }
+  for (int64_t i = 0; i < g.n; ++i) y[i] = f(a[i]);
 }
 
 template <class T, class F>
-void binary(const ApplyArgs& g, T s, T t, const F& f) {
+void binary(const ApplyArgs& g, const F& f) {
   const T* __restrict a = static_cast<const T*>(g.a);
   const T* __restrict b = static_cast<const T*>(g.b);
   T* __restrict y = static_cast<T*>(g.y);
-  bool plain = s == T(1) && t == T(1);
-  if (g.a_scalar && g.b_scalar) {
-    T v = f(s * a[0], t * b[0]);
-    for (int64_t i = 0; i < g.n; ++i) y[i] = v;
-  } else if (g.b_scalar) {
-    T v = t * b[0];
-    for (int64_t i = 0; i < g.n; ++i) y[i] = f(s * a[i], v);
+  if (g.b_scalar) {
+    T v = b[0];
+    for (int64_t i = 0; i < g.n; ++i) y[i] = f(a[i], v);
   } else if (g.a_scalar) {
-    T v = s * a[0];
-    for (int64_t i = 0; i < g.n; ++i) y[i] = f(v, t * b[i]);
-  } else if (plain) {
-    for (int64_t i = 0; i < g.n; ++i) y[i] = f(a[i], b[i]);
+    T v = a[0];
+    for (int64_t i = 0; i < g.n; ++i) y[i] = f(v, b[i]);
   } else {
-    for (int64_t i = 0; i < g.n; ++i) y[i] = f(s * a[i], t * b[i]);
+    for (int64_t i = 0; i < g.n; ++i) y[i] = f(a[i], b[i]);
   }
 }
 
 template <class T>
-void choose(const ApplyArgs& g, T s, T t) {
+void choose(const ApplyArgs& g) {
   const T *a = static_cast<const T*>(g.a), *b = static_cast<const T*>(g.b), *c = static_cast<const T*>(g.c);
   T* __restrict y = static_cast<T*>(g.y);
   int64_t da = !g.a_scalar, db = !g.b_scalar, dc = !g.c_scalar;
   if (da && db && dc)
-    for (int64_t i = 0; i < g.n; ++i) y[i] = c[i] != 0 ? s * a[i] : t * b[i];
+    for (int64_t i = 0; i < g.n; ++i) y[i] = c[i] != 0 ? a[i] : b[i];
   else
-    for (int64_t i = 0; i < g.n; ++i) y[i] = c[i * dc] != 0 ? s * a[i * da] : t * b[i * db];
+    for (int64_t i = 0; i < g.n; ++i) y[i] = c[i * dc] != 0 ? a[i * da] : b[i * db];
 }
 
 // Modes that are defined for every lane; false when `mode` is not one of them.
 template <class T>
-bool common(const ApplyArgs& g, M mode, T s, T t) {
+bool common(const ApplyArgs& g, M mode) {
   switch (mode) {
-    case M::add: binary<T>(g, s, t, [](T x, T b) { return x + b; }); return true;
-    case M::sub: binary<T>(g, s, t, [](T x, T b) { return x - b; }); return true;
-    case M::mul: binary<T>(g, s, t, [](T x, T b) { return x * b; }); return true;
-    case M::add_square: binary<T>(g, s, t, [](T x, T b) { return x + b * b; }); return true;
-    case M::min: binary<T>(g, s, t, [](T x, T b) { return x != x || x < b ? x : b; }); return true;
-    case M::max: binary<T>(g, s, t, [](T x, T b) { return x != x || x > b ? x : b; }); return true;
-    case M::neg: unary<T>(g, s, [](T x) { return -x; }); return true;
-    case M::identity: unary<T>(g, s, [](T x) { return x; }); return true;
-    case M::select: choose<T>(g, s, t); return true;
-    case M::cmp_eq: binary<T>(g, s, t, [](T x, T b) { return T(x == b); }); return true;
-    case M::cmp_neq: binary<T>(g, s, t, [](T x, T b) { return T(x != b); }); return true;
-    case M::cmp_gt: binary<T>(g, s, t, [](T x, T b) { return T(x > b); }); return true;
-    case M::cmp_ge: binary<T>(g, s, t, [](T x, T b) { return T(x >= b); }); return true;
-    case M::cmp_lt: binary<T>(g, s, t, [](T x, T b) { return T(x < b); }); return true;
-    case M::cmp_le: binary<T>(g, s, t, [](T x, T b) { return T(x <= b); }); return true;
-    case M::logical_and: binary<T>(g, s, t, [](T x, T b) { return T((x != 0) & (b != 0)); }); return true;
-    case M::logical_or: binary<T>(g, s, t, [](T x, T b) { return T((x != 0) | (b != 0)); }); return true;
-    case M::logical_not: unary<T>(g, s, [](T x) { return T(x == 0); }); return true;
+    case M::add: binary<T>(g, [](T x, T b) { return x + b; }); return true;
+    case M::sub: binary<T>(g, [](T x, T b) { return x - b; }); return true;
+    case M::mul: binary<T>(g, [](T x, T b) { return x * b; }); return true;
+    case M::add_square: binary<T>(g, [](T x, T b) { return x + b * b; }); return true;
+    case M::min: binary<T>(g, [](T x, T b) { return x != x || x < b ? x : b; }); return true;
+    case M::max: binary<T>(g, [](T x, T b) { return x != x || x > b ? x : b; }); return true;
+    case M::neg: unary<T>(g, [](T x) { return -x; }); return true;
+    case M::identity: unary<T>(g, [](T x) { return x; }); return true;
+    case M::select: choose<T>(g); return true;
+    case M::cmp_eq: binary<T>(g, [](T x, T b) { return T(x == b); }); return true;
+    case M::cmp_neq: binary<T>(g, [](T x, T b) { return T(x != b); }); return true;
+    case M::cmp_gt: binary<T>(g, [](T x, T b) { return T(x > b); }); return true;
+    case M::cmp_ge: binary<T>(g, [](T x, T b) { return T(x >= b); }); return true;
+    case M::cmp_lt: binary<T>(g, [](T x, T b) { return T(x < b); }); return true;
+    case M::cmp_le: binary<T>(g, [](T x, T b) { return T(x <= b); }); return true;
+    case M::logical_and: binary<T>(g, [](T x, T b) { return T((x != 0) & (b != 0)); }); return true;
+    case M::logical_or: binary<T>(g, [](T x, T b) { return T((x != 0) | (b != 0)); }); return true;
+    case M::logical_not: unary<T>(g, [](T x) { return T(x == 0); }); return true;
     default: return false;
   }
 }
@@ -148,11 +135,10 @@ bool common(const ApplyArgs& g, M mode, T s, T t) {
 template <class T>
 void real_apply(const ApplyArgs& g) {
   const PointwiseOptions& o = *g.options;
-  T s = T(o.alpha1), t = T(o.alpha2);
-  if (common<T>(g, o.mode, s, t)) return;
+  if (common<T>(g, o.mode)) return;
   T lower = T(o.lower), upper = T(o.upper), slope = T(o.slope), alpha = T(o.alpha), beta = T(o.beta);
-  auto one = [&](auto f) { unary<T>(g, s, f); };
-  auto two = [&](auto f) { binary<T>(g, s, t, f); };
+  auto one = [&](auto f) { unary<T>(g, f); };
+  auto two = [&](auto f) { binary<T>(g, f); };
   switch (o.mode) {
     case M::sqrt: return one([](T x) { return f_sqrt(x); });
     case M::rsqrt: return one([](T x) { return T(1) / f_sqrt(x); });
@@ -202,26 +188,47 @@ void integer_apply(const ApplyArgs& g) {
   using U = uint64_t;
   using T = int64_t;
   const PointwiseOptions& o = *g.options;
-  T s = T(o.alpha1), t = T(o.alpha2);
   switch (o.mode) {
-    case M::add: return binary<U>(g, U(s), U(t), [](U x, U b) { return x + b; });
-    case M::sub: return binary<U>(g, U(s), U(t), [](U x, U b) { return x - b; });
-    case M::mul: return binary<U>(g, U(s), U(t), [](U x, U b) { return x * b; });
-    case M::add_square: return binary<U>(g, U(s), U(t), [](U x, U b) { return x + b * b; });
-    case M::neg: return unary<U>(g, U(s), [](U x) { return U(0) - x; });
-    case M::abs: return unary<U>(g, U(s), [](U x) { return T(x) < 0 ? U(0) - x : x; });
-    case M::relu: return unary<T>(g, s, [](T x) { return x < 0 ? T(0) : x; });
-    case M::div: return binary<T>(g, s, t, [](T x, T b) { return b == 0 ? T(0) : b == -1 ? T(U(0) - U(x)) : x / b; });
-    case M::mod: return binary<T>(g, s, t, [](T x, T b) { return b == 0 || b == -1 ? T(0) : x % b; });
-    case M::floor_mod: return binary<T>(g, s, t, [](T x, T b) { return b == 0 || b == -1 ? T(0) : (x % b + b) % b; });
-    default: (void)common<T>(g, o.mode, s, t);
+    case M::add: return binary<U>(g, [](U x, U b) { return x + b; });
+    case M::sub: return binary<U>(g, [](U x, U b) { return x - b; });
+    case M::mul: return binary<U>(g, [](U x, U b) { return x * b; });
+    case M::add_square: return binary<U>(g, [](U x, U b) { return x + b * b; });
+    case M::neg: return unary<U>(g, [](U x) { return U(0) - x; });
+    case M::abs: return unary<U>(g, [](U x) { return T(x) < 0 ? U(0) - x : x; });
+    case M::relu: return unary<T>(g, [](T x) { return x < 0 ? T(0) : x; });
+    case M::div: return binary<T>(g, [](T x, T b) { return b == 0 ? T(0) : b == -1 ? T(U(0) - U(x)) : x / b; });
+    case M::mod: return binary<T>(g, [](T x, T b) { return b == 0 || b == -1 ? T(0) : x % b; });
+    case M::floor_mod: return binary<T>(g, [](T x, T b) { return b == 0 || b == -1 ? T(0) : (x % b + b) % b; });
+    default: (void)common<T>(g, o.mode);
   }
 }
 
+// An operand times its alpha, in `buffer` when that changes anything.
+template <class T>
+const void* scaled(const void* a, double alpha, bool scalar, int64_t n, T* buffer) {
+  if (!a || alpha == 1) return a;
+  int64_t count = scalar ? 1 : n;
+  for (int64_t i = 0; i < count; ++i) buffer[i] = T(static_cast<const T*>(a)[i] * T(alpha));
+  return buffer;
+}
+
+template <class T, class F>
+void apply_as(ApplyArgs g, const F& f) {
+  T first[kBlock], second[kBlock];
+  g.a = scaled(g.a, g.options->alpha1, g.a_scalar, g.n, first);
+  g.b = scaled(g.b, g.options->alpha2, g.b_scalar, g.n, second);
+  int64_t n = g.n;
+  bool scalar = g.a_scalar && (!g.b || g.b_scalar) && (!g.c || g.c_scalar);
+  if (scalar) g.n = 1;
+  f(g);
+  T* y = static_cast<T*>(g.y);
+  for (int64_t i = g.n; i < n; ++i) y[i] = y[0];
+}
+
 void apply(Lane lane, const ApplyArgs& g) {
-  if (lane == Lane::f32) real_apply<float>(g);
-  else if (lane == Lane::f64) real_apply<double>(g);
-  else integer_apply(g);
+  if (lane == Lane::f32) apply_as<float>(g, real_apply<float>);
+  else if (lane == Lane::f64) apply_as<double>(g, real_apply<double>);
+  else apply_as<int64_t>(g, integer_apply);
 }
 
 // --- conversions between memory and lanes

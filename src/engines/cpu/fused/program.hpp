@@ -9,8 +9,6 @@
 
 namespace tsr::cpu {
 
-constexpr int64_t kBlock = 512;  // elements; a handful of f32 registers of this size stay in the first-level cache
-
 class Program {
  public:
   Program(const Expr& e, const Graph& g);

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engines/reference/array.hpp"
+#include "engines/reference/context.hpp"
 #include "graph/ops/norm_shape.hpp"
 
 namespace tsr::ref {
@@ -24,6 +24,17 @@ void each_norm_element(const Dims& x, const NormShape& shape, const F& f) {
       if (shape.params[d] == 1) param[d] = 0;
     f(i, position(stats_index(index, x, shape.stats), shape.stats), position(param, shape.params));
   }
+}
+
+// The factor of each element: scale, 1 + scale when it is stored zero-centered, 1 when there is none.
+template <class R>
+Array<R> effective_scale(const Context<R>& c, int slot, const NormShape& shape) {
+  Array<R> scale(shape.params, 1);
+  if (!c.has(slot)) return scale;
+  scale.data = c.in(slot).data;
+  if (c.template options<tessera::NormOptions>().zero_centered)
+    for (R& s : scale.data) s += 1;
+  return scale;
 }
 
 // Elements behind each of the statistics.

@@ -17,10 +17,7 @@ template <class R>
 void norm_bwd(const Context<R>& c) {
   const auto& o = c.template options<NormOptions>();
   NormShape shape = norm_shape(c.graph(), c.node());
-  Array<R> x = c.in(kX), dy = c.in(kDy), dx(x.dims), z(x.dims), scale(shape.params, 1);
-  if (c.has(kScale)) scale.data = c.in(kScale).data;
-  if (c.has(kScale) && o.zero_centered)
-    for (R& s : scale.data) s += 1;
+  Array<R> x = c.in(kX), dy = c.in(kDy), dx(x.dims), z(x.dims), scale = effective_scale(c, kScale, shape);
   bool centered = o.mode != NormMode::rms;
 
   Array<R> mean(shape.stats, 0), inverse;

@@ -17,10 +17,7 @@ template <class R>
 void norm_fwd(const Context<R>& c) {
   const auto& o = c.template options<NormOptions>();
   NormShape shape = norm_shape(c.graph(), c.node());
-  Array<R> x = c.in(kX), y(x.dims), scale(shape.params, 1), bias(shape.params, 0);
-  if (c.has(kScale)) scale.data = c.in(kScale).data;
-  if (c.has(kScale) && o.zero_centered)
-    for (R& s : scale.data) s += 1;
+  Array<R> x = c.in(kX), y(x.dims), scale = effective_scale(c, kScale, shape), bias(shape.params, 0);
   if (c.has(kBias)) bias.data = c.in(kBias).data;
   R eps = c.scalar(kEpsilon, static_cast<R>(o.eps)), momentum = c.scalar(kMomentum, static_cast<R>(o.momentum));
 

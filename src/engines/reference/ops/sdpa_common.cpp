@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/philox.hpp"
+#include "engines/reference/block_scale.hpp"
 
 namespace tsr::ref {
 namespace {
@@ -26,23 +27,14 @@ Ints lengths(const Context<R>& c, int seq_len, int cu_seq_len, int64_t batches, 
   return n;
 }
 
-// Block scales: element (.., s, d) of q and k has factor (.., s, d / 32), that of v has factor (.., s / 32, d).
+// Times one factor for the tensor, or one for each block of it.
 template <class R>
-void dequantize_blocks(Array<R>& x, const Array<R>& factors, int blocked_dimension) {
-  Dims index = Dims::filled(4, 0);
-  for (int64_t i = 0; i < x.size(); ++i, next_index(index, x.dims)) {
-    Dims block = index;
-    block[blocked_dimension] /= sdpa::kScaleBlock;
-    x[i] *= factors.at(block);
-  }
-}
-
-template <class R>
-Array<R> dequantized(const Context<R>& c, int slot, int descale, const Ints& length, int blocked_dimension) {
+Array<R> dequantized(const Context<R>& c, int slot, int descale, const Ints& length, const Dims& block) {
   bool blocks = c.has(descale) && c.in_tensor(descale).dtype == DType::e8m0;
   if (!blocks) return scaled_input(c, slot, descale, length);
-  Array<R> x = c.in(slot, &length);
-  dequantize_blocks(x, c.in(descale), blocked_dimension);
+  Array<R> x = c.in(slot, &length), factors = read_scales<R>(c.in_memory(descale), block_axis(block));
+  Dims index = Dims::filled(4, 0);
+  for (int64_t i = 0; i < x.size(); ++i, next_index(index, x.dims)) x[i] *= factors.at(scale_index(index, block));
   return x;
 }
 
@@ -68,9 +60,9 @@ template <class R>
 void read_inputs(const Context<R>& c, const Slots& s, Attention<R>& a) {
   a.len_q = lengths(c, s.seq_len_q, s.cu_seq_len_q, a.n.b, a.n.sq);
   a.len_kv = lengths(c, s.seq_len_kv, s.cu_seq_len_kv, a.n.b, a.n.skv);
-  a.q = dequantized(c, s.q, s.descale_q, a.len_q, 3);
-  a.k = dequantized(c, s.k, s.descale_k, a.len_kv, 3);
-  a.v = dequantized(c, s.v, s.descale_v, a.len_kv, 2);
+  a.q = dequantized(c, s.q, s.descale_q, a.len_q, sdpa::kBlockOfQk);
+  a.k = dequantized(c, s.k, s.descale_k, a.len_kv, sdpa::kBlockOfQk);
+  a.v = dequantized(c, s.v, s.descale_v, a.len_kv, sdpa::kBlockOfV);
   if (sdpa::has(c.node(), s.page_table_k)) a.k = gather_pages(c, a.k, s.page_table_k, a.n, a.len_kv);
   if (sdpa::has(c.node(), s.page_table_v)) a.v = gather_pages(c, a.v, s.page_table_v, a.n, a.len_kv);
   bool blocks = c.has(s.descale_v) && c.in_tensor(s.descale_v).dtype == DType::e8m0;

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Runs every example of the documentation: ```tessera blocks, `build/tessera` lines of ```sh blocks, ```cpp programs."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run(command, where):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, shell=isinstance(command, str), timeout=300)
+    if done.returncode != 0:
+        print(f"{where}: failed\n{command}\n{done.stdout}{done.stderr}")
+        sys.exit(1)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    counts = {"tessera": 0, "sh": 0, "cpp": 0}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = page.read_text()
+        for match in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.S | re.M):
+            kind, body = match.groups()
+            where = f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
+            if kind == "tessera":
+                run([str(build / "tessera"), "run", body, "--check"], where)
+                counts[kind] += 1
+            elif kind == "sh":
+                for line in re.sub(r"\\\n", " ", body).splitlines():
+                    if line.startswith("build/tessera"):
+                        run(line, where)
+                        counts[kind] += 1
+            elif kind == "cpp" and "int main" in body:
+                with tempfile.TemporaryDirectory() as folder:
+                    source = pathlib.Path(folder) / "example.cpp"
+                    source.write_text(body)
+                    program = str(pathlib.Path(folder) / "example")
+                    run(["g++", "-std=c++20", "-Iinclude", str(source), str(build / "libtessera.a"), "-lpthread", "-o", program], where)
+                    run([program], where)
+                    counts[kind] += 1
+    print(", ".join(f"{n} {kind}" for kind, n in counts.items()), "examples ran")
+    if min(counts.values()) == 0:
+        sys.exit("a kind of example is missing")
+
+
+main()

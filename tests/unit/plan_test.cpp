@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: what execute checks, limits and filters, saving and loading, the cache, other sizes, many threads.
+#include "planner/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "expect_error.hpp"
+#include "graph/text.hpp"
+#include "harness/runner.hpp"
+#include "planner/explain.hpp"
+
+namespace tsr {
+namespace {
+
+std::shared_ptr<const Graph> graph(const std::string& text) { return std::make_shared<Graph>(parse_graph(text)); }
+
+// relu(x) + 1 with an intermediate result that takes workspace when it is not fused.
+const char* const kTwoSteps = "x@1 = input f32[4]; y@2 = add (relu x) 1; output y";
+
+struct Memory {
+  alignas(256) float x[4] = {-1, 2, -3, 4};
+  alignas(256) float y[4] = {};
+  alignas(256) std::byte workspace[4096] = {};
+  std::vector<Binding> bindings() { return {{1, x}, {2, y}}; }
+};
+
+std::shared_ptr<const Plan> two_steps(PlanOptions o = {}) {
+  o.fuse = false;
+  return make_plan(graph(kTwoSteps), cpu_device(), o);
+}
+
+TEST(Plan, Runs) {
+  Memory m;
+  auto plan = two_steps();
+  ASSERT_EQ(plan->steps().size(), 2u);
+  ASSERT_GT(plan->workspace_bytes(), 0u);
+  plan->execute(m.bindings(), m.workspace, sizeof m.workspace);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(m.y[i], std::max(m.x[i], 0.0f) + 1);
+}
+
+TEST(Plan, ChecksPointers) {
+  Memory m;
+  auto plan = two_steps();
+  auto run = [&](std::vector<Binding> b) { plan->execute(b, m.workspace, sizeof m.workspace); };
+  expect_error([&] { run({{2, m.y}}); }, Status::bad_parameter, {"input 'x' f32[4] has no pointer"});
+  expect_error([&] { run({{1, m.x}}); }, Status::bad_parameter, {"output 'y' f32[4] has no pointer"});
+  expect_error([&] { run({{1, nullptr}, {2, m.y}}); }, Status::bad_parameter, {"'x'", "no pointer"});
+  expect_error([&] { run({{1, m.x}, {2, m.y}, {99, m.y}}); }, Status::bad_parameter, {"unique id 99"});
+  expect_error([&] { run({{1, m.x + 1}, {2, m.y}}); }, Status::bad_parameter, {"'x'", "not aligned to the 16 bytes"});
+}
+
+TEST(Plan, AlignmentIsAsPromised) {
+  auto plan = make_plan(graph("x@1 = input f32[3] align=4; y@2 = relu x; with y align=4; output y"), cpu_device());
+  Memory m;
+  std::vector<Binding> b = {{1, m.x + 1}, {2, m.y + 1}};
+  plan->execute(b, m.workspace, sizeof m.workspace);
+  EXPECT_EQ(m.y[1], 2);
+  EXPECT_EQ(m.y[2], 0);
+}
+
+TEST(Plan, EmptyTensorsNeedNoPointer) {
+  auto plan = make_plan(graph("x@1 = input f32[0,3]; y@2 = relu x; output y"), cpu_device());
+  alignas(256) std::byte workspace[4096];
+  EXPECT_NO_THROW(plan->execute({}, workspace, sizeof workspace));
+}
+
+TEST(Plan, ChecksTheWorkspace) {
+  Memory m;
+  auto plan = two_steps();
+  expect_error([&] { plan->execute(m.bindings(), m.workspace, plan->workspace_bytes() - 1); }, Status::bad_parameter,
+               {"workspace has", "needs " + std::to_string(plan->workspace_bytes())});
+  expect_error([&] { plan->execute(m.bindings(), nullptr, 4096); }, Status::bad_parameter, {"null pointer"});
+  expect_error([&] { plan->execute(m.bindings(), m.workspace + 1, 4000); }, Status::bad_parameter, {"aligned"});
+}
+
+TEST(Plan, WorkspaceLimit) {
+  PlanOptions o;
+  o.workspace_limit = 0;
+  expect_error([&] { two_steps(o); }, Status::not_supported, {"bytes of workspace", "limit is 0"});
+  o.workspace_limit = 4096;
+  EXPECT_NO_THROW(two_steps(o));
+}
+
+TEST(Plan, TemporariesShareMemoryWhenTheyCan) {
+  std::string text = "x = input f32[1024]; y = relu ";
+  for (int i = 0; i < 20; ++i) text += "(neg ";
+  text += "x" + std::string(20, ')') + "; output y";
+  auto plan = make_plan(graph(text), cpu_device(), {.fuse = false, .engines = {"reference"}});
+  EXPECT_LE(plan->workspace_bytes(), 3u * 4096) << "a chain needs two temporaries at a time";
+}
+
+TEST(Plan, EngineFilters) {
+  auto engine = [](const PlanOptions& o) { return std::string(two_steps(o)->steps()[0].engine->info().name); };
+  EXPECT_EQ(engine({.engines = {"reference"}}), "reference");
+  expect_error([&] { engine({.engines = {"warp"}}); }, Status::bad_parameter, {"no engine named 'warp'", "reference"});
+  expect_error([&] { engine({.without = {"warp"}}); }, Status::bad_parameter, {"no engine named 'warp'"});
+  PlanOptions none;
+  for (const Engine* e : all_engines()) none.without.emplace_back(e->info().name);
+  expect_error([&] { engine(none); }, Status::not_supported,
+               {"no engine can run relu", "reference: excluded by the options"});
+}
+
+TEST(Plan, WantsAFinalizedGraph) {
+  expect_error([] { make_plan(std::make_shared<Graph>(), cpu_device()); }, Status::bad_parameter, {"finalized"});
+  expect_error([] { make_plan(nullptr, cpu_device()); }, Status::bad_parameter, {"finalized"});
+}
+
+TEST(Plan, OperationsNobodyReadsAreLeftOut) {
+  auto plan = make_plan(graph("x = input f32[4]; a = neg x; b = exp a; y = relu x; output y"), cpu_device());
+  ASSERT_EQ(plan->steps().size(), 1u);
+  EXPECT_EQ(plan->steps()[0].region.nodes.size(), 1u);
+}
+
+TEST(Plan, SavedPlansRunTheSame) {
+  Memory a, b;
+  auto plan = two_steps();
+  auto loaded = load_plan(plan->save(), cpu_device());
+  EXPECT_EQ(loaded->save(), plan->save());
+  EXPECT_EQ(loaded->workspace_bytes(), plan->workspace_bytes());
+  plan->execute(a.bindings(), a.workspace, sizeof a.workspace);
+  loaded->execute(b.bindings(), b.workspace, sizeof b.workspace);
+  EXPECT_TRUE(std::equal(std::begin(a.y), std::end(a.y), std::begin(b.y)));
+}
+
+// Seals a changed body anew, so that what lies behind the checksum is tested too.
+std::string resealed(const std::string& text, const std::string& from, const std::string& to) {
+  std::string body = unseal("plan", text);
+  size_t at = body.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " in " << body;
+  return seal("plan", body.replace(at, from.size(), to));
+}
+
+TEST(Plan, DamagedTextIsRefused) {
+  std::string text = two_steps()->save();
+  auto refuse = [](const std::string& t, const std::string& word) {
+    expect_error([&] { load_plan(t, cpu_device()); }, Status::corrupt_data, {word});
+  };
+  for (size_t n = 0; n < text.size(); ++n) refuse(text.substr(0, n), "serialised plan");
+  for (size_t n = 0; n < text.size(); ++n) {
+    std::string t = text;
+    t[n] = static_cast<char>(t[n] ^ 1);
+    refuse(t, "serialised plan");
+  }
+  std::string other = text;
+  other.replace(other.find(' ') + 1, 1, "9");
+  refuse(other, "made by version 9");
+  refuse(resealed(text, "device cpu", "device moon"), "made for device 'moon'");
+  refuse(resealed(text, "step reference", "step warp"), "engine 'warp' does not exist");
+  refuse(resealed(text, "steps 2", "steps 3"), "step 2 is damaged");
+  refuse(resealed(text, "0 1 0\n", "0 1 7\n"), "a step names node 7");
+  refuse(resealed(text, "0 1 0\n", "0 1 1\n"), "steps are out of order");
+  refuse(resealed(text, "0 1 1\n", "0 1 0\n"), "a step names node 0");
+  Device gpu = cpu_device();
+  gpu.name = "another";
+  expect_error([&] { load_plan(text, gpu); }, Status::corrupt_data, {"made for device 'cpu'", "'another'"});
+}
+
+TEST(Plan, CacheIsSharedAndBounded) {
+  clear_plan_cache();
+  auto g = graph(kTwoSteps);
+  auto plan = cached_plan(g, cpu_device());
+  EXPECT_EQ(plan, cached_plan(graph(kTwoSteps), cpu_device())) << "the key is the content of the graph";
+  EXPECT_NE(plan, cached_plan(g, cpu_device(), {.fuse = false}));
+  EXPECT_EQ(plan_cache_size(), 2u);
+  for (int i = 1; i <= 1100; ++i)
+    cached_plan(graph("x = input f32[" + std::to_string(i) + "]; y = relu x; output y"), cpu_device());
+  EXPECT_LE(plan_cache_size(), 1024u);
+  EXPECT_NE(plan, cached_plan(g, cpu_device())) << "the least recently used plan was dropped";
+  clear_plan_cache();
+  EXPECT_EQ(plan_cache_size(), 0u);
+}
+
+// Runs f on 8 threads at once; errors of any of them are reported.
+template <class F>
+void on_threads(const F& f) {
+  std::atomic<int> errors{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        f(i);
+      } catch (const std::exception&) {
+        ++errors;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(errors, 0);
+}
+
+TEST(Plan, CacheServesThreads) {
+  clear_plan_cache();
+  on_threads([&](int thread) {
+    for (int i = 0; i < 200; ++i) {
+      auto plan = cached_plan(
+          graph("x = input f32[" + std::to_string(1 + (i + thread) % 20) + "]; y = relu x; output y"), cpu_device());
+      if (i % 50 == 49 && thread == 0) clear_plan_cache();
+      require(plan->steps().size() == 1, "a plan of one operation has one step");
+    }
+  });
+  EXPECT_LE(plan_cache_size(), 20u);
+}
+
+TEST(Plan, ExecutesOnManyThreadsAtOnce) {
+  auto g =
+      graph("a = input f32[33,17]; b = input f32[17,29]; c = input f32[1,29]; y = gelu (add (matmul a b) c); output y");
+  auto plan = make_plan(g, cpu_device());
+  GraphBuffers expected(*g, {});
+  GuardedBuffer scratch(plan->workspace_bytes(), 256);
+  plan->execute(bind(*g, expected), scratch.data(), scratch.size());
+  TensorId y = g->find("y");
+  on_threads([&](int) {
+    GraphBuffers mine(*g, {});
+    GuardedBuffer workspace(plan->workspace_bytes(), 256);
+    auto bindings = bind(*g, mine);
+    for (int i = 0; i < 20; ++i) {
+      mine.poison_outputs();
+      plan->execute(bindings, workspace.data(), workspace.size());
+      auto &a = mine.buffer(y), &b = expected.buffer(y);
+      require(std::equal(a.data(), a.data() + a.size(), b.data()), "threads disturb each other");
+      require(mine.damage().empty() && workspace.intact(), "memory was overwritten");
+    }
+  });
+}
+
+TEST(Plan, OtherSizes) {
+  auto plan = make_plan(graph("x@1 = input f32[2,3]; y@2 = relu x; output y"), cpu_device());
+  alignas(256) float x[8] = {-1, 2, -3, 4, -5, 6, -7, 8}, y[8] = {};
+  alignas(256) std::byte workspace[4096];
+  std::vector<Binding> b = {{1, x}, {2, y}};
+  std::vector<ShapeOverride> sizes = {{1, {4, 2}, {}}};
+  plan->execute(b, workspace, sizeof workspace, nullptr, sizes);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(y[i], std::max(x[i], 0.0f));
+  EXPECT_EQ(plan->with_shapes(sizes), plan->with_shapes(sizes)) << "made once and kept";
+  expect_error(
+      [&] {
+        plan->with_shapes(std::vector<ShapeOverride>{{9, {4, 2}, {}}});
+      },
+      Status::bad_parameter, {"unique id 9"});
+  expect_error(
+      [&] {
+        plan->with_shapes(std::vector<ShapeOverride>{{1, {4}, {}}});
+      },
+      Status::bad_parameter, {"'x'", "1 dimensions"});
+}
+
+TEST(Plan, OtherSizesFromManyThreads) {
+  auto plan = make_plan(graph("x@1 = input f32[2,3]; y@2 = relu x; output y"), cpu_device());
+  on_threads([&](int thread) {
+    for (int i = 0; i < 100; ++i) {
+      int64_t n = 1 + (i + thread) % 80;  // more than are kept
+      auto other = plan->with_shapes(std::vector<ShapeOverride>{{1, {n, 3}, {}}});
+      require(other->graph().tensor(other->graph().find("y")).dims == Dims{n, 3}, "wrong sizes");
+    }
+  });
+}
+
+TEST(Explain, SaysWhatThePlanSays) {
+  auto plan = make_plan(graph("x = input f32[8]; d = exp x; y = add (relu x) 1; output y"), cpu_device(),
+                        {.fuse = false, .engines = {"reference"}});
+  Explanation e = explain(*plan);
+  ASSERT_EQ(e.steps.size(), 2u);
+  EXPECT_EQ(e.kernels, plan->kernels());
+  EXPECT_EQ(e.bytes, plan->bytes_moved());
+  EXPECT_EQ(e.workspace, plan->workspace_bytes());
+  EXPECT_EQ(e.steps[0].answers.size(), all_engines().size());
+  EXPECT_EQ(e.steps[0].engine, "reference");
+  std::string text = to_text(e);
+  for (const char* part : {"plan for cpu: 2 steps", "y = add", "reference: yes", "(chosen)", "1 operation is left out"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+}
+
+TEST(Explain, NumbersForPeople) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(1536), "1.54 kB");
+  EXPECT_EQ(human_bytes(67108864), "67.1 MB");
+  EXPECT_EQ(human_seconds(2.5e-3), "2.50 ms");
+  EXPECT_EQ(human_seconds(150), "150 s");
+  EXPECT_EQ(human_count(2e12), "2 T");
+}
+
+}  // namespace
+}  // namespace tsr
