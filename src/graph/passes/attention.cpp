@@ -51,12 +51,6 @@ class AttentionRewrite {
   // A virtual tensor that only the composite reads; its producer may be taken in.
   bool only_here(TensorId t) const { return v_.hidden(t, p_.inside); }
 
-  static Tensor transposed(Tensor t) {
-    std::swap(t.dims[2], t.dims[3]);
-    std::swap(t.strides[2], t.strides[3]);
-    return t;
-  }
-
   // The second operand of the first product is k^T; sdpa_fwd takes k.
   void keys(TensorId kt) {
     NodeId n = v_.producer(kt);
