@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/hash.hpp"
+#include "graph/ragged.hpp"
 
 namespace tsr {
 namespace {
@@ -127,7 +128,8 @@ int64_t memory_elements(const Tensor& t, const Ints& offsets) {
     Tensor batch = t;
     int64_t room = (offsets[i + 1] - offsets[i]) * t.ragged_multiplier;
     batch.dims[0] = 1;
-    batch.dims[2] = std::clamp<int64_t>(room / std::max<int64_t>(1, t.strides[2]), 0, t.dims[2]);
+    int axis = ragged_axis(t);
+    batch.dims[axis] = std::clamp<int64_t>(room / std::max<int64_t>(1, t.strides[axis]), 0, t.dims[axis]);
     end = std::max(end, first + batch.span());
   }
   return end;

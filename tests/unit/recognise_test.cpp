@@ -146,5 +146,45 @@ TEST(Recognise, RecordedForwardAttention) {
   EXPECT_GE(found, 30);
 }
 
+// The same for gradients: five products become one node. Gradients of a bias stay spelled out.
+TEST(Recognise, RecordedBackwardAttention) {
+  int found = 0;
+  for (const Case& c : read_cases(TESSERA_GOLDEN "/../cases/frontend.txt")) {
+    Graph g = parse_graph(c.text);
+    int products = 0, exponentials = 0, amax = 0, dequantised = 0;
+    for (NodeId n = 0; n < g.node_count(); ++n) {
+      std::string name = spelling(g.node(n));
+      products += name == "matmul";
+      exponentials += name == "exp";
+      amax += name == "reduce_amax";
+      dequantised += name == "block_scale_dequantize";
+    }
+    bool bias_gradient = c.text.find("[1,4,12,12] = reduce_add") != std::string::npos;
+    if (products != 5 || exponentials == 0 || amax || dequantised || bias_gradient) continue;
+    ++found;
+    std::string names = " " + operations(*recognised(c.text)) + " ";
+    EXPECT_NE(names.find(" sdpa_bwd "), std::string::npos) << c.file << ":" << c.line << names;
+    EXPECT_EQ(names.find(" matmul "), std::string::npos) << c.file << ":" << c.line << names;
+  }
+  EXPECT_GE(found, 15);
+}
+
+const std::string kBackward =
+    "q = input bf16[2,2,6,8]; kt = input bf16[2,2,8,5]:[80,40,1,8]; vt = input bf16[2,2,8,5]:[80,40,1,8]; "
+    "o = input bf16[2,2,6,8]; do = input bf16[2,2,6,8]; st = input f32[2,2,6,1]; delta = reduce_add (mul do o) axes=3; "
+    "s = matmul q kt; e = exp (sub s st); pt = transpose e perm=0,1,3,2; dv = matmul pt do; dp = matmul do vt; ";
+
+TEST(Recognise, NearMissesOfGradientsStay) {
+  std::string good =
+      kBackward +
+      "ds = mul (sub dp delta) e; dst = transpose ds perm=0,1,3,2; dk = matmul dst q; k = transpose kt perm=0,1,3,2; "
+      "dq = matmul ds k; output dq; output dk; output dv";
+  EXPECT_EQ(operations(*recognised(good)), "mul reduce_add sdpa_bwd");
+  for (std::string extra : {"; output e", "; output ds", "; z = neg s; output z"}) {
+    auto source = std::make_shared<const Graph>(parse_graph(good + extra));
+    EXPECT_EQ(recognise(source), source) << extra;
+  }
+}
+
 }  // namespace
 }  // namespace tsr

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engines/reference/ops/list.hpp"
+#include "graph/ragged.hpp"
 
 namespace tsr::ref {
 namespace {
@@ -25,13 +26,14 @@ Tensor internal_form(const Tensor& t) {
   return m;
 }
 
-// Steps of dimension 2 that batch `b` of a ragged tensor holds.
+// Steps that batch `b` of a ragged tensor holds.
 int64_t ragged_steps(const Memory& m, int64_t b, const Ints* lengths) {
   const Tensor& t = m.tensor;
   int64_t first = load<int64_t>(m.ragged->tensor.dtype, m.ragged->data, b) * t.ragged_multiplier;
   int64_t last = load<int64_t>(m.ragged->tensor.dtype, m.ragged->data, b + 1) * t.ragged_multiplier;
-  int64_t step = std::max<int64_t>(1, t.strides[2]);
-  int64_t n = std::clamp<int64_t>((last - first) / step, 0, t.dims[2]);
+  int axis = ragged_axis(t);
+  int64_t step = std::max<int64_t>(1, t.strides[axis]);
+  int64_t n = std::clamp<int64_t>((last - first) / step, 0, t.dims[axis]);
   if (lengths && b < static_cast<int64_t>(lengths->size())) n = std::min(n, (*lengths)[static_cast<size_t>(b)]);
   return n;
 }
@@ -44,6 +46,7 @@ void each_element(const Memory& m, const Ints* lengths, const F& f) {
   if (n == 0) return;
   Dims index = Dims::filled(t.rank(), 0);
   bool ragged = m.ragged && t.rank() >= 3;
+  int axis = ragged ? ragged_axis(t) : 0;
   int64_t batch = -1, steps = 0, base = 0;
   for (int64_t i = 0; i < n; ++i, next_index(index, t.dims)) {
     if (!ragged) {
@@ -55,7 +58,7 @@ void each_element(const Memory& m, const Ints* lengths, const F& f) {
       steps = ragged_steps(m, batch, lengths);
       base = load<int64_t>(m.ragged->tensor.dtype, m.ragged->data, batch) * t.ragged_multiplier;
     }
-    if (index[2] >= steps) continue;
+    if (index[axis] >= steps) continue;
     Dims within = index;
     within[0] = 0;
     f(base + t.offset(within), i);

@@ -23,7 +23,9 @@ void infer(Infer& ctx) {
   ctx.check_dims(kO, {n.b, n.hq, n.sq, n.dv});
   ctx.check_dims(kDo, {n.b, n.hq, n.sq, n.dv});
   ctx.check_dims(kStats, {n.b, n.hq, n.sq, 1});
-  for (int t : {kO, kDo, kStats}) {
+  ctx.check_dims(kDelta, {n.b, n.hq, n.sq, 1});
+  for (int t : {kO, kDo, kStats, kDelta}) {
+    if (!ctx.has(t)) continue;
     ctx.check(is_real(ctx.in(t).dtype), ctx.describe(t), " must be of a real type");
     bool known = ctx.has(s.seq_len_q) || ctx.has(s.cu_seq_len_q);
     ctx.check(known || ctx.in(t).ragged == kNone, ctx.describe(t), " is ragged: give seq_len_q or cu_seq_len_q");
@@ -95,7 +97,8 @@ const OpSpec ops::sdpa_bwd = {
            {"scale_dq", Slot::optional},
            {"scale_dk", Slot::optional},
            {"scale_dv", Slot::optional},
-           {"scale_dp", Slot::optional}},
+           {"scale_dp", Slot::optional},
+           {"delta", Slot::optional}},
     .out = {{"dq"},
             {"dk"},
             {"dv"},
@@ -115,7 +118,7 @@ const OpSpec ops::sdpa_bwd = {
         "dsink = -sum exp(sink - stats) rowsum(do o); ds = score_mod_bwd(ds); dq = scale ds k; dk = scale ds^T q",
     .shapes =
         "inputs of sdpa_fwd (no pages), its o and stats, do like o -> dq, dk, dv, dbias, dsink with the sizes of "
-        "q, k, v, bias, sink",
+        "q, k, v, bias, sink; delta [b,hq,sq,1] is (1 - dropout) rowsum(do o) where that is known already",
     .example =
         "q = input f32[2,4,8,16]\nk = input f32[2,2,8,16]\nv = input f32[2,2,8,16]\ndo = input f32[2,4,8,16]\n"
         "o, stats = sdpa_fwd q k v scale=0.25 right=0\n"

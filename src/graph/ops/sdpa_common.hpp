@@ -21,7 +21,7 @@ enum Out { kO, kStats, kMax, kSumExp, kRngDump, kAmaxS, kAmaxO };
 }  // namespace fwd
 
 namespace bwd {
-enum In { kO = 3, kDo, kStats, kDescaleO = 24, kDescaleDo, kDescaleDp, kScaleDq, kScaleDk, kScaleDv, kScaleDp };
+enum In { kO = 3, kDo, kStats, kDescaleO = 24, kDescaleDo, kDescaleDp, kScaleDq, kScaleDk, kScaleDv, kScaleDp, kDelta };
 enum Out { kDq, kDk, kDv, kDbias, kDsink, kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp };
 }  // namespace bwd
 

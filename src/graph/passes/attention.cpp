@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns the parts of a composite attention into one sdpa_fwd node.
 #include "graph/passes/attention_match.hpp"
+#include "graph/passes/cone.hpp"
 #include "graph/passes/patterns.hpp"
 #include "graph/passes/rewrite.hpp"
 
@@ -49,12 +50,6 @@ class AttentionRewrite {
 
   // A virtual tensor that only the composite reads; its producer may be taken in.
   bool only_here(TensorId t) const { return v_.hidden(t, p_.inside); }
-
-  static Tensor transposed(Tensor t) {
-    std::swap(t.dims[2], t.dims[3]);
-    std::swap(t.strides[2], t.strides[3]);
-    return t;
-  }
 
   // The second operand of the first product is k^T; sdpa_fwd takes k.
   void keys(TensorId kt) {
@@ -116,52 +111,12 @@ class AttentionRewrite {
     if (p_.dropout_scale == kNone) input("dropout_scale", rewrite_.add(make_scalar_constant(DType::f32, 1)));
   }
 
-  // The cone verbatim: scores are its parameter, constants are copied, everything else from outside is captured.
+  // The cone verbatim: scores are its parameter.
   tessera::Subgraph score_mod() {
-    auto s = std::make_shared<Subgraph>();
-    std::map<TensorId, TensorId> inner;
-    auto copy = [&](TensorId t) {
-      Tensor c = v_.tensor(t);
-      c.uid = 0;
-      c.ragged = kNone;
-      c.dtype_given = c.dims_given = c.strides_given = true;
-      return c;
-    };
-    Tensor scores = copy(p_.scores);
-    scores.dtype = v_.tensor(v_.in(p_.scores_product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32;
-    scores.strides = packed_strides(scores.dims);
-    scores.stored = true;
-    inner[p_.scores] = s->graph.add_tensor(std::move(scores));
-    s->params = {inner[p_.scores]};
-    for (NodeId id : p_.cone) {
-      Node n = v_.node(id);
-      for (TensorId& t : n.in) {
-        if (t == kNone) continue;
-        if (!inner.count(t)) {
-          Tensor c = copy(t);
-          c.stored = !c.is_constant();
-          TensorId outer = t;
-          inner[outer] = s->graph.add_tensor(std::move(c));
-          if (!v_.tensor(outer).is_constant()) {
-            s->captures.push_back(inner[outer]);
-            node_.captures.push_back(outer);
-          }
-        }
-        t = inner[t];
-      }
-      for (TensorId& t : n.out) {
-        if (t == kNone) continue;
-        Tensor c = copy(t);
-        c.stored = false;
-        t = inner[t] = s->graph.add_tensor(std::move(c));
-      }
-      n.compute_given = true;
-      s->graph.add_node(std::move(n));
-    }
-    s->results = {inner[p_.logits]};
-    s->graph.mark_output(s->results[0]);
-    s->graph.finalize();
-    return s;
+    ConeCopy copy(v_);
+    copy.param(p_.scores, v_.tensor(v_.in(p_.scores_product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32);
+    for (NodeId n : p_.cone) copy.add(n);
+    return copy.finish(p_.logits, node_.captures);
   }
 
   const GraphView& v_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/attention_match.hpp"
 
-#include <algorithm>
+#include "graph/passes/cone.hpp"
 
 namespace tsr {
 namespace {
@@ -215,36 +215,15 @@ class Matcher {
     }
   }
 
-  bool in_cone(NodeId n) const { return v_.is(n, "pointwise") || v_.is(n, "band_mask"); }
-
-  // Finds the one product of the right sizes above the logits, and everything between that depends on it.
   bool cone() {
-    std::set<NodeId> above;
-    std::vector<TensorId> todo = {p_.logits};
-    std::set<TensorId> products;
-    const Dims& dims = v_.tensor(p_.logits).dims;
-    while (!todo.empty()) {
-      TensorId t = todo.back();
-      todo.pop_back();
-      NodeId n = v_.producer(t);
-      if (v_.is(n, "matmul") && v_.tensor(t).dims == dims) products.insert(t);
-      if (!in_cone(n) || !above.insert(n).second) continue;
-      for (TensorId x : v_.node(n).in)
-        if (x != kNone) todo.push_back(x);
-    }
-    if (products.size() != 1) return false;
-    p_.scores = *products.begin();
-    p_.scores_product = v_.producer(p_.scores);
+    auto c = find_cone(v_, p_.logits);
+    if (!c) return false;
+    p_.scores = c->scores;
+    p_.scores_product = c->product;
+    p_.cone = std::move(c->nodes);
     p_.inside.insert(p_.scores_product);
-    std::set<TensorId> dependent = {p_.scores};
-    for (NodeId n : above) {  // ascending: topological
-      const auto& in = v_.node(n).in;
-      if (std::none_of(in.begin(), in.end(), [&](TensorId t) { return dependent.count(t) > 0; })) continue;
-      dependent.insert(v_.out(n));
-      p_.cone.push_back(n);
-      p_.inside.insert(n);
-    }
-    return dependent.count(p_.logits) > 0;
+    p_.inside.insert(p_.cone.begin(), p_.cone.end());
+    return true;
   }
 
   // Lengths limit both products in the same way, and the cone must mask what lies beyond them.
@@ -256,22 +235,7 @@ class Matcher {
     if (v_.in(b, kRows) != p_.seq_len_q || v_.in(b, kTerms) != p_.seq_len_kv) return false;
     if (p_.seq_len_q == kNone && p_.seq_len_kv == kNone) return true;
     if (p_.seq_len_q == kNone || p_.seq_len_kv == kNone) return false;
-    return std::any_of(p_.cone.begin(), p_.cone.end(), [&](NodeId n) { return masks_padding(n); });
-  }
-
-  // select(x, fill, row < seq_len_q and column < seq_len_kv).
-  bool masks_padding(NodeId n) const {
-    if (!v_.is_pointwise(n, M::select)) return false;
-    NodeId both = v_.producer(v_.in(n, 2));
-    if (!v_.is_pointwise(both, M::logical_and)) return false;
-    return (below(v_.in(both, 0), 2, p_.seq_len_q) && below(v_.in(both, 1), 3, p_.seq_len_kv)) ||
-           (below(v_.in(both, 1), 2, p_.seq_len_q) && below(v_.in(both, 0), 3, p_.seq_len_kv));
-  }
-  bool below(TensorId t, int64_t axis, TensorId length) const {
-    NodeId n = v_.producer(t);
-    if (!v_.is_pointwise(n, M::cmp_lt) || v_.in(n, 1) != length) return false;
-    NodeId index = v_.producer(v_.in(n, 0));
-    return v_.is_pointwise(index, M::gen_index) && attrs<tessera::PointwiseOptions>(v_.node(index)).axis == axis;
+    return masks_padding(v_, p_.cone, p_.seq_len_q, p_.seq_len_kv);
   }
 
   // Nobody outside reads anything but the results.

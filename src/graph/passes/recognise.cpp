@@ -9,6 +9,7 @@ std::shared_ptr<const Graph> recognise(std::shared_ptr<const Graph> g) {
   for (;;) {
     GraphView view(*g);
     std::shared_ptr<const Graph> next = recognise_attention(view);
+    if (!next) next = recognise_attention_bwd(view);
     if (!next) next = recognise_norm(view);
     if (!next) return g;
     g = std::move(next);

@@ -14,6 +14,12 @@ const Tensor& Rewrite::tensor(TensorId t) const {
   return it == described_.end() ? view_.tensor(t) : it->second;
 }
 
+Tensor transposed(Tensor t) {
+  std::swap(t.dims[2], t.dims[3]);
+  std::swap(t.strides[2], t.strides[3]);
+  return t;
+}
+
 std::shared_ptr<const Graph> Rewrite::build() const {
   const Graph& old = view_.graph();
   std::vector<Node> nodes;

@@ -30,4 +30,7 @@ class Rewrite {
   std::map<TensorId, Tensor> described_;
 };
 
+// The same memory with the last two dimensions of a rank-4 tensor exchanged.
+Tensor transposed(Tensor t);
+
 }  // namespace tsr

@@ -24,6 +24,11 @@ Gradient<R> read_gradient(const Context<R>& c, const Attention<R>& a) {
   Gradient<R> g = {c, a, scaled_input(c, kDo, kDescaleDo, a.len_q), c.in(kStats, &a.len_q), {}};
   if (c.template options<SdpaOptions>().stats_log2) multiply(g.stats, R(M_LN2));
   Array<R> o = scaled_input(c, kO, kDescaleO, a.len_q);
+  if (c.has(kDelta)) {
+    g.delta = c.in(kDelta, &a.len_q);
+    multiply(g.delta, a.keep_factor);
+    return g;
+  }
   g.delta = Array<R>(g.stats.dims);
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
     for (int64_t i = 0; i < a.n.dv; ++i) g.delta.at(b, h, row, 0) += g.grad_o.at(b, h, row, i) * o.at(b, h, row, i);

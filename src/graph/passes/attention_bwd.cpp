@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the parts of composite gradients of attention into one sdpa_bwd node.
+#include "graph/passes/attention_bwd_match.hpp"
+#include "graph/passes/patterns.hpp"
+#include "graph/passes/rewrite.hpp"
+
+namespace tsr {
+namespace {
+
+std::shared_ptr<const Graph> rewrite(const GraphView& v, const AttentionBwdParts& p) {
+  const OpSpec& spec = op("sdpa_bwd");
+  Rewrite r(v);
+  Node n;
+  n.op = &spec;
+  n.compute = v.node(p.cone.product).compute;
+  n.in.assign(spec.in.size(), kNone);
+  n.out.assign(spec.out.size(), kNone);
+  auto input = [&](std::string_view slot, TensorId t) { n.in[input_slot(spec, slot)] = t; };
+  input("q", v.in(p.cone.product, 0));
+  for (auto [slot, t] : {std::pair("k", p.keys), std::pair("v", p.values)}) {
+    // Only inputs are described the other way round; turning anything else would cost a pass over memory.
+    require(v.producer(t) == kNone && !v.read_elsewhere(t, p.inside), "k and v must be inputs that nothing else reads");
+    r.describe(t, transposed(v.tensor(t)));
+    input(slot, t);
+  }
+  input("o", p.o);
+  input("do", p.grad_o);
+  input("stats", p.stats);
+  input("delta", p.delta);
+  input("seq_len_q", p.seq_len_q);
+  input("seq_len_kv", p.seq_len_kv);
+  tessera::SdpaOptions options;
+  if (p.rng != kNone) {
+    const auto& o = attrs<tessera::RngOptions>(v.node(p.rng));
+    require(v.in(p.rng, 0) != kNone && v.in(p.rng, 1) != kNone, "seed and offset must be tensors");
+    options.dropout = 1 - o.p;
+    input("dropout_seed", v.in(p.rng, 0));
+    input("dropout_offset", v.in(p.rng, 1));
+    input("dropout_scale", p.factor != kNone ? p.factor : r.add(make_scalar_constant(DType::f32, 1)));
+  }
+  DType type = v.tensor(v.in(p.cone.product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32;
+  if (p.cone.nodes.size() > 1 || !p.gradient_cone.empty()) {
+    auto add_forward = [&](ConeCopy& copy) {
+      for (NodeId c : p.cone.nodes) {
+        if (c == p.subtract)
+          copy.alias(v.out(c), v.in(c, 0));
+        else
+          copy.add(c);
+      }
+    };
+    ConeCopy forward(v), backward(v);
+    forward.param(p.cone.scores, type);
+    add_forward(forward);
+    options.score_mod = forward.finish(p.logits, n.captures);
+    backward.param(p.gradient, type);
+    backward.param(p.cone.scores, type);
+    // Gradients may use what the forward cone computed.
+    bool reuses = false;
+    for (NodeId c : p.gradient_cone)
+      for (TensorId t : v.node(c).in)
+        for (NodeId f : p.cone.nodes) reuses = reuses || v.out(f) == t;
+    if (reuses) add_forward(backward);
+    for (NodeId c : p.gradient_cone) backward.add(c);
+    options.score_mod_bwd = backward.finish(p.scores_gradient, n.captures);
+  }
+  n.out[output_slot(spec, "dq")] = p.dq;
+  n.out[output_slot(spec, "dk")] = p.dk;
+  n.out[output_slot(spec, "dv")] = p.dv;
+  n.attrs = options;
+  r.remove(p.inside);
+  r.add(std::move(n));
+  return r.build();
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> recognise_attention_bwd(const GraphView& v) {
+  for (NodeId n = 0; n < v.graph().node_count(); ++n) {
+    if (!v.live(n) || !v.is_pointwise(n, PointwiseMode::exp)) continue;
+    auto parts = match_attention_bwd(v, n);
+    if (!parts) continue;
+    try {
+      return rewrite(v, *parts);
+    } catch (const Error& e) {
+      // Sizes or types that the operation does not take: the composite stays as it is.
+      if (e.status() != Status::bad_parameter) throw;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace tsr

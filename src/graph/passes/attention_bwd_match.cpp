@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/passes/attention_bwd_match.hpp"
+
+#include <algorithm>
+
+namespace tsr {
+namespace {
+
+using tessera::ReduceMode;
+using M = PointwiseMode;
+enum Matmul { kA, kB, kRows, kColumns, kTerms };
+
+class Matcher {
+ public:
+  Matcher(const GraphView& v, NodeId exp) : v_(v), exp_(exp) {}
+
+  std::optional<AttentionBwdParts> run() {
+    p_.inside = {exp_};
+    p_.logits = v_.in(exp_, 0);
+    if (v_.tensor(p_.logits).rank() != 4) return std::nullopt;
+    bool found = forward() && value_gradient() && score_gradient() && query_and_key_gradients() && row_sums() &&
+                 lengths() && closed();
+    return found ? std::optional(p_) : std::nullopt;
+  }
+
+ private:
+  bool is_row(TensorId t) const {
+    Dims row = v_.tensor(p_.logits).dims;
+    row[3] = 1;
+    return t != kNone && v_.tensor(t).dims == row;
+  }
+
+  NodeId take(NodeId n) {
+    if (n != kNone) p_.inside.insert(n);
+    return n;
+  }
+
+  // The one reader of `t` that is not part of the composite yet.
+  NodeId next(TensorId t) const {
+    NodeId found = kNone;
+    for (NodeId n : v_.consumers(t)) {
+      if (p_.inside.count(n)) continue;
+      if (found != kNone) return kNone;
+      found = n;
+    }
+    return found;
+  }
+
+  // The last two dimensions exchanged, by an operation or by a view of the same memory.
+  bool turns(NodeId n) const {
+    if (v_.is(n, "transpose")) return attrs<tessera::TransposeOptions>(v_.node(n)).perm == Ints{0, 1, 3, 2};
+    if (!v_.is(n, "reshape") || attrs<tessera::ReshapeOptions>(v_.node(n)).mode != tessera::ReshapeMode::view)
+      return false;
+    const Tensor &x = v_.tensor(v_.in(n, 0)), &y = v_.tensor(v_.out(n));
+    if (x.rank() != 4 || !(y.dims == Dims{x.dims[0], x.dims[1], x.dims[3], x.dims[2]})) return false;
+    bool outer = x.strides[0] >= x.strides[1] && y.strides[0] >= y.strides[1] &&
+                 x.strides[1] > std::max(x.strides[2], x.strides[3]) &&
+                 y.strides[1] > std::max(y.strides[2], y.strides[3]);
+    return outer && (x.strides[2] > x.strides[3]) != (y.strides[2] > y.strides[3]);
+  }
+
+  bool forward() {
+    // Up through the masks to the subtraction of the statistics.
+    TensorId t = p_.logits;
+    std::set<TensorId> masked;
+    NodeId n = v_.producer(t);
+    for (; v_.is(n, "band_mask") || v_.is_pointwise(n, M::select); n = v_.producer(t)) {
+      if (!v_.is_scalar(v_.in(n, 1))) return false;
+      masked.insert(t);
+      t = v_.in(n, 0);
+    }
+    if (!v_.is_pointwise(n, M::sub) || !is_row(v_.in(n, 1))) return false;
+    masked.insert(t);
+    p_.subtract = n;
+    p_.stats = v_.in(n, 1);
+    auto cone = find_cone(v_, p_.logits);
+    if (!cone) return false;
+    p_.cone = std::move(*cone);
+    take(p_.cone.product);
+    for (NodeId c : p_.cone.nodes) {
+      take(c);
+      if (v_.out(c) == p_.stats) return false;
+      // Differences from the statistics may be masked, and numbered; nothing else may look at them.
+      for (size_t slot = 0; slot < v_.node(c).in.size(); ++slot) {
+        if (!masked.count(v_.in(c, slot)) || v_.is_pointwise(c, M::gen_index)) continue;
+        if (slot != 0 || !masked.count(v_.out(c))) return false;
+      }
+    }
+    return true;
+  }
+
+  // E [* R [* factor]], turned, times do.
+  bool value_gradient() {
+    TensorId p = v_.out(exp_);
+    NodeId product = kNone, n = kNone;
+    for (NodeId c : v_.consumers(p)) {
+      NodeId other = v_.is_pointwise(c, M::mul) ? v_.producer(v_.other(c, p)) : kNone;
+      if (v_.is_pointwise(other, M::sub))
+        gradient_product_ = c;
+      else if (product == kNone)
+        product = c;
+      else
+        return false;
+    }
+    if (product == kNone || gradient_product_ == kNone) return false;
+    n = take(product);
+    if (v_.is_pointwise(n, M::mul)) {
+      p_.rng = v_.producer(v_.other(n, p));
+      if (!v_.is(p_.rng, "rng")) return false;
+      const auto& o = attrs<tessera::RngOptions>(v_.node(p_.rng));
+      if (o.distribution != tessera::Distribution::bernoulli || o.p >= 1) return false;
+      take(p_.rng);
+      p = v_.out(n);
+      n = take(next(p));
+      if (v_.is_pointwise(n, M::mul)) {
+        p_.factor = v_.other(n, p);
+        if (!v_.is_scalar(p_.factor)) return false;
+        p = v_.out(n);
+        n = take(next(p));
+      }
+    }
+    if (!turns(n)) return false;
+    NodeId matmul = take(next(v_.out(n)));
+    if (!v_.is(matmul, "matmul") || v_.in(matmul, kA) != v_.out(n)) return false;
+    p_.grad_o = v_.in(matmul, kB);
+    value_matmul_ = matmul;
+    p_.dv = shared(v_.out(matmul));
+    return true;
+  }
+
+  // Sums over heads that share a gradient belong to it.
+  TensorId shared(TensorId t) {
+    NodeId n = next(t);
+    bool sums = !v_.tensor(t).stored && v_.is_reduce(n, ReduceMode::add) && v_.consumers(t).size() == 1;
+    if (!sums) return t;
+    const Dims &x = v_.tensor(t).dims, &y = v_.tensor(v_.out(n)).dims;
+    if (x[0] != y[0] || x[2] != y[2] || x[3] != y[3]) return t;
+    return v_.out(take(n));
+  }
+
+  // D = (do v^T [* R] - delta) * E [* factor].
+  bool score_gradient() {
+    NodeId n = take(gradient_product_), sub = take(v_.producer(v_.other(n, v_.out(exp_))));
+    p_.delta = v_.in(sub, 1);
+    TensorId dp = v_.in(sub, 0);
+    if (!is_row(p_.delta)) return false;
+    if (p_.rng != kNone) {
+      NodeId drop = take(v_.producer(dp));
+      if (!v_.is_pointwise(drop, M::mul) || v_.other(drop, v_.out(p_.rng)) == kNone) return false;
+      dp = v_.other(drop, v_.out(p_.rng));
+    }
+    product_matmul_ = take(v_.producer(dp));
+    if (!v_.is(product_matmul_, "matmul") || v_.in(product_matmul_, kA) != p_.grad_o) return false;
+    p_.values = v_.in(product_matmul_, kB);
+    p_.gradient = v_.out(n);
+    if (p_.factor == kNone) return true;
+    n = take(next(p_.gradient));
+    if (!v_.is_pointwise(n, M::mul) || v_.other(n, p_.gradient) != p_.factor) return false;
+    p_.gradient = v_.out(n);
+    return true;
+  }
+
+  // The first product that reads what depends on D is that of dq.
+  NodeId find_query_product() const {
+    std::set<TensorId> dependent = {p_.gradient};
+    for (NodeId n = v_.producer(p_.gradient) + 1; n < v_.graph().node_count(); ++n) {
+      const auto& in = v_.node(n).in;
+      if (!v_.live(n) || std::none_of(in.begin(), in.end(), [&](TensorId t) { return dependent.count(t) > 0; }))
+        continue;
+      if (v_.is(n, "matmul") && dependent.count(v_.in(n, kA))) return n;
+      if (v_.is(n, "pointwise")) dependent.insert(v_.out(n));
+    }
+    return kNone;
+  }
+
+  // Pointwise work above dS that depends on D or on the forward cone.
+  void find_gradient_cone() {
+    std::set<NodeId> above;
+    std::vector<TensorId> todo = {p_.scores_gradient};
+    while (!todo.empty()) {
+      TensorId t = todo.back();
+      todo.pop_back();
+      NodeId n = v_.producer(t);
+      if (t == p_.gradient || !v_.is(n, "pointwise") || p_.inside.count(n) || !above.insert(n).second) continue;
+      for (TensorId x : v_.node(n).in)
+        if (x != kNone) todo.push_back(x);
+    }
+    std::set<TensorId> dependent = {p_.gradient, p_.cone.scores};
+    for (NodeId n : p_.cone.nodes) dependent.insert(v_.out(n));
+    for (NodeId n : above) {
+      const auto& in = v_.node(n).in;
+      if (std::none_of(in.begin(), in.end(), [&](TensorId t) { return dependent.count(t) > 0; })) continue;
+      dependent.insert(v_.out(n));
+      p_.gradient_cone.push_back(take(n));
+    }
+  }
+
+  bool query_and_key_gradients() {
+    NodeId query = find_query_product();
+    if (query == kNone) return false;
+    take(query_matmul_ = query);
+    p_.scores_gradient = v_.in(query, kA);
+    p_.dq = v_.out(query);
+    find_gradient_cone();
+    p_.keys = v_.in(p_.cone.product, kB);
+    NodeId turned_keys = take(v_.producer(v_.in(query, kB)));
+    if (!turns(turned_keys) || v_.in(turned_keys, 0) != p_.keys) return false;
+    NodeId turned = take(next(p_.scores_gradient));
+    if (!turns(turned)) return false;
+    key_matmul_ = take(next(v_.out(turned)));
+    if (!v_.is(key_matmul_, "matmul") || v_.in(key_matmul_, kA) != v_.out(turned) ||
+        v_.in(key_matmul_, kB) != v_.in(p_.cone.product, kA))
+      return false;
+    p_.dk = shared(v_.out(key_matmul_));
+    return true;
+  }
+
+  // delta tells which tensor o is.
+  bool row_sums() {
+    NodeId n = v_.producer(p_.delta);
+    if (v_.is_pointwise(n, M::mul))
+      for (size_t slot : {0, 1})
+        if (v_.is_scalar(v_.in(n, slot))) n = v_.producer(v_.in(n, 1 - slot));
+    if (!v_.is_reduce(n, ReduceMode::add)) return false;
+    NodeId product = v_.producer(v_.in(n, 0));
+    if (!v_.is_pointwise(product, M::mul)) return false;
+    p_.o = v_.other(product, p_.grad_o);
+    return p_.o != kNone;
+  }
+
+  bool lengths() {
+    p_.seq_len_q = v_.in(p_.cone.product, kRows);
+    p_.seq_len_kv = v_.in(p_.cone.product, kColumns);
+    auto limited = [&](NodeId n, TensorId rows, TensorId columns, TensorId terms) {
+      return v_.in(n, kRows) == rows && v_.in(n, kColumns) == columns && v_.in(n, kTerms) == terms;
+    };
+    TensorId q = p_.seq_len_q, kv = p_.seq_len_kv;
+    if (!limited(p_.cone.product, q, kv, kNone) || !limited(product_matmul_, q, kv, kNone) ||
+        !limited(value_matmul_, kv, kNone, q) || !limited(key_matmul_, kv, kNone, q) ||
+        !limited(query_matmul_, q, kNone, kv))
+      return false;
+    if (q == kNone && kv == kNone) return true;
+    return q != kNone && kv != kNone && masks_padding(v_, p_.cone.nodes, q, kv);
+  }
+
+  bool closed() const {
+    for (NodeId n : p_.inside)
+      for (TensorId t : v_.node(n).out)
+        if (t != kNone && t != p_.dq && t != p_.dk && t != p_.dv && !v_.hidden(t, p_.inside)) return false;
+    return true;
+  }
+
+  const GraphView& v_;
+  NodeId exp_, gradient_product_ = kNone;
+  NodeId value_matmul_ = kNone, product_matmul_ = kNone, query_matmul_ = kNone, key_matmul_ = kNone;
+  AttentionBwdParts p_;
+};
+
+}  // namespace
+
+std::optional<AttentionBwdParts> match_attention_bwd(const GraphView& view, NodeId exp) {
+  return Matcher(view, exp).run();
+}
+
+}  // namespace tsr

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/passes/cone.hpp"
+
+#include <algorithm>
+
+namespace tsr {
+namespace {
+
+using M = PointwiseMode;
+
+bool in_cone(const GraphView& v, NodeId n) { return v.is(n, "pointwise") || v.is(n, "band_mask"); }
+
+// index of `axis` < length
+bool below(const GraphView& v, TensorId t, int64_t axis, TensorId length) {
+  NodeId n = v.producer(t);
+  if (!v.is_pointwise(n, M::cmp_lt) || v.in(n, 1) != length) return false;
+  NodeId index = v.producer(v.in(n, 0));
+  return v.is_pointwise(index, M::gen_index) && attrs<tessera::PointwiseOptions>(v.node(index)).axis == axis;
+}
+
+}  // namespace
+
+std::optional<Cone> find_cone(const GraphView& v, TensorId logits) {
+  std::set<NodeId> above;
+  std::set<TensorId> products;
+  std::vector<TensorId> todo = {logits};
+  const Dims& dims = v.tensor(logits).dims;
+  while (!todo.empty()) {
+    TensorId t = todo.back();
+    todo.pop_back();
+    NodeId n = v.producer(t);
+    if (v.is(n, "matmul") && v.tensor(t).dims == dims) products.insert(t);
+    if (!in_cone(v, n) || !above.insert(n).second) continue;
+    for (TensorId x : v.node(n).in)
+      if (x != kNone) todo.push_back(x);
+  }
+  if (products.size() != 1) return std::nullopt;
+  Cone c;
+  c.scores = *products.begin();
+  c.product = v.producer(c.scores);
+  std::set<TensorId> dependent = {c.scores};
+  for (NodeId n : above) {  // ascending: topological
+    const auto& in = v.node(n).in;
+    if (std::none_of(in.begin(), in.end(), [&](TensorId t) { return dependent.count(t) > 0; })) continue;
+    dependent.insert(v.out(n));
+    c.nodes.push_back(n);
+  }
+  if (!dependent.count(logits)) return std::nullopt;
+  return c;
+}
+
+bool masks_padding(const GraphView& v, const std::vector<NodeId>& nodes, TensorId seq_len_q, TensorId seq_len_kv) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) {
+    if (!v.is_pointwise(n, M::select)) return false;
+    NodeId both = v.producer(v.in(n, 2));
+    if (!v.is_pointwise(both, M::logical_and)) return false;
+    TensorId a = v.in(both, 0), b = v.in(both, 1);
+    return (below(v, a, 2, seq_len_q) && below(v, b, 3, seq_len_kv)) ||
+           (below(v, b, 2, seq_len_q) && below(v, a, 3, seq_len_kv));
+  });
+}
+
+Tensor ConeCopy::copy(TensorId t) const {
+  Tensor c = v_.tensor(t);
+  c.uid = 0;
+  c.ragged = kNone;
+  c.dtype_given = c.dims_given = c.strides_given = true;
+  return c;
+}
+
+void ConeCopy::param(TensorId t, DType type) {
+  Tensor c = copy(t);
+  c.dtype = type;
+  c.strides = packed_strides(c.dims);
+  c.stored = true;
+  inner_[t] = graph_->graph.add_tensor(std::move(c));
+  graph_->params.push_back(inner_[t]);
+}
+
+TensorId ConeCopy::import(TensorId t) {
+  auto it = inner_.find(t);
+  if (it != inner_.end()) return it->second;
+  Tensor c = copy(t);
+  bool constant = c.is_constant();
+  c.stored = !constant;
+  TensorId id = inner_[t] = graph_->graph.add_tensor(std::move(c));
+  if (!constant) {
+    graph_->captures.push_back(id);
+    captured_.push_back(t);
+  }
+  return id;
+}
+
+void ConeCopy::add(NodeId id) {
+  Node n = v_.node(id);
+  for (TensorId& t : n.in)
+    if (t != kNone) t = import(t);
+  for (TensorId& t : n.out) {
+    if (t == kNone) continue;
+    Tensor c = copy(t);
+    c.stored = false;
+    t = inner_[t] = graph_->graph.add_tensor(std::move(c));
+  }
+  n.compute_given = true;
+  graph_->graph.add_node(std::move(n));
+}
+
+tessera::Subgraph ConeCopy::finish(TensorId result, std::vector<TensorId>& captured) {
+  TensorId r = inner_.at(result);
+  if (graph_->graph.producer(r) == kNone) {
+    // A parameter that is passed through; results must be computed.
+    auto spelled = find_spelling("identity");
+    Node n;
+    n.op = spelled->op;
+    n.attrs = spelled->options;
+    n.in = {r};
+    r = graph_->graph.node(graph_->graph.add_node(std::move(n))).out[0];
+  }
+  graph_->results = {r};
+  graph_->graph.mark_output(r);
+  graph_->graph.finalize();
+  captured.insert(captured.end(), captured_.begin(), captured_.end());
+  return std::move(graph_);
+}
+
+}  // namespace tsr
