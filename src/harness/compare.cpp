@@ -46,12 +46,12 @@ bool has_steps(const Graph& g) {
   return false;
 }
 
-void move_values(DType type, void* data, int64_t n, uint64_t draw) {
+// Every value becomes the neighbouring f32 on a random side.
+void move_values(DType type, void* data, int64_t n, uint64_t draw, uint64_t stream) {
   for (int64_t i = 0; i < n; ++i) {
     double v = load<double>(type, data, i);
     if (!std::isfinite(v)) continue;
-    // The neighbouring f32 on a random side; the two draws take opposite sides at the first element.
-    bool down = i == 0 ? draw == 1 : random_uniform(draw, 0, static_cast<uint64_t>(i)) < 0.5;
+    bool down = random_uniform(draw, stream, static_cast<uint64_t>(i)) < 0.5;
     store(type, data, i, static_cast<double>(std::nextafter(static_cast<float>(v), down ? -INFINITY : INFINITY)));
   }
 }
@@ -172,7 +172,7 @@ Oracle::Oracle(const Graph& g, const GraphBuffers& inputs) : wide(inputs), narro
   ref::evaluate_graph<double>(g, wide.table().data());
   ref::evaluate_graph<float>(g, narrow.table().data());
   if (has_steps(g)) return;
-  for (uint64_t draw = 1; draw <= 2; ++draw) {
+  for (uint64_t draw = 1; draw <= 3; ++draw) {
     nearby.push_back(inputs);
     Graph moved = g;
     for (TensorId t = 0; t < g.tensor_count(); ++t) {
@@ -180,10 +180,10 @@ Oracle::Oracle(const Graph& g, const GraphBuffers& inputs) : wide(inputs), narro
       bool constant = g.tensor(t).is_constant();
       int64_t n = constant ? g.tensor(t).numel() : nearby.back().elements(t);
       void* data = constant ? static_cast<void*>(moved.edit(t).constant.data()) : nearby.back().buffer(t).data();
-      move_values(g.tensor(t).dtype, data, n, draw);
+      move_values(g.tensor(t).dtype, data, n, draw, static_cast<uint64_t>(t));
     }
     nearby.back().poison_outputs();
-    ref::evaluate_graph<float>(moved, nearby.back().table().data());
+    ref::evaluate_graph<float>(moved, nearby.back().table().data(), draw);
   }
 }
 
