@@ -10,6 +10,15 @@ using tessera::ReduceMode;
 using M = PointwiseMode;
 enum Matmul { kA, kB, kRows, kColumns, kTerms };
 
+// Dimensions of more than one element from slowest to fastest.
+std::vector<int> memory_order(const Tensor& t) {
+  std::vector<int> order;
+  for (int d = 0; d < t.rank(); ++d)
+    if (t.dims[d] != 1) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return t.strides[a] > t.strides[b]; });
+  return order;
+}
+
 class Matcher {
  public:
   Matcher(const GraphView& v, NodeId exp) : v_(v), exp_(exp) {}
@@ -53,10 +62,10 @@ class Matcher {
       return false;
     const Tensor &x = v_.tensor(v_.in(n, 0)), &y = v_.tensor(v_.out(n));
     if (x.rank() != 4 || !(y.dims == Dims{x.dims[0], x.dims[1], x.dims[3], x.dims[2]})) return false;
-    bool outer = x.strides[0] >= x.strides[1] && y.strides[0] >= y.strides[1] &&
-                 x.strides[1] > std::max(x.strides[2], x.strides[3]) &&
-                 y.strides[1] > std::max(y.strides[2], y.strides[3]);
-    return outer && (x.strides[2] > x.strides[3]) != (y.strides[2] > y.strides[3]);
+    // The same memory order when dimensions 2 and 3 change places.
+    std::vector<int> before = memory_order(x), after = memory_order(y);
+    for (int& d : before) d = d == 2 ? 3 : d == 3 ? 2 : d;
+    return before == after;
   }
 
   bool forward() {
