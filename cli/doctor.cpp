@@ -7,7 +7,6 @@
 
 #include <fstream>
 #include <iostream>
-#include <sstream>
 #include <thread>
 
 #include "base/settings.hpp"

@@ -4,7 +4,6 @@
 // ranks gets an invisible item in each, so that it has room of its own; then sweeps move everything towards its
 // neighbours.
 #include <algorithm>
-#include <map>
 
 #include "formats.hpp"
 
@@ -255,14 +254,20 @@ class Drawing {
     std::vector<double> centre, width;
     for (int i : rank) centre.push_back(wanted(i, from_above)), width.push_back(items_[at(i)].width);
     std::vector<double> placed = spread(centre, width, kItemGap);
-    double pad = g.step >= 0 ? kPad : 0, lowest = 1e18, highest = -1e18, shift = 0;
-    for (size_t k = 0; k < rank.size(); ++k) {
-      lowest = std::min(lowest, placed[k] - width[k] / 2);
-      highest = std::max(highest, placed[k] + width[k] / 2);
+    // Within the frame: pushed from the right edge, then from the left; the frame is as wide as its widest rank.
+    std::vector<size_t> order(rank.size());
+    for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return placed[a] < placed[b]; });
+    double pad = g.step >= 0 ? kPad : 0, right = g.left + g.width - pad, left = g.left + pad;
+    for (auto k = order.rbegin(); k != order.rend(); ++k) {
+      placed[*k] = std::min(placed[*k], right - width[*k] / 2);
+      right = placed[*k] - width[*k] / 2 - kItemGap;
     }
-    if (highest > g.left + g.width - pad) shift = g.left + g.width - pad - highest;
-    if (lowest + shift < g.left + pad) shift = g.left + pad - lowest;
-    for (size_t k = 0; k < rank.size(); ++k) items_[at(rank[k])].x = placed[k] + shift;
+    for (size_t k : order) {
+      placed[k] = std::max(placed[k], left + width[k] / 2);
+      left = placed[k] + width[k] / 2 + kItemGap;
+    }
+    for (size_t k = 0; k < rank.size(); ++k) items_[at(rank[k])].x = placed[k];
   }
 
   // Top of the items of a rank. Rows of steps need room for the frame and its header.

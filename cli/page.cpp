@@ -8,18 +8,23 @@ namespace tsr::cli {
 namespace {
 
 constexpr const char* kStyle = R"(
-:root { --back:#f7f8fa; --card:#fff; --ink:#1c2430; --soft:#5d6878; --line:#dde2ea; --accent:#2f6fde; --good:#1a7f4b; --bad:#9a3b3b;
+:root { --back:#f7f8fa; --card:#fff; --ink:#1c2430; --soft:#5d6878; --line:#dde2ea; --accent:#2f6fde; --good:#1a7f4b;
+  --bad:#9a3b3b;
   --h0:#dbe8ff; --h1:#dcf3e4; --h2:#fdebd0; --h3:#efe2fb; --h4:#fbdfe4; --h5:#dff3f5; }
-@media (prefers-color-scheme: dark) { :root { --back:#12161c; --card:#1b212a; --ink:#e6eaf0; --soft:#9aa6b5; --line:#2d3643; --accent:#7fb0ff;
-  --good:#6fd39c; --bad:#f0a0a0; --h0:#22345a; --h1:#1e4030; --h2:#4b3a1e; --h3:#3a2a50; --h4:#4d2a32; --h5:#1f4145; } }
+@media (prefers-color-scheme: dark) { :root { --back:#12161c; --card:#1b212a; --ink:#e6eaf0; --soft:#9aa6b5;
+  --line:#2d3643; --accent:#7fb0ff;
+  --good:#6fd39c; --bad:#f0a0a0; --h0:#22345a; --h1:#1e4030; --h2:#4b3a1e; --h3:#3a2a50; --h4:#4d2a32; --h5:#1f4145;
+  } }
 * { box-sizing:border-box; }
-body { margin:0; padding:28px; background:var(--back); color:var(--ink); font:15px/1.5 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif; }
+body { margin:0; padding:28px; background:var(--back); color:var(--ink);
+  font:15px/1.5 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif; }
 main { max-width:1200px; margin:0 auto; }
 h1 { font-size:22px; margin:0 0 4px; } h2 { font-size:16px; margin:28px 0 10px; }
 p { margin:0 0 14px; color:var(--soft); }
 .cards { display:grid; grid-template-columns:repeat(auto-fit,minmax(150px,1fr)); gap:12px; margin:18px 0; }
 .card, .panel { background:var(--card); border:1px solid var(--line); border-radius:10px; }
-.card { padding:12px 14px; } .card b { display:block; font-size:20px; font-weight:600; } .card span { color:var(--soft); font-size:13px; }
+.card { padding:12px 14px; } .card b { display:block; font-size:20px; font-weight:600; }
+.card span { color:var(--soft); font-size:13px; }
 .panel { overflow:auto; padding:8px; } .panel svg { display:block; margin:0 auto; }
 table { border-collapse:collapse; width:100%; font-size:14px; }
 th, td { text-align:left; vertical-align:top; padding:9px 12px; border-bottom:1px solid var(--line); }
@@ -28,14 +33,19 @@ td.number { text-align:right; white-space:nowrap; font-variant-numeric:tabular-n
 code, pre { font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; }
 pre { margin:0; padding:8px 10px; white-space:pre-wrap; overflow-wrap:anywhere; }
 td code { display:block; white-space:nowrap; }
-.bar { height:5px; border-radius:3px; background:var(--line); margin-top:5px; min-width:90px; } .bar i { display:block; height:5px; border-radius:3px; background:var(--accent); }
-.yes { color:var(--good); } .no { color:var(--bad); } .answers { font-size:13px; min-width:210px; } .answers div { margin-bottom:2px; }
-summary { cursor:pointer; color:var(--soft); }
+.bar { height:5px; border-radius:3px; background:var(--line); margin-top:5px; min-width:90px; }
+.bar i { display:block; height:5px; border-radius:3px; background:var(--accent); }
+.yes { color:var(--good); } .no { color:var(--bad); } .answers { font-size:13px; }
+tr.first td { border-bottom:0; padding-bottom:2px; } .answers div { margin-bottom:2px; }
 svg text { font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; fill:var(--ink); }
 .step rect { stroke:var(--line); } .step text { font-weight:600; font-size:12px; fill:var(--soft); }
-.hue0 rect { fill:var(--h0); } .hue1 rect { fill:var(--h1); } .hue2 rect { fill:var(--h2); } .hue3 rect { fill:var(--h3); } .hue4 rect { fill:var(--h4); } .hue5 rect { fill:var(--h5); }
-.op rect { fill:var(--card); stroke:var(--soft); } .pill rect { fill:var(--back); stroke:var(--soft); stroke-dasharray:3 3; } .pill text { fill:var(--soft); font-size:12px; }
-.edge { fill:none; stroke:var(--soft); stroke-width:1.3; } .edge:hover { stroke:var(--accent); stroke-width:3; } .arrow { fill:var(--soft); }
+.hue0 rect { fill:var(--h0); } .hue1 rect { fill:var(--h1); } .hue2 rect { fill:var(--h2); }
+.hue3 rect { fill:var(--h3); } .hue4 rect { fill:var(--h4); } .hue5 rect { fill:var(--h5); }
+.op rect { fill:var(--card); stroke:var(--soft); }
+.pill rect { fill:var(--back); stroke:var(--soft); stroke-dasharray:3 3; }
+.pill text { fill:var(--soft); font-size:12px; }
+.edge { fill:none; stroke:var(--soft); stroke-width:1.3; } .edge:hover { stroke:var(--accent); stroke-width:3; }
+.arrow { fill:var(--soft); }
 )";
 
 std::string card(const std::string& value, const std::string& what) {
@@ -68,22 +78,20 @@ std::string steps_table(const Explanation& e) {
   for (const ExplainedStep& s : e.steps) slowest = std::max(slowest, s.seconds);
   std::string out =
       "<div class=\"panel\"><table><thead><tr><th>Step</th><th>Operations</th><th>Reads</th><th>Writes</th><th "
-      "class=\"number\">Modelled "
-      "time</th><th class=\"number\">Moved</th><th class=\"number\">Arithmetic</th><th "
-      "class=\"number\">Kernels</th><th "
-      "class=\"number\">Scratch</th><th>Answers of the engines</th></tr></thead><tbody>\n";
+      "class=\"number\">Modelled time</th><th class=\"number\">Moved</th><th class=\"number\">Arithmetic</th><th "
+      "class=\"number\">Kernels</th><th class=\"number\">Scratch</th></tr></thead><tbody>\n";
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const ExplainedStep& s = e.steps[i];
     std::string statements;
     for (int n : s.nodes) statements += "<code>" + escape_html(e.nodes[static_cast<size_t>(n)].text) + "</code>";
     double share = slowest > 0 ? 100 * s.seconds / slowest : 0;
-    out += cat("<tr><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements, "</td><td>",
-               names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">",
-               human_seconds(s.seconds), "<div class=\"bar\"><i style=\"width:", share,
-               "%\"></i></div></td><td class=\"number\">", human_bytes(s.bytes), "</td><td class=\"number\">",
-               human_count(s.flops), "</td><td class=\"number\">", s.kernels, "</td><td class=\"number\">",
-               human_bytes(static_cast<double>(s.workspace)), "</td><td class=\"answers\">", answers_html(s.answers),
-               "</td></tr>\n");
+    out += cat(
+        "<tr class=\"first\"><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements, "</td><td>",
+        names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">", human_seconds(s.seconds),
+        "<div class=\"bar\"><i style=\"width:", share, "%\"></i></div></td><td class=\"number\">", human_bytes(s.bytes),
+        "</td><td class=\"number\">", human_count(s.flops), "</td><td class=\"number\">", s.kernels,
+        "</td><td class=\"number\">", human_bytes(static_cast<double>(s.workspace)),
+        "</td></tr>\n<tr><td></td><td colspan=\"8\" class=\"answers\">", answers_html(s.answers), "</td></tr>\n");
   }
   return out + "</tbody></table></div>\n";
 }

@@ -7,7 +7,6 @@
 #include "command.hpp"
 #include "graph/text.hpp"
 #include "harness/compare.hpp"
-#include "harness/npz.hpp"
 #include "harness/runner.hpp"
 #include "planner/explain.hpp"
 

@@ -41,7 +41,8 @@ const OpSpec ops::conv_fprop = {
     .terms = terms,
     .formula =
         "y[n, k, p] = alpha sum_{c, q} x[n, g(k) + c, p stride - pad + q dilation] w[k, c, q] + beta c[n, k, p]; "
-        "g(k) is the first channel of k's group, x is 0 outside; mode convolution reads w[k, c, taps - 1 - q]",
+        "g(k) is the first channel of k's group, terms outside x are left out; mode convolution reads w[k, c, taps - 1 "
+        "- q]",
     .shapes =
         "x [n, c, ..], w [k, c / groups, ..], c like y -> y [n, k, (size + pad + post_pad - (taps - 1) dilation - 1) "
         "/ stride + 1 ..]; 1 to 3 spatial dimensions; any type, i8 accumulates in i32",

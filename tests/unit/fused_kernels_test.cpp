@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vector functions and conversions of the fused engine against the C library and the host's exact conversions.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "engines/cpu/fused/kernels.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+using M = tessera::PointwiseMode;
+
+std::vector<float> apply(M mode, const std::vector<float>& x) {
+  tessera::PointwiseOptions o;
+  o.mode = mode;
+  std::vector<float> y(x.size());
+  for (size_t i = 0; i < x.size(); i += kBlock) {
+    auto n = static_cast<int64_t>(std::min<size_t>(kBlock, x.size() - i));
+    kernels().apply(Lane::f32, {&o, &x[i], nullptr, nullptr, false, false, false, &y[i], n});
+  }
+  return y;
+}
+
+// Every 1001st float in [lo, hi], both signs where the range allows.
+std::vector<float> sweep(float lo, float hi) {
+  std::vector<float> x;
+  for (uint32_t b = 0; b < 0x7f800000u; b += 1001 * 16) {
+    auto v = std::bit_cast<float>(b);
+    if (v >= lo && v <= hi) x.push_back(v);
+    if (-v >= lo && -v <= hi) x.push_back(-v);
+  }
+  return x;
+}
+
+double spacing(double v) { return std::max(std::fabs(v) * 0x1p-23, 0x1p-126); }
+
+void expect_close(M mode, float lo, float hi, double (*exact)(double), double units) {
+  std::vector<float> x = sweep(lo, hi), y = apply(mode, x);
+  double worst = 0;
+  float at = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    double want = exact(x[i]), error = std::fabs(y[i] - want) / spacing(want);
+    if (error > worst) worst = error, at = x[i];
+  }
+  EXPECT_LE(worst, units) << "mode " << static_cast<int>(mode) << " at " << at << " (" << kernels().isa << ")";
+}
+
+TEST(FusedKernels, FunctionsAreWithinAFewUnitsInTheLastPlace) {
+  expect_close(M::exp, -87.0f, 88.7f, [](double x) { return std::exp(x); }, 2);
+  expect_close(M::log, 1e-38f, 3e38f, [](double x) { return std::log(x); }, 4);
+  expect_close(M::tanh, -30.0f, 30.0f, [](double x) { return std::tanh(x); }, 3);
+  expect_close(M::erf, -6.0f, 6.0f, [](double x) { return std::erf(x); }, 3);
+  expect_close(M::sigmoid, -80.0f, 80.0f, [](double x) { return 1 / (1 + std::exp(-x)); }, 4);
+  // Deep in the negative tail exp(-x^2/2) magnifies the rounding of its argument.
+  expect_close(M::gelu, -3.0f, 20.0f, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 12);
+}
+
+TEST(FusedKernels, SpecialValues) {
+  constexpr float kInf = INFINITY;
+  std::vector<float> y = apply(M::exp, {kInf, -kInf, NAN, 0, 200, -200});
+  EXPECT_EQ(y[0], kInf);
+  EXPECT_EQ(y[1], 0);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(y[3], 1);
+  EXPECT_EQ(y[4], kInf);
+  EXPECT_EQ(y[5], 0);
+  y = apply(M::log, {0, -1, kInf, NAN, 1e-40f});
+  EXPECT_EQ(y[0], -kInf);
+  EXPECT_TRUE(std::isnan(y[1]));
+  EXPECT_EQ(y[2], kInf);
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_NEAR(y[4], std::log(1e-40), 1e-3);
+  y = apply(M::tanh, {kInf, -kInf, NAN});
+  EXPECT_EQ(y[0], 1);
+  EXPECT_EQ(y[1], -1);
+  EXPECT_TRUE(std::isnan(y[2]));
+}
+
+TEST(FusedKernels, EveryNarrowFloatLoadsExactly) {
+  for (DType t : {DType::f16, DType::bf16}) {
+    for (uint32_t b = 0; b < 65536; ++b) {
+      auto bits = static_cast<uint16_t>(b);
+      float got;
+      kernels().load(t, Lane::f32, &bits, 0, 1, &got, 1);
+      double want = t == DType::f16 ? from_f16_bits(bits) : static_cast<double>(from_bf16_bits(bits));
+      ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << name(t) << " bits " << b;
+    }
+  }
+}
+
+TEST(FusedKernels, NarrowFloatsStoreRoundedToNearestEven) {
+  for (DType t : {DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
+    for (uint32_t b = 0; b < 0xff800000u; b += 4096 * 7 + 1) {
+      auto v = std::bit_cast<float>(b);
+      uint16_t got = 0, want = 0;
+      kernels().store(t, Lane::f32, &v, &got, 0, 1, 1);
+      store(t, &want, 0, static_cast<double>(v));
+      double g = load<double>(t, &got, 0), w = load<double>(t, &want, 0);
+      ASSERT_TRUE(g == w || (std::isnan(g) && std::isnan(w))) << name(t) << " of " << v << ": " << g << " instead of " << w;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tsr::cpu
