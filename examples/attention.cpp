@@ -32,12 +32,14 @@ int main() {
       double sum = 0, out[kDepth] = {};
       for (int j = 0; j <= i; ++j) {
         double s = 0;
-        for (int d = 0; d < kDepth; ++d) s += bq.get((h * kSteps + i) * kDepth + d) * bk.get((kv * kSteps + j) * kDepth + d);
+        for (int d = 0; d < kDepth; ++d)
+          s += bq.get((h * kSteps + i) * kDepth + d) * bk.get((kv * kSteps + j) * kDepth + d);
         double p = std::exp(kCap * std::tanh(s * kScale / kCap));
         sum += p;
         for (int d = 0; d < kDepth; ++d) out[d] += p * bv.get((kv * kSteps + j) * kDepth + d);
       }
-      for (int d = 0; d < kDepth; ++d) worst = std::max(worst, std::fabs(out[d] / sum - bo.get((h * kSteps + i) * kDepth + d)));
+      for (int d = 0; d < kDepth; ++d)
+        worst = std::max(worst, std::fabs(out[d] / sum - bo.get((h * kSteps + i) * kDepth + d)));
     }
   }
   std::printf("largest difference from the plain loop: %g\n", worst);

@@ -41,10 +41,10 @@ class Tensor {
 };
 
 struct InputOptions {
-  std::string layout;    // "nhwc", "bshd", ...; empty: row-major
-  Ints strides;          // instead of a layout
+  std::string layout;  // "nhwc", "bshd", ...; empty: row-major
+  Ints strides;        // instead of a layout
   int64_t alignment = 16;
-  int64_t uid = 0;       // 0: given by the graph
+  int64_t uid = 0;  // 0: given by the graph
 };
 
 class Graph {

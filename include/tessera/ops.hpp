@@ -21,8 +21,8 @@ using Wanted = std::vector<std::string_view>;
 class Results {
  public:
   explicit Results(std::vector<std::pair<std::string, Tensor>> outputs) : outputs_(std::move(outputs)) {}
-  Tensor operator[](std::string_view name) const;               // raises when it was not asked for
-  operator Tensor() const { return outputs_.front().second; }   // NOLINT(google-explicit-constructor)
+  Tensor operator[](std::string_view name) const;              // raises when it was not asked for
+  operator Tensor() const { return outputs_.front().second; }  // NOLINT(google-explicit-constructor)
 
  private:
   std::vector<std::pair<std::string, Tensor>> outputs_;
@@ -75,7 +75,8 @@ Tensor mean(Tensor x, const Ints& axes = {});
 
 // --- linear algebra and convolution
 Tensor matmul(Tensor a, Tensor b, MatmulOptions options = {}, const Named& named = {});
-Tensor moe_matmul(Tensor token, Tensor weight, Tensor first_token_offset, MoeOptions options = {}, const Named& named = {});
+Tensor moe_matmul(Tensor token, Tensor weight, Tensor first_token_offset, MoeOptions options = {},
+                  const Named& named = {});
 Tensor conv_fprop(Tensor x, Tensor w, ConvOptions options = {}, const Named& named = {});
 Tensor conv_dgrad(Tensor dy, Tensor w, ConvOptions options = {}, const Named& named = {});
 Tensor conv_wgrad(Tensor dy, Tensor x, ConvOptions options = {}, const Named& named = {});
@@ -84,16 +85,19 @@ Tensor causal_conv1d(Tensor x, Tensor weight, CausalConvOptions options = {}, co
 // --- normalisation: the mode is set by the function
 Results layer_norm(Tensor x, Tensor scale, Tensor bias, NormOptions options = {}, const Wanted& wanted = {});
 Results rms_norm(Tensor x, Tensor scale, NormOptions options = {}, const Wanted& wanted = {});
-Results batch_norm(Tensor x, Tensor scale, Tensor bias, NormOptions options = {}, const Named& named = {}, const Wanted& wanted = {});
+Results batch_norm(Tensor x, Tensor scale, Tensor bias, NormOptions options = {}, const Named& named = {},
+                   const Wanted& wanted = {});
 Results norm(NormMode mode, Tensor x, NormOptions options = {}, const Named& named = {}, const Wanted& wanted = {});
-Results norm_bwd(NormMode mode, Tensor x, Tensor dy, NormOptions options = {}, const Named& named = {}, const Wanted& wanted = {});
+Results norm_bwd(NormMode mode, Tensor x, Tensor dy, NormOptions options = {}, const Named& named = {},
+                 const Wanted& wanted = {});
 
 // --- softmax, attention, position
 Results softmax(Tensor x, const Ints& axes = {-1}, const Named& named = {}, const Wanted& wanted = {});
 Results log_softmax(Tensor x, const Ints& axes = {-1}, const Named& named = {}, const Wanted& wanted = {});
-Results sdpa_fwd(Tensor q, Tensor k, Tensor v, SdpaOptions options = {}, const Named& named = {}, const Wanted& wanted = {});
-Results sdpa_bwd(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o, Tensor stats, SdpaOptions options = {}, const Named& named = {},
+Results sdpa_fwd(Tensor q, Tensor k, Tensor v, SdpaOptions options = {}, const Named& named = {},
                  const Wanted& wanted = {});
+Results sdpa_bwd(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o, Tensor stats, SdpaOptions options = {},
+                 const Named& named = {}, const Wanted& wanted = {});
 Tensor rope(Tensor x, Tensor freqs, RopeOptions options = {});
 
 // --- pooling, movement, random numbers, quantisation, recurrence
@@ -106,6 +110,7 @@ Results dropout(Tensor x, DropoutOptions options = {}, const Named& named = {}, 
 Results block_scale_quantize(Tensor x, BlockScaleOptions options = {});
 Tensor block_scale_dequantize(Tensor x, Tensor scale, BlockScaleOptions options = {});
 Results rnn_fwd(Tensor x, Tensor weight, RnnOptions options, const Named& named = {}, const Wanted& wanted = {});
-Results ctc_loss(Tensor logits, Tensor labels, Tensor label_lengths, Tensor input_lengths, CtcOptions options = {}, const Wanted& wanted = {});
+Results ctc_loss(Tensor logits, Tensor labels, Tensor label_lengths, Tensor input_lengths, CtcOptions options = {},
+                 const Wanted& wanted = {});
 
 }  // namespace tessera

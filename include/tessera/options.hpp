@@ -28,20 +28,67 @@ struct Ratio {
 };
 
 enum class PointwiseMode : uint8_t {
-  add, mul, min, max, sqrt, add_square, div, mod, pow, sub, abs, ceil, cos, exp, floor, log, neg, rsqrt, sin, tan, erf,
-  identity, reciprocal, atan2, floor_mod,
-  relu, tanh, sigmoid, elu, gelu, softplus, swish, gelu_tanh,
-  relu_bwd, tanh_bwd, sigmoid_bwd, elu_bwd, gelu_bwd, softplus_bwd, swish_bwd, gelu_tanh_bwd,
-  cmp_eq, cmp_neq, cmp_gt, cmp_ge, cmp_lt, cmp_le, logical_and, logical_or, logical_not, gen_index, select,
+  add,
+  mul,
+  min,
+  max,
+  sqrt,
+  add_square,
+  div,
+  mod,
+  pow,
+  sub,
+  abs,
+  ceil,
+  cos,
+  exp,
+  floor,
+  log,
+  neg,
+  rsqrt,
+  sin,
+  tan,
+  erf,
+  identity,
+  reciprocal,
+  atan2,
+  floor_mod,
+  relu,
+  tanh,
+  sigmoid,
+  elu,
+  gelu,
+  softplus,
+  swish,
+  gelu_tanh,
+  relu_bwd,
+  tanh_bwd,
+  sigmoid_bwd,
+  elu_bwd,
+  gelu_bwd,
+  softplus_bwd,
+  swish_bwd,
+  gelu_tanh_bwd,
+  cmp_eq,
+  cmp_neq,
+  cmp_gt,
+  cmp_ge,
+  cmp_lt,
+  cmp_le,
+  logical_and,
+  logical_or,
+  logical_not,
+  gen_index,
+  select,
 };
 
 struct PointwiseOptions {
   PointwiseMode mode = PointwiseMode::identity;
-  double alpha1 = 1, alpha2 = 1;  // factors of x and b
+  double alpha1 = 1, alpha2 = 1;                                                 // factors of x and b
   double lower = 0, upper = std::numeric_limits<double>::infinity(), slope = 0;  // relu
-  double alpha = 1;               // elu
-  double beta = 1;                // softplus, swish
-  int64_t axis = 0;               // gen_index
+  double alpha = 1;                                                              // elu
+  double beta = 1;                                                               // softplus, swish
+  int64_t axis = 0;                                                              // gen_index
 };
 
 enum class ReduceMode : uint8_t { add, mul, min, max, amax, avg, norm1, norm2, mul_no_zeros };
@@ -78,9 +125,9 @@ enum class ConvMode : uint8_t { cross_correlation, convolution };
 struct ConvOptions {
   Ints stride, pad, post_pad, dilation;  // one value for each spatial dimension; post_pad defaults to pad
   ConvMode mode = ConvMode::cross_correlation;
-  double alpha = 1, beta = 0;            // result = alpha * conv + beta * c
-  Ints size;                             // conv_dgrad: spatial size of dx; conv_wgrad: of dw
-  int64_t groups = 0;                    // 0: from the sizes; where they leave it open (dgrad, wgrad), 1
+  double alpha = 1, beta = 0;  // result = alpha * conv + beta * c
+  Ints size;                   // conv_dgrad: spatial size of dx; conv_wgrad: of dw
+  int64_t groups = 0;          // 0: from the sizes; where they leave it open (dgrad, wgrad), 1
 };
 
 enum class CausalActivation : uint8_t { none, silu };
@@ -145,7 +192,7 @@ struct RngOptions {
   double low = 0, high = 1;  // uniform
   double mean = 0, stddev = 1;
   int64_t seed = 0, offset = 0;
-  Ints size;                 // dims of the result
+  Ints size;  // dims of the result
 };
 
 struct DropoutOptions {
@@ -203,8 +250,8 @@ struct SdpaOptions {
   double dropout = 0;                  // probability of dropping
   int64_t max_seq_kv = 0;              // paged k and v: longest sequence; 0: all pages of the table
   bool stats_log2 = false;
-  Subgraph score_mod;                  // { s -> ... } on scaled scores
-  Subgraph score_mod_bwd;              // { ds s -> ... } its gradient, backward only
+  Subgraph score_mod;      // { s -> ... } on scaled scores
+  Subgraph score_mod_bwd;  // { ds s -> ... } its gradient, backward only
 };
 
 enum class RnnMode : uint8_t { relu, tanh, lstm, gru };
@@ -221,11 +268,11 @@ struct RnnOptions {
   RnnInput input = RnnInput::linear;
   RnnBias bias = RnnBias::both;
   RnnLayout layout = RnnLayout::seq_major;
-  bool packed = false;  // x and y hold only the valid steps, time by time
+  bool packed = false;                       // x and y hold only the valid steps, time by time
   std::optional<double> clip_min, clip_max;  // lstm cell state
-  bool clip_nan = false;  // NaN becomes clip_min instead of staying NaN
-  double dropout = 0;  // between layers, when training
-  int64_t seed = 0;    // of dropout
+  bool clip_nan = false;                     // NaN becomes clip_min instead of staying NaN
+  double dropout = 0;                        // between layers, when training
+  int64_t seed = 0;                          // of dropout
   Phase phase = Phase::training;
 };
 
@@ -244,7 +291,8 @@ struct AggOptions {
 struct AggBwdOptions {
   AggMode mode = AggMode::sum;
   int64_t sources = 0, edges = 0;  // rows of dnode and dedge; by default edges is the number of indices
-  int64_t node_features = 0, edge_features = 0;  // widths of the parts of dy; concat has the rest; both 0: all are the node's
+  int64_t node_features = 0,
+          edge_features = 0;  // widths of the parts of dy; concat has the rest; both 0: all are the node's
 };
 
 }  // namespace tessera

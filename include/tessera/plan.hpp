@@ -41,7 +41,8 @@ class Plan {
   size_t workspace_bytes(std::span<const ShapeOverride> overrides) const;
   int steps() const;
   // Launches and returns; allocates nothing. `stream` is for GPU devices.
-  void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream = nullptr) const;
+  void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes,
+               void* stream = nullptr) const;
   void execute(std::span<const Binding> bindings, std::span<const ShapeOverride> overrides, void* workspace,
                size_t workspace_bytes, void* stream = nullptr) const;
   // Convenience: brings its own workspace.

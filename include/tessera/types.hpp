@@ -15,15 +15,15 @@ enum class DType : uint8_t {
   f32,
   f16,
   bf16,
-  e4m3,     // 8-bit float, 4 exponent bits, no infinity
-  e5m2,     // 8-bit float, 5 exponent bits
-  e8m0,     // power-of-two scale
-  e2m1,     // 4-bit float, two to a byte
+  e4m3,  // 8-bit float, 4 exponent bits, no infinity
+  e5m2,  // 8-bit float, 5 exponent bits
+  e8m0,  // power-of-two scale
+  e2m1,  // 4-bit float, two to a byte
   i64,
   i32,
   i8,
   u8,
-  i4,       // two to a byte, low half first
+  i4,  // two to a byte, low half first
   u4,
   boolean,  // one byte, 0 or 1
   bit,      // eight booleans to a byte, low bit first
@@ -35,11 +35,11 @@ enum class DType : uint8_t {
 
 enum class Status {
   ok,
-  bad_parameter,    // the caller's graph, tensor or argument is wrong
-  not_supported,    // legal, but forbidden by the caller's own limits (engine filter, workspace, device)
-  corrupt_data,     // serialised text was truncated, altered or made by another version
+  bad_parameter,  // the caller's graph, tensor or argument is wrong
+  not_supported,  // legal, but forbidden by the caller's own limits (engine filter, workspace, device)
+  corrupt_data,   // serialised text was truncated, altered or made by another version
   out_of_memory,
-  internal_error,   // a bug in Tessera
+  internal_error,  // a bug in Tessera
 };
 
 // Every failure is this exception. The text names the tensor, what was given and what is allowed.

@@ -28,7 +28,8 @@ Subgraph build(size_t params, const std::function<Tensor(const std::vector<Tenso
   Tensor result = body(values);
   auto s = std::make_shared<tsr::Subgraph>();
   TensorId id = state->resolve(result);
-  require(state->graph.producer(id) != kNone, "a sub-graph must compute its result; use identity() to pass a value through");
+  require(state->graph.producer(id) != kNone,
+          "a sub-graph must compute its result; use identity() to pass a value through");
   for (size_t i = 0; i < params; ++i) s->params.push_back(GraphState::id(values[i]));
   state->graph.mark_output(id);
   state->graph.finalize();
@@ -45,7 +46,8 @@ TensorId GraphState::resolve(const Tensor& t) {
   const auto& from = of(t);
   if (from.get() == this) return id(t);
   require(inside, "tensor '", t.name(), "' belongs to another graph");
-  require(!outer || outer == from, "tensor '", t.name(), "' belongs to another graph than the sub-graph's other tensors");
+  require(!outer || outer == from, "tensor '", t.name(),
+          "' belongs to another graph than the sub-graph's other tensors");
   outer = from;
   for (size_t i = 0; i < captured.size(); ++i)
     if (captured[i] == id(t)) return captures[i];
@@ -161,7 +163,8 @@ Tensor Graph::operator[](std::string_view name) const {
     std::vector<std::string> names;
     for (int i = 0; i < state_->graph.tensor_count(); ++i) names.push_back(state_->graph.tensor(i).name);
     std::string near = tsr::nearest(name, names);
-    tsr::fail(Status::bad_parameter, "the graph has no tensor '", name, "'", near.empty() ? "" : "; did you mean '" + near + "'?");
+    tsr::fail(Status::bad_parameter, "the graph has no tensor '", name, "'",
+              near.empty() ? "" : "; did you mean '" + near + "'?");
   }
   return state_->handle(id);
 }

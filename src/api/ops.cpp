@@ -33,7 +33,8 @@ size_t find_slot(const std::vector<tsr::Slot>& slots, std::string_view name, con
     names.emplace_back(slots[i].name);
   }
   std::string near = tsr::nearest(name, names);
-  tsr::fail(Status::bad_parameter, op, " has no ", what, " named '", name, "'", near.empty() ? "" : "; did you mean '" + near + "'?");
+  tsr::fail(Status::bad_parameter, op, " has no ", what, " named '", name, "'",
+            near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
 Tensor scalar_like(const Tensor& t, double v) {
@@ -50,11 +51,13 @@ Tensor Results::operator[](std::string_view name) const {
   tsr::fail(Status::bad_parameter, "there is no output '", name, "' here; optional outputs must be asked for by name");
 }
 
-Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any options, const Named& named, const Wanted& wanted) {
+Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any options, const Named& named,
+             const Wanted& wanted) {
   auto spelled = tsr::find_spelling(op);
   if (!spelled) {
     std::string near = tsr::nearest(op, tsr::all_spellings());
-    tsr::fail(Status::bad_parameter, "unknown operation '", op, "'", near.empty() ? "" : "; did you mean '" + near + "'?");
+    tsr::fail(Status::bad_parameter, "unknown operation '", op, "'",
+              near.empty() ? "" : "; did you mean '" + near + "'?");
   }
   GraphState& s = home(inputs, named);
   const tsr::OpSpec& spec = *spelled->op;
@@ -69,7 +72,8 @@ Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any op
     if (!spec.modes.empty()) tsr::copy_mode(spec, spelled->options, n.attrs);
   }
   bool variadic = !spec.in.empty() && spec.in.back().kind == tsr::Slot::variadic;
-  require(variadic || inputs.size() <= spec.in.size(), label, " takes at most ", spec.in.size(), " inputs, ", inputs.size(), " given");
+  require(variadic || inputs.size() <= spec.in.size(), label, " takes at most ", spec.in.size(), " inputs, ",
+          inputs.size(), " given");
   for (const Tensor& t : inputs) n.in.push_back(t ? s.resolve(t) : kNone);
   for (const auto& [name, t] : named) {
     if (!t) continue;
@@ -80,7 +84,8 @@ Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any op
   }
   n.out.assign(spec.out.size(), kNone);
   for (std::string_view name : wanted) n.out[find_slot(spec.out, name, label, "output")] = s.graph.add_tensor({});
-  for (const Subgraph& g : tsr::subgraphs(n)) n.captures.insert(n.captures.end(), g->captured.begin(), g->captured.end());
+  for (const Subgraph& g : tsr::subgraphs(n))
+    n.captures.insert(n.captures.end(), g->captured.begin(), g->captured.end());
   const tsr::Node& added = s.graph.node(s.graph.add_node(std::move(n)));
   std::vector<std::pair<std::string, Tensor>> outputs;
   for (size_t i = 0; i < added.out.size(); ++i)
@@ -126,8 +131,9 @@ Tensor identity(Tensor x) { return call("identity", {x}); }
 Tensor select(Tensor condition, Tensor yes, Tensor no) { return call("select", {yes, no, condition}); }
 
 Tensor reduce(Tensor x, ReduceOptions o) {
-  static constexpr const char* kNames[] = {"reduce_add",  "reduce_mul",   "reduce_min",   "reduce_max",         "reduce_amax",
-                                           "reduce_avg", "reduce_norm1", "reduce_norm2", "reduce_mul_no_zeros"};
+  static constexpr const char* kNames[] = {"reduce_add",   "reduce_mul",   "reduce_min",
+                                           "reduce_max",   "reduce_amax",  "reduce_avg",
+                                           "reduce_norm1", "reduce_norm2", "reduce_mul_no_zeros"};
   return call(kNames[static_cast<size_t>(o.mode)], {x}, o);
 }
 Tensor sum(Tensor x, const Ints& axes) { return reduce(x, {.mode = ReduceMode::add, .axes = axes}); }
@@ -137,13 +143,22 @@ Tensor matmul(Tensor a, Tensor b, MatmulOptions o, const Named& named) { return 
 Tensor moe_matmul(Tensor token, Tensor weight, Tensor offsets, MoeOptions o, const Named& named) {
   return call("moe_matmul", {token, weight, offsets}, o, named);
 }
-Tensor conv_fprop(Tensor x, Tensor w, ConvOptions o, const Named& named) { return call("conv_fprop", {x, w}, o, named); }
-Tensor conv_dgrad(Tensor dy, Tensor w, ConvOptions o, const Named& named) { return call("conv_dgrad", {dy, w}, o, named); }
-Tensor conv_wgrad(Tensor dy, Tensor x, ConvOptions o, const Named& named) { return call("conv_wgrad", {dy, x}, o, named); }
-Tensor causal_conv1d(Tensor x, Tensor weight, CausalConvOptions o, const Named& named) { return call("causal_conv1d", {x, weight}, o, named); }
+Tensor conv_fprop(Tensor x, Tensor w, ConvOptions o, const Named& named) {
+  return call("conv_fprop", {x, w}, o, named);
+}
+Tensor conv_dgrad(Tensor dy, Tensor w, ConvOptions o, const Named& named) {
+  return call("conv_dgrad", {dy, w}, o, named);
+}
+Tensor conv_wgrad(Tensor dy, Tensor x, ConvOptions o, const Named& named) {
+  return call("conv_wgrad", {dy, x}, o, named);
+}
+Tensor causal_conv1d(Tensor x, Tensor weight, CausalConvOptions o, const Named& named) {
+  return call("causal_conv1d", {x, weight}, o, named);
+}
 
 namespace {
-constexpr std::string_view kNorms[] = {"layer_norm", "instance_norm", "batch_norm", "group_norm", "rms_norm", "ada_layer_norm"};
+constexpr std::string_view kNorms[] = {"layer_norm", "instance_norm", "batch_norm",
+                                       "group_norm", "rms_norm",      "ada_layer_norm"};
 }
 
 Results norm(NormMode mode, Tensor x, NormOptions o, const Named& named, const Wanted& wanted) {
@@ -155,7 +170,9 @@ Results norm_bwd(NormMode mode, Tensor x, Tensor dy, NormOptions o, const Named&
 Results layer_norm(Tensor x, Tensor scale, Tensor bias, NormOptions o, const Wanted& wanted) {
   return norm(NormMode::layer, x, o, {{"scale", scale}, {"bias", bias}}, wanted);
 }
-Results rms_norm(Tensor x, Tensor scale, NormOptions o, const Wanted& wanted) { return norm(NormMode::rms, x, o, {{"scale", scale}}, wanted); }
+Results rms_norm(Tensor x, Tensor scale, NormOptions o, const Wanted& wanted) {
+  return norm(NormMode::rms, x, o, {{"scale", scale}}, wanted);
+}
 Results batch_norm(Tensor x, Tensor scale, Tensor bias, NormOptions o, const Named& named, const Wanted& wanted) {
   Named all = named;
   all.emplace_back("scale", scale);
@@ -176,8 +193,8 @@ Results log_softmax(Tensor x, const Ints& axes, const Named& named, const Wanted
 Results sdpa_fwd(Tensor q, Tensor k, Tensor v, SdpaOptions o, const Named& named, const Wanted& wanted) {
   return call("sdpa_fwd", {q, k, v}, o, named, wanted);
 }
-Results sdpa_bwd(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o, Tensor stats, SdpaOptions options, const Named& named,
-                 const Wanted& wanted) {
+Results sdpa_bwd(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o, Tensor stats, SdpaOptions options,
+                 const Named& named, const Wanted& wanted) {
   return call("sdpa_bwd", {q, k, v, o, d_o, stats}, options, named, wanted);
 }
 Tensor rope(Tensor x, Tensor freqs, RopeOptions o) { return call("rope", {x, freqs}, o); }
@@ -196,13 +213,18 @@ Tensor concat(const std::vector<Tensor>& inputs, int64_t axis) {
   o.axis = axis;
   return call("concat", inputs, o);
 }
-Results dropout(Tensor x, DropoutOptions o, const Named& named, const Wanted& wanted) { return call("dropout", {x}, o, named, wanted); }
+Results dropout(Tensor x, DropoutOptions o, const Named& named, const Wanted& wanted) {
+  return call("dropout", {x}, o, named, wanted);
+}
 Results block_scale_quantize(Tensor x, BlockScaleOptions o) { return call("block_scale_quantize", {x}, o); }
-Tensor block_scale_dequantize(Tensor x, Tensor scale, BlockScaleOptions o) { return call("block_scale_dequantize", {x, scale}, o); }
+Tensor block_scale_dequantize(Tensor x, Tensor scale, BlockScaleOptions o) {
+  return call("block_scale_dequantize", {x, scale}, o);
+}
 Results rnn_fwd(Tensor x, Tensor weight, RnnOptions o, const Named& named, const Wanted& wanted) {
   return call("rnn_fwd", {x, weight}, o, named, wanted);
 }
-Results ctc_loss(Tensor logits, Tensor labels, Tensor label_lengths, Tensor input_lengths, CtcOptions o, const Wanted& wanted) {
+Results ctc_loss(Tensor logits, Tensor labels, Tensor label_lengths, Tensor input_lengths, CtcOptions o,
+                 const Wanted& wanted) {
   return call("ctc_loss", {logits, labels, label_lengths, input_lengths}, o, {}, wanted);
 }
 

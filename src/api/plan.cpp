@@ -48,7 +48,9 @@ Plan Graph::plan(const PlanOptions& o) const {
   return Plan(std::make_shared<PlanState>(PlanState{tsr::cached_plan(graph, tsr::cpu_device(), options)}));
 }
 
-Plan Plan::load(std::string_view saved) { return Plan(std::make_shared<PlanState>(PlanState{tsr::load_plan(saved, tsr::cpu_device())})); }
+Plan Plan::load(std::string_view saved) {
+  return Plan(std::make_shared<PlanState>(PlanState{tsr::load_plan(saved, tsr::cpu_device())}));
+}
 std::string Plan::save() const { return state_->plan->save(); }
 std::string Plan::explain() const { return tsr::to_text(tsr::explain(*state_->plan)); }
 size_t Plan::workspace_bytes() const { return state_->plan->workspace_bytes(); }
@@ -61,12 +63,14 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
   state_->plan->execute(bindings_of(bindings), workspace, workspace_bytes, stream);
 }
 
-void Plan::execute(std::span<const Binding> bindings, std::span<const ShapeOverride> overrides, void* workspace, size_t workspace_bytes,
-                   void* stream) const {
+void Plan::execute(std::span<const Binding> bindings, std::span<const ShapeOverride> overrides, void* workspace,
+                   size_t workspace_bytes, void* stream) const {
   state_->plan->execute(bindings_of(bindings), workspace, workspace_bytes, stream, overrides_of(overrides));
 }
 
-void Plan::run(std::initializer_list<Binding> bindings) const { run(std::span<const Binding>(bindings.begin(), bindings.size())); }
+void Plan::run(std::initializer_list<Binding> bindings) const {
+  run(std::span<const Binding>(bindings.begin(), bindings.size()));
+}
 
 void Plan::run(std::span<const Binding> bindings) const {
   std::unique_ptr<void, decltype(&std::free)> workspace(allocate(workspace_bytes()), &std::free);

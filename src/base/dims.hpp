@@ -54,10 +54,10 @@ class Dims {
   int size_ = 0;
 };
 
-std::string to_string(const Dims& d);                  // "[2,3,4]"
+std::string to_string(const Dims& d);  // "[2,3,4]"
 std::ostream& operator<<(std::ostream& s, const Dims& d);
-int64_t volume(const Dims& d);                         // product; raises when it leaves int64
-Dims packed_strides(const Dims& dims);                 // row-major
+int64_t volume(const Dims& d);                              // product; raises when it leaves int64
+Dims packed_strides(const Dims& dims);                      // row-major
 Dims permuted_strides(const Dims& dims, const int* order);  // order lists dimensions from slowest to fastest
 
 // Steps a multi-index through `dims` in row-major order; false after the last one.

@@ -13,16 +13,26 @@ namespace {
 
 constexpr TypeKind R = TypeKind::real, I = TypeKind::integer, B = TypeKind::boolean, C = TypeKind::complex;
 constexpr std::array<DTypeInfo, 20> kTable = {{
-    {DType::f64, "f64", R, 64, 1, 0x1p-52},  {DType::f32, "f32", R, 32, 1, 0x1p-23},
-    {DType::f16, "f16", R, 16, 1, 0x1p-10},  {DType::bf16, "bf16", R, 16, 1, 0x1p-7},
-    {DType::e4m3, "e4m3", R, 8, 1, 0x1p-3},  {DType::e5m2, "e5m2", R, 8, 1, 0x1p-2},
-    {DType::e8m0, "e8m0", R, 8, 1, 1.0},     {DType::e2m1, "e2m1", R, 4, 1, 0x1p-1},
-    {DType::i64, "i64", I, 64},              {DType::i32, "i32", I, 32},
-    {DType::i8, "i8", I, 8},                 {DType::u8, "u8", I, 8},
-    {DType::i4, "i4", I, 4},                 {DType::u4, "u4", I, 4},
-    {DType::boolean, "bool", B, 8},          {DType::bit, "bit", B, 1},
-    {DType::c64, "c64", C, 64, 1, 0x1p-23},  {DType::c128, "c128", C, 128, 1, 0x1p-52},
-    {DType::i8x4, "i8x4", I, 8, 4},          {DType::i8x32, "i8x32", I, 8, 32},
+    {DType::f64, "f64", R, 64, 1, 0x1p-52},
+    {DType::f32, "f32", R, 32, 1, 0x1p-23},
+    {DType::f16, "f16", R, 16, 1, 0x1p-10},
+    {DType::bf16, "bf16", R, 16, 1, 0x1p-7},
+    {DType::e4m3, "e4m3", R, 8, 1, 0x1p-3},
+    {DType::e5m2, "e5m2", R, 8, 1, 0x1p-2},
+    {DType::e8m0, "e8m0", R, 8, 1, 1.0},
+    {DType::e2m1, "e2m1", R, 4, 1, 0x1p-1},
+    {DType::i64, "i64", I, 64},
+    {DType::i32, "i32", I, 32},
+    {DType::i8, "i8", I, 8},
+    {DType::u8, "u8", I, 8},
+    {DType::i4, "i4", I, 4},
+    {DType::u4, "u4", I, 4},
+    {DType::boolean, "bool", B, 8},
+    {DType::bit, "bit", B, 1},
+    {DType::c64, "c64", C, 64, 1, 0x1p-23},
+    {DType::c128, "c128", C, 128, 1, 0x1p-52},
+    {DType::i8x4, "i8x4", I, 8, 4},
+    {DType::i8x32, "i8x32", I, 8, 32},
 }};
 
 // Rounds a finite positive value to `mantissa` bits, with `min_exponent` the exponent of the smallest normal.
@@ -91,8 +101,10 @@ int64_t to_integer(T v, int64_t lo, int64_t hi) {
 
 template <class T>
 double real_part(T v) {
-  if constexpr (std::is_same_v<T, std::complex<double>>) return v.real();
-  else return static_cast<double>(v);
+  if constexpr (std::is_same_v<T, std::complex<double>>)
+    return v.real();
+  else
+    return static_cast<double>(v);
 }
 
 }  // namespace
@@ -110,7 +122,8 @@ int64_t byte_size(DType t, int64_t count) {
   int64_t bits = info(t).bits;
   if (bits >= 8) {
     int64_t bytes;
-    require(!__builtin_mul_overflow(count, bits / 8, &bytes), "a tensor of ", count, " elements of ", t, " exceeds 2^63 bytes");
+    require(!__builtin_mul_overflow(count, bits / 8, &bytes), "a tensor of ", count, " elements of ", t,
+            " exceeds 2^63 bytes");
     return bytes;
   }
   int64_t per_byte = 8 / bits;
@@ -147,7 +160,8 @@ uint8_t to_minifloat_bits(DType t, double v) {
   switch (t) {
     case DType::e4m3:
       if (std::isnan(v)) return sign(7) | 0x7f;
-      return sign(7) | (a >= 448 ? 0x7e : static_cast<uint8_t>(pack(std::min(round_significand(a, 3, -6), 448.0), 4, 3)));
+      return sign(7) |
+             (a >= 448 ? 0x7e : static_cast<uint8_t>(pack(std::min(round_significand(a, 3, -6), 448.0), 4, 3)));
     case DType::e5m2:
       if (std::isnan(v)) return sign(7) | 0x7f;
       return sign(7) |
@@ -163,61 +177,90 @@ uint8_t to_minifloat_bits(DType t, double v) {
       double f = std::frexp(v, &e);
       return static_cast<uint8_t>((f == 0.5 ? e - 1 : e) + 127);
     }
-    default: fail(Status::internal_error, "to_minifloat_bits: ", t);
+    default:
+      fail(Status::internal_error, "to_minifloat_bits: ", t);
   }
 }
 
 double from_minifloat_bits(DType t, uint8_t b) {
   double m;
   switch (t) {
-    case DType::e4m3: m = (b & 0x7f) == 0x7f ? NAN : unpack(b & 0x7f, 4, 3); return (b & 0x80) ? -m : m;
+    case DType::e4m3:
+      m = (b & 0x7f) == 0x7f ? NAN : unpack(b & 0x7f, 4, 3);
+      return (b & 0x80) ? -m : m;
     case DType::e5m2:
       m = (b & 0x7c) == 0x7c ? ((b & 3) ? NAN : INFINITY) : unpack(b & 0x7f, 5, 2);
       return (b & 0x80) ? -m : m;
-    case DType::e2m1: m = unpack(b & 7, 2, 1); return (b & 8) ? -m : m;
-    case DType::e8m0: return b == 0xff ? NAN : std::ldexp(1.0, b - 127);
-    default: fail(Status::internal_error, "from_minifloat_bits: ", t);
+    case DType::e2m1:
+      m = unpack(b & 7, 2, 1);
+      return (b & 8) ? -m : m;
+    case DType::e8m0:
+      return b == 0xff ? NAN : std::ldexp(1.0, b - 127);
+    default:
+      fail(Status::internal_error, "from_minifloat_bits: ", t);
   }
 }
 
 template <class T>
 T load(DType t, const void* base, int64_t offset) {
   auto real = [](double v) {
-    if constexpr (std::is_same_v<T, int64_t>) return to_integer(v, INT64_MIN, INT64_MAX);
-    else return static_cast<T>(v);
+    if constexpr (std::is_same_v<T, int64_t>)
+      return to_integer(v, INT64_MIN, INT64_MAX);
+    else
+      return static_cast<T>(v);
   };
   auto integer = [](int64_t v) {
-    if constexpr (std::is_same_v<T, std::complex<double>>) return T(static_cast<double>(v));
-    else return static_cast<T>(v);
+    if constexpr (std::is_same_v<T, std::complex<double>>)
+      return T(static_cast<double>(v));
+    else
+      return static_cast<T>(v);
   };
   switch (t) {
-    case DType::f64: return real(read<double>(base, offset));
-    case DType::f32: return real(read<float>(base, offset));
-    case DType::f16: return real(from_f16_bits(read<uint16_t>(base, offset)));
-    case DType::bf16: return real(from_bf16_bits(read<uint16_t>(base, offset)));
+    case DType::f64:
+      return real(read<double>(base, offset));
+    case DType::f32:
+      return real(read<float>(base, offset));
+    case DType::f16:
+      return real(from_f16_bits(read<uint16_t>(base, offset)));
+    case DType::bf16:
+      return real(from_bf16_bits(read<uint16_t>(base, offset)));
     case DType::e4m3:
     case DType::e5m2:
-    case DType::e8m0: return real(from_minifloat_bits(t, read<uint8_t>(base, offset)));
-    case DType::e2m1: return real(from_minifloat_bits(t, read_bits(base, offset, 4)));
-    case DType::i64: return integer(read<int64_t>(base, offset));
-    case DType::i32: return integer(read<int32_t>(base, offset));
+    case DType::e8m0:
+      return real(from_minifloat_bits(t, read<uint8_t>(base, offset)));
+    case DType::e2m1:
+      return real(from_minifloat_bits(t, read_bits(base, offset, 4)));
+    case DType::i64:
+      return integer(read<int64_t>(base, offset));
+    case DType::i32:
+      return integer(read<int32_t>(base, offset));
     case DType::i8:
     case DType::i8x4:
-    case DType::i8x32: return integer(read<int8_t>(base, offset));
-    case DType::u8: return integer(read<uint8_t>(base, offset));
-    case DType::i4: return integer(static_cast<int8_t>(read_bits(base, offset, 4) << 4) >> 4);
-    case DType::u4: return integer(read_bits(base, offset, 4));
-    case DType::boolean: return integer(read<uint8_t>(base, offset) != 0);
-    case DType::bit: return integer(read_bits(base, offset, 1));
+    case DType::i8x32:
+      return integer(read<int8_t>(base, offset));
+    case DType::u8:
+      return integer(read<uint8_t>(base, offset));
+    case DType::i4:
+      return integer(static_cast<int8_t>(read_bits(base, offset, 4) << 4) >> 4);
+    case DType::u4:
+      return integer(read_bits(base, offset, 4));
+    case DType::boolean:
+      return integer(read<uint8_t>(base, offset) != 0);
+    case DType::bit:
+      return integer(read_bits(base, offset, 1));
     case DType::c64: {
       double re = read<float>(base, 2 * offset), im = read<float>(base, 2 * offset + 1);
-      if constexpr (std::is_same_v<T, std::complex<double>>) return {re, im};
-      else return (void)im, real(re);
+      if constexpr (std::is_same_v<T, std::complex<double>>)
+        return {re, im};
+      else
+        return (void)im, real(re);
     }
     case DType::c128: {
       double re = read<double>(base, 2 * offset), im = read<double>(base, 2 * offset + 1);
-      if constexpr (std::is_same_v<T, std::complex<double>>) return {re, im};
-      else return (void)im, real(re);
+      if constexpr (std::is_same_v<T, std::complex<double>>)
+        return {re, im};
+      else
+        return (void)im, real(re);
     }
   }
   return T{};
@@ -226,35 +269,53 @@ T load(DType t, const void* base, int64_t offset) {
 template <class T>
 void store(DType t, void* base, int64_t offset, T value) {
   auto integer = [&](int64_t lo, int64_t hi) {
-    if constexpr (std::is_same_v<T, std::complex<double>>) return to_integer(value.real(), lo, hi);
-    else return to_integer(value, lo, hi);
+    if constexpr (std::is_same_v<T, std::complex<double>>)
+      return to_integer(value.real(), lo, hi);
+    else
+      return to_integer(value, lo, hi);
   };
   double re = real_part(value), im = 0;
   if constexpr (std::is_same_v<T, std::complex<double>>) im = value.imag();
   bool truth = value != T{};
   switch (t) {
-    case DType::f64: return write(base, offset, re);
-    case DType::f32: return write(base, offset, static_cast<float>(re));
-    case DType::f16: return write(base, offset, to_f16_bits(re));
-    case DType::bf16: return write(base, offset, to_bf16_bits(re));
+    case DType::f64:
+      return write(base, offset, re);
+    case DType::f32:
+      return write(base, offset, static_cast<float>(re));
+    case DType::f16:
+      return write(base, offset, to_f16_bits(re));
+    case DType::bf16:
+      return write(base, offset, to_bf16_bits(re));
     case DType::e4m3:
     case DType::e5m2:
-    case DType::e8m0: return write(base, offset, to_minifloat_bits(t, re));
-    case DType::e2m1: return write_bits(base, offset, 4, to_minifloat_bits(t, re));
-    case DType::i64: return write(base, offset, integer(INT64_MIN, INT64_MAX));
-    case DType::i32: return write(base, offset, static_cast<int32_t>(integer(INT32_MIN, INT32_MAX)));
+    case DType::e8m0:
+      return write(base, offset, to_minifloat_bits(t, re));
+    case DType::e2m1:
+      return write_bits(base, offset, 4, to_minifloat_bits(t, re));
+    case DType::i64:
+      return write(base, offset, integer(INT64_MIN, INT64_MAX));
+    case DType::i32:
+      return write(base, offset, static_cast<int32_t>(integer(INT32_MIN, INT32_MAX)));
     case DType::i8:
     case DType::i8x4:
-    case DType::i8x32: return write(base, offset, static_cast<int8_t>(integer(-128, 127)));
-    case DType::u8: return write(base, offset, static_cast<uint8_t>(integer(0, 255)));
-    case DType::i4: return write_bits(base, offset, 4, static_cast<unsigned>(integer(-8, 7)) & 15);
-    case DType::u4: return write_bits(base, offset, 4, static_cast<unsigned>(integer(0, 15)));
-    case DType::boolean: return write(base, offset, static_cast<uint8_t>(truth));
-    case DType::bit: return write_bits(base, offset, 1, truth);
+    case DType::i8x32:
+      return write(base, offset, static_cast<int8_t>(integer(-128, 127)));
+    case DType::u8:
+      return write(base, offset, static_cast<uint8_t>(integer(0, 255)));
+    case DType::i4:
+      return write_bits(base, offset, 4, static_cast<unsigned>(integer(-8, 7)) & 15);
+    case DType::u4:
+      return write_bits(base, offset, 4, static_cast<unsigned>(integer(0, 15)));
+    case DType::boolean:
+      return write(base, offset, static_cast<uint8_t>(truth));
+    case DType::bit:
+      return write_bits(base, offset, 1, truth);
     case DType::c64:
       write(base, 2 * offset, static_cast<float>(re));
       return write(base, 2 * offset + 1, static_cast<float>(im));
-    case DType::c128: write(base, 2 * offset, re); return write(base, 2 * offset + 1, im);
+    case DType::c128:
+      write(base, 2 * offset, re);
+      return write(base, 2 * offset + 1, im);
   }
 }
 

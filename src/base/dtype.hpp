@@ -28,8 +28,8 @@ struct DTypeInfo {
   DType type;
   std::string_view name;
   TypeKind kind;
-  int bits;          // of one scalar element
-  int vector = 1;    // scalars per vector along dimension 1
+  int bits;            // of one scalar element
+  int vector = 1;      // scalars per vector along dimension 1
   double epsilon = 0;  // distance from 1 to the next value, real and complex types
 };
 

@@ -16,8 +16,8 @@ struct Setting {
 };
 
 std::span<const Setting> settings();
-std::string setting(std::string_view name);         // value in force
-int64_t setting_int(std::string_view name);         // a bad number counts as the default, with a warning
+std::string setting(std::string_view name);  // value in force
+int64_t setting_int(std::string_view name);  // a bad number counts as the default, with a warning
 
 // Log levels: 0 nothing, 1 errors, 2 warnings, 3 plans chosen, 4 candidates and reasons, 5 everything.
 bool log_enabled(int level);

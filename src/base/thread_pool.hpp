@@ -11,8 +11,8 @@ namespace tsr {
 int thread_count();
 void set_thread_count(int n);  // n >= 1; takes effect at the next loop
 
-// Calls body(context, first, last, worker) over disjoint pieces of [0, n), each a multiple of `grain` long but the last.
-// `worker` < thread_count() tells which scratch memory to use.
+// Calls body(context, first, last, worker) over disjoint pieces of [0, n), each a multiple of `grain` long but the
+// last. `worker` < thread_count() tells which scratch memory to use.
 using LoopBody = void (*)(const void* context, int64_t first, int64_t last, int worker);
 // At most `max_workers` take part: a step lays out scratch for as many when it is built.
 void parallel_for(int64_t n, int64_t grain, int max_workers, LoopBody body, const void* context);

@@ -60,8 +60,8 @@ class RefreshSubgraphs : public FieldVisitor {
       shapes.push_back({inner, outer.dims, outer.strides});
     };
     std::vector<Tensor> params = n_.op->params(g_, n_, name);
-    require(old.params.size() == params.size(), spelling(n_), ": sub-graph ", name, " takes ", params.size(), " parameters, ",
-            old.params.size(), " given");
+    require(old.params.size() == params.size(), spelling(n_), ": sub-graph ", name, " takes ", params.size(),
+            " parameters, ", old.params.size(), " given");
     for (size_t i = 0; i < params.size(); ++i) follow(old.params[i], params[i]);
     require(next_capture_ + old.captures.size() <= n_.captures.size(), spelling(n_), ": sub-graph ", name, " captures ",
             old.captures.size(), " tensors, fewer are given");
@@ -162,17 +162,19 @@ void Graph::check_tensor(TensorId id) const {
   (void)t.numel();
   (void)t.bytes();
   if (info(t.dtype).vector > 1)
-    require(t.rank() >= 2 && t.dims[1] % info(t.dtype).vector == 0, "tensor ", describe(t), ": dimension 1 must be a multiple of ",
-            info(t.dtype).vector);
+    require(t.rank() >= 2 && t.dims[1] % info(t.dtype).vector == 0, "tensor ", describe(t),
+            ": dimension 1 must be a multiple of ", info(t.dtype).vector);
   require(t.alignment > 0 && (t.alignment & (t.alignment - 1)) == 0, "tensor '", t.name, "': alignment ", t.alignment,
           " is not a power of two");
-  if (t.by_value || t.is_constant()) require(!t.stored || t.numel() >= 1, "tensor '", t.name, "': a scalar has at least one element");
+  if (t.by_value || t.is_constant())
+    require(!t.stored || t.numel() >= 1, "tensor '", t.name, "': a scalar has at least one element");
   if (t.ragged != kNone) {
     const Tensor& o = tensor(t.ragged);
     require(is_integer(o.dtype), "tensor '", t.name, "': ragged offsets ", describe(o), " must be i32 or i64");
-    require(o.numel() == t.dims[0] + 1, "tensor ", describe(t), ": ragged offsets ", describe(o), " must hold ", t.dims[0] + 1,
-            " values, one for each batch and the end");
-    require(t.ragged_multiplier > 0, "tensor '", t.name, "': ragged multiplier ", t.ragged_multiplier, " must be positive");
+    require(o.numel() == t.dims[0] + 1, "tensor ", describe(t), ": ragged offsets ", describe(o), " must hold ",
+            t.dims[0] + 1, " values, one for each batch and the end");
+    require(t.ragged_multiplier > 0, "tensor '", t.name, "': ragged multiplier ", t.ragged_multiplier,
+            " must be positive");
   }
 }
 
@@ -197,7 +199,8 @@ NodeId Graph::add_node_unordered(Node n) {
     require(t >= 0 && t < tensor_count(), spelling(n), ": an output is not a tensor of this graph");
     require(producer_[at(t)] == kNone, "tensor '", tensor(t).name, "' is the output of two operations, ",
             producer_[at(t)] == kNone ? "" : spelling(node(producer_[at(t)])), " and ", spelling(n));
-    require(!tensor(t).by_value && !tensor(t).is_constant(), spelling(n), ": output '", tensor(t).name, "' is a scalar given by value");
+    require(!tensor(t).by_value && !tensor(t).is_constant(), spelling(n), ": output '", tensor(t).name,
+            "' is a scalar given by value");
     producer_[at(t)] = id;
   }
   nodes_.push_back(std::move(n));
@@ -245,7 +248,8 @@ void Graph::sort_nodes() {
   if (order.size() < nodes_.size()) {
     std::string names;
     for (int i = 0; i < node_count(); ++i)
-      if (waiting[at(i)] > 0 && names.size() < 200) names += (names.empty() ? "'" : ", '") + tensor(node(i).out[0]).name + "'";
+      if (waiting[at(i)] > 0 && names.size() < 200)
+        names += (names.empty() ? "'" : ", '") + tensor(node(i).out[0]).name + "'";
     fail(Status::bad_parameter, "the graph has a cycle through ", names);
   }
   std::vector<Node> sorted;
@@ -329,8 +333,8 @@ Graph Graph::with_shapes(const std::vector<Shape>& shapes) const {
   }
   for (const Shape& s : shapes) {
     Tensor& t = g.tensors_[at(s.tensor)];
-    require(s.dims.size() == t.rank(), "tensor '", t.name, "': new sizes ", s.dims, " have ", s.dims.size(), " dimensions, the plan has ",
-            t.rank());
+    require(s.dims.size() == t.rank(), "tensor '", t.name, "': new sizes ", s.dims, " have ", s.dims.size(),
+            " dimensions, the plan has ", t.rank());
     t.dims = s.dims;
     t.dims_given = true;
     t.strides = s.strides.empty() ? strides_like(s.dims, &tensor(s.tensor)) : s.strides;

@@ -29,11 +29,11 @@ struct Tensor {
   int64_t uid = 0;
   DType dtype = DType::f32;
   Dims dims, strides;
-  bool stored = false;               // lives in the caller's memory
-  bool by_value = false;             // a scalar whose value arrives in host memory at execution
-  std::vector<std::byte> constant;   // non-empty: the value itself, part of the graph
-  int64_t alignment = 16;            // promised alignment of the pointer in bytes
-  TensorId ragged = kNone;           // tensor of element offsets, one for each batch and one past the end
+  bool stored = false;              // lives in the caller's memory
+  bool by_value = false;            // a scalar whose value arrives in host memory at execution
+  std::vector<std::byte> constant;  // non-empty: the value itself, part of the graph
+  int64_t alignment = 16;           // promised alignment of the pointer in bytes
+  TensorId ragged = kNone;          // tensor of element offsets, one for each batch and one past the end
   int64_t ragged_multiplier = 1;
   Reordering reordering = Reordering::none;
   // What the author wrote (as opposed to what was inferred); inference may only fill in the rest.
@@ -45,7 +45,7 @@ struct Tensor {
   // Element offset of a multi-index. Vectorised types keep groups of info(dtype).vector scalars of dimension 1 together
   // and count strides in such groups.
   int64_t offset(const Dims& index) const;
-  int64_t span() const;              // elements from the first to the last touched, 0 for an empty tensor
+  int64_t span() const;  // elements from the first to the last touched, 0 for an empty tensor
   int64_t bytes() const { return byte_size(dtype, span()); }
 };
 
@@ -53,9 +53,9 @@ struct OpSpec;
 
 struct Node {
   const OpSpec* op = nullptr;
-  std::vector<TensorId> in, out;     // by slot; kNone where an optional slot is empty; variadic inputs come last
-  std::vector<TensorId> captures;    // outer tensors that the node's sub-graphs read, in the order of their captures
-  std::any attrs;                    // the operation's options struct
+  std::vector<TensorId> in, out;   // by slot; kNone where an optional slot is empty; variadic inputs come last
+  std::vector<TensorId> captures;  // outer tensors that the node's sub-graphs read, in the order of their captures
+  std::any attrs;                  // the operation's options struct
   DType compute = DType::f32;
   bool compute_given = false;
 };
@@ -67,7 +67,7 @@ const Options& attrs(const Node& n) {
 
 class Graph {
  public:
-  TensorId add_tensor(Tensor t);                // fills in name and uid where they are missing
+  TensorId add_tensor(Tensor t);  // fills in name and uid where they are missing
   // Adds a node and infers its outputs. Outputs with kNone are created when the slot is required.
   NodeId add_node(Node n);
   // Only for front ends that list nodes in any order: adds without inference; finalize() does the rest.
@@ -77,18 +77,18 @@ class Graph {
   bool finalized() const { return finalized_; }
 
   const Tensor& tensor(TensorId id) const { return tensors_[static_cast<size_t>(id)]; }
-  Tensor& edit(TensorId id);                    // invalidates finalize()
+  Tensor& edit(TensorId id);  // invalidates finalize()
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
   int tensor_count() const { return static_cast<int>(tensors_.size()); }
   int node_count() const { return static_cast<int>(nodes_.size()); }
   NodeId producer(TensorId id) const { return producer_[static_cast<size_t>(id)]; }
   std::vector<NodeId> consumers(TensorId id) const;
-  TensorId find(std::string_view name) const;   // kNone when there is none
+  TensorId find(std::string_view name) const;  // kNone when there is none
   TensorId find_uid(int64_t uid) const;
   void mark_output(TensorId id);
   void rename(TensorId id, std::string_view name);
 
-  std::vector<TensorId> inputs() const;         // stored tensors without a producer, by-value scalars included
+  std::vector<TensorId> inputs() const;  // stored tensors without a producer, by-value scalars included
   std::vector<TensorId> outputs() const;
 
   // A copy in which the named tensors have other sizes and strides, everything inferred anew.
@@ -98,7 +98,7 @@ class Graph {
   };
   Graph with_shapes(const std::vector<Shape>& shapes) const;
 
-  uint64_t fingerprint() const;                 // of the text form; computed once by finalize()
+  uint64_t fingerprint() const;  // of the text form; computed once by finalize()
 
  private:
   void infer(NodeId id);

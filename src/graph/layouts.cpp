@@ -5,9 +5,9 @@ namespace tsr {
 namespace {
 
 constexpr Layout kLayouts[] = {
-    {"nwc", "ncw"},   {"nhwc", "nchw"},   {"ndhwc", "ncdhw"}, {"ncw", "ncw"},  {"nchw", "nchw"},
+    {"nwc", "ncw"},     {"nhwc", "nchw"}, {"ndhwc", "ncdhw"}, {"ncw", "ncw"},   {"nchw", "nchw"},
     {"ncdhw", "ncdhw"}, {"bshd", "bhsd"}, {"sbhd", "bhsd"},   {"bhds", "bhsd"}, {"bhsd", "bhsd"},
-    {"col", "rc"},    {"row", "rc"},      {"bcol", "brc"},    {"brow", "brc"},
+    {"col", "rc"},      {"row", "rc"},    {"bcol", "brc"},    {"brow", "brc"},
 };
 
 // "col" and "bcol" are words, the others spell the letters from slowest to fastest.

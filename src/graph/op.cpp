@@ -91,7 +91,8 @@ double node_flops(const Graph& g, const Node& n) {
 }
 
 const Tensor& Infer::in(int slot) const {
-  if (!has(slot)) error("input '", n_.op->in[std::min(static_cast<size_t>(slot), n_.op->in.size() - 1)].name, "' is missing");
+  if (!has(slot))
+    error("input '", n_.op->in[std::min(static_cast<size_t>(slot), n_.op->in.size() - 1)].name, "' is missing");
   return g_.tensor(n_.in[static_cast<size_t>(slot)]);
 }
 
@@ -107,10 +108,14 @@ void Infer::default_compute() {
     complex = complex || is_complex(d);
     wide_integer = wide_integer || d == DType::i64;
   }
-  if (complex) n_.compute = wide ? DType::c128 : DType::c64;
-  else if (wide) n_.compute = DType::f64;
-  else if (real || n_.in.empty()) n_.compute = DType::f32;
-  else n_.compute = wide_integer ? DType::i64 : DType::i32;
+  if (complex)
+    n_.compute = wide ? DType::c128 : DType::c64;
+  else if (wide)
+    n_.compute = DType::f64;
+  else if (real || n_.in.empty())
+    n_.compute = DType::f32;
+  else
+    n_.compute = wide_integer ? DType::i64 : DType::i32;
 }
 
 void Infer::output(int slot, const Dims& dims, DType type, const Tensor* like) {
@@ -118,7 +123,8 @@ void Infer::output(int slot, const Dims& dims, DType type, const Tensor* like) {
   Tensor& t = g_.tensors_[static_cast<size_t>(n_.out[static_cast<size_t>(slot)])];
   if (!t.dtype_given) t.dtype = type;
   if (t.dims_given) {
-    check(t.dims == dims, "output ", n_.op->out[static_cast<size_t>(slot)].name, " ", tsr::describe(t), " must have sizes ", dims);
+    check(t.dims == dims, "output ", n_.op->out[static_cast<size_t>(slot)].name, " ", tsr::describe(t),
+          " must have sizes ", dims);
     if (!t.strides_given) t.strides = strides_like(dims, like);
     return;
   }
@@ -126,15 +132,19 @@ void Infer::output(int slot, const Dims& dims, DType type, const Tensor* like) {
   Tensor old = t;
   t.dims = dims;
   bool same_rank = old.strides.size() == dims.size() && !old.strides.empty();
-  if (t.strides_given) check(same_rank, "output '", t.name, "': strides ", old.strides, " do not fit sizes ", dims);
-  else t.strides = strides_like(dims, same_rank && old.stored ? &old : like);
+  if (t.strides_given)
+    check(same_rank, "output '", t.name, "': strides ", old.strides, " do not fit sizes ", dims);
+  else
+    t.strides = strides_like(dims, same_rank && old.stored ? &old : like);
 }
 
 void Infer::check_rank(int slot, int lo, int hi) const {
   if (!has(slot)) return;
   int r = in(slot).rank();
-  if (lo == hi) check(r == lo, describe(slot), " must have ", lo, " dimensions, it has ", r);
-  else check(r >= lo && r <= hi, describe(slot), " must have ", lo, " to ", hi, " dimensions, it has ", r);
+  if (lo == hi)
+    check(r == lo, describe(slot), " must have ", lo, " dimensions, it has ", r);
+  else
+    check(r >= lo && r <= hi, describe(slot), " must have ", lo, " to ", hi, " dimensions, it has ", r);
 }
 
 void Infer::check_dims(int slot, const Dims& wanted) const {

@@ -38,17 +38,32 @@ class FieldVisitor {
   virtual ~FieldVisitor() = default;
   virtual void field(std::string_view name, FieldRef ref) = 0;
   template <class T>
-  void operator()(std::string_view name, T& value) { field(name, FieldRef(&value)); }
+  void operator()(std::string_view name, T& value) {
+    field(name, FieldRef(&value));
+  }
   template <class E>
   void operator()(std::string_view name, E& value, std::span<const std::string_view> names) {
-    field(name, EnumRef{[&value] { return static_cast<int>(value); }, [&value](int i) { value = static_cast<E>(i); }, names});
+    field(name,
+          EnumRef{[&value] { return static_cast<int>(value); }, [&value](int i) { value = static_cast<E>(i); }, names});
   }
 };
 
 class Infer;
 
 enum class Family : uint8_t {
-  pointwise, reduction, matmul, conv, norm, softmax, resample, random, movement, quantize, attention, recurrent, other
+  pointwise,
+  reduction,
+  matmul,
+  conv,
+  norm,
+  softmax,
+  resample,
+  random,
+  movement,
+  quantize,
+  attention,
+  recurrent,
+  other
 };
 
 struct OpSpec {
@@ -61,9 +76,9 @@ struct OpSpec {
   double (*flops)(const Graph& g, const Node& n) = nullptr;      // null: one for each output element
   // Terms that one output element accumulates; the derived tolerance grows with its square root. null: 1.
   double (*terms)(const Graph& g, const Node& n) = nullptr;
-  std::string_view formula;                                      // for docs: the mathematics in one or two lines
-  std::string_view shapes;                                       // for docs: sizes of inputs and outputs, allowed types
-  std::string_view example;                                      // for docs: a graph that runs
+  std::string_view formula;  // for docs: the mathematics in one or two lines
+  std::string_view shapes;   // for docs: sizes of inputs and outputs, allowed types
+  std::string_view example;  // for docs: a graph that runs
   // Operations that are spelled by their mode (add, relu, reduce_max, layer_norm): the enumeration and its affixes.
   std::span<const std::string_view> modes = {};
   std::string_view mode_prefix = {}, mode_suffix = {};
@@ -99,14 +114,22 @@ class Infer {
   const Node& node() const { return n_; }
   const Graph& graph() const { return g_; }
   template <class Options>
-  const Options& options() const { return attrs<Options>(n_); }
+  const Options& options() const {
+    return attrs<Options>(n_);
+  }
   template <class Options>
-  Options& edit_options() { return *std::any_cast<Options>(&n_.attrs); }
+  Options& edit_options() {
+    return *std::any_cast<Options>(&n_.attrs);
+  }
 
-  bool has(int slot) const { return slot < static_cast<int>(n_.in.size()) && n_.in[static_cast<size_t>(slot)] != kNone; }
+  bool has(int slot) const {
+    return slot < static_cast<int>(n_.in.size()) && n_.in[static_cast<size_t>(slot)] != kNone;
+  }
   const Tensor& in(int slot) const;
   int in_count() const { return static_cast<int>(n_.in.size()); }
-  bool wants(int slot) const { return slot < static_cast<int>(n_.out.size()) && n_.out[static_cast<size_t>(slot)] != kNone; }
+  bool wants(int slot) const {
+    return slot < static_cast<int>(n_.out.size()) && n_.out[static_cast<size_t>(slot)] != kNone;
+  }
   const Tensor& out(int slot) const;
 
   // Default compute type: f64 when an input is f64 (c128), otherwise f32; all-integer inputs give i32, or i64.
@@ -124,22 +147,22 @@ class Infer {
     if (!condition) error(parts...);
   }
   void check_rank(int slot, int lo, int hi) const;
-  void check_dims(int slot, const Dims& wanted) const;                 // exact sizes of an input, if present
+  void check_dims(int slot, const Dims& wanted) const;  // exact sizes of an input, if present
   void check_type(int slot, std::initializer_list<DType> allowed) const;
-  void check_integer(int slot) const;                                  // i32 or i64, if present
-  void check_broadcast(int slot, const Dims& target) const;            // each size 1 or the target's
-  std::string label() const;                                           // "conv_fprop 'y'"
-  std::string describe(int slot) const;                                // "input x 'name' f32[2,3]"
+  void check_integer(int slot) const;                        // i32 or i64, if present
+  void check_broadcast(int slot, const Dims& target) const;  // each size 1 or the target's
+  std::string label() const;                                 // "conv_fprop 'y'"
+  std::string describe(int slot) const;                      // "input x 'name' f32[2,3]"
 
  private:
   Graph& g_;
   Node& n_;
 };
 
-std::string describe(const Tensor& t);                                 // "'x' f32[2,3]"
+std::string describe(const Tensor& t);  // "'x' f32[2,3]"
 // Sizes after broadcasting, or nullopt when they do not match. Ranks are aligned at the last dimension.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
-int64_t normalize_axis(int64_t axis, int rank);                        // -1 becomes rank-1; raises when out of range
+int64_t normalize_axis(int64_t axis, int rank);  // -1 becomes rank-1; raises when out of range
 // Strides for `dims` in the dimension order of `like` (same rank), otherwise packed.
 Dims strides_like(const Dims& dims, const Tensor* like);
 

@@ -56,11 +56,14 @@ std::vector<Token> tokenize(std::string_view s) {
     } else if (c == '-' && i + 1 < s.size() && s[i + 1] == '>') {
       tokens.push_back({Token::arrow, s.substr(i, 2)});
       i += 2;
-    } else if (digit(i) || ((c == '-' || c == '.') && digit(i + 1)) || (c == '-' && i + 2 < s.size() && s[i + 1] == '.' && digit(i + 2)) ||
+    } else if (digit(i) || ((c == '-' || c == '.') && digit(i + 1)) ||
+               (c == '-' && i + 2 < s.size() && s[i + 1] == '.' && digit(i + 2)) ||
                (c == '-' && s.substr(i + 1, 3) == "inf")) {
       size_t b = i++;
       if (s.substr(i, 3) == "inf") i += 3;
-      while (i < s.size() && (is_word_char(s[i]) || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E')))) ++i;
+      while (i < s.size() &&
+             (is_word_char(s[i]) || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E'))))
+        ++i;
       tokens.push_back({Token::number, s.substr(b, i - b)});
     } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
       size_t b = i;
@@ -104,7 +107,9 @@ class Parser {
   const Token& peek(size_t k = 0) const { return tokens_[std::min(pos_ + k, tokens_.size() - 1)]; }
   Token take() { return tokens_[pos_ < tokens_.size() - 1 ? pos_++ : pos_]; }
   bool at_end() const { return peek().kind == Token::end; }
-  bool is(std::string_view symbol, size_t k = 0) const { return peek(k).kind == Token::symbol && peek(k).text == symbol; }
+  bool is(std::string_view symbol, size_t k = 0) const {
+    return peek(k).kind == Token::symbol && peek(k).text == symbol;
+  }
   bool accept(std::string_view symbol) { return is(symbol) ? (take(), true) : false; }
   void expect(std::string_view symbol) {
     if (!accept(symbol)) error(peek(), cat("expected '", symbol, "'"));
@@ -146,7 +151,8 @@ class Parser {
     int64_t v = 0;
     auto [end, bad] = std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
     if (t.kind != Token::number || bad != std::errc() || end != t.text.data() + t.text.size())
-      error(t, bad == std::errc::result_out_of_range ? "this number does not fit in 64 bits" : "expected a whole number");
+      error(t,
+            bad == std::errc::result_out_of_range ? "this number does not fit in 64 bits" : "expected a whole number");
     return v;
   }
   bool is_number() const {
@@ -160,7 +166,8 @@ class Parser {
     if (t.text == "nan") return NAN;
     double v = 0;
     auto [end, bad] = std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
-    if (t.kind != Token::number || bad != std::errc() || end != t.text.data() + t.text.size()) error(t, "expected a number");
+    if (t.kind != Token::number || bad != std::errc() || end != t.text.data() + t.text.size())
+      error(t, "expected a number");
     return v;
   }
   Ints integers() {
@@ -177,7 +184,8 @@ class Parser {
     Token at = peek();
     expect("[");
     Ints v;
-    if (!is("]")) do v.push_back(integer());
+    if (!is("]")) do
+        v.push_back(integer());
       while (accept(","));
     expect("]");
     if (v.size() > kMaxRank) error(at, cat("a tensor has at most ", kMaxRank, " dimensions, ", v.size(), " given"));
@@ -220,7 +228,8 @@ class Parser {
         std::vector<std::string> names;
         for (const Layout& l : layouts())
           if (static_cast<int>(l.logical.size()) == t.dims.size()) names.emplace_back(l.name);
-        std::string allowed = names.empty() ? "write the strides as :[...]" : "layouts of this rank: " + any_of_text(names);
+        std::string allowed =
+            names.empty() ? "write the strides as :[...]" : "layouts of this rank: " + any_of_text(names);
         error(at, cat("'", pending_layout_.text, "' is no layout of ", t.dims.size(), " dimensions; ", allowed));
       }
       t.strides = *s;
@@ -242,11 +251,14 @@ class Parser {
     Token name = expect_word("the name of a tensor");
     TensorId id = lookup(scope, name);
     Graph& g = *scope.graph;
-    if (g.tensor(id).stored) error(name, cat("'", name.text, "' is ", g.producer(id) == kNone ? "an input" : "an output already"));
+    if (g.tensor(id).stored)
+      error(name, cat("'", name.text, "' is ", g.producer(id) == kNone ? "an input" : "an output already"));
     Tensor given;
     pending_layout_ = {};
-    if (is_type()) type(given);
-    else if (peek().kind == Token::word) type(given);  // reports the nearest data type
+    if (is_type())
+      type(given);
+    else if (peek().kind == Token::word)
+      type(given);  // reports the nearest data type
     located(name, [&] {
       g.mark_output(id);
       Tensor& t = g.edit(id);
@@ -261,7 +273,8 @@ class Parser {
           given.dims = t.dims;
           resolve_layout(given, pending_layout_);
         }
-        require(given.strides.size() == t.dims.size(), "output ", describe(t), ": ", given.strides.size(), " strides given");
+        require(given.strides.size() == t.dims.size(), "output ", describe(t), ": ", given.strides.size(),
+                " strides given");
         t.strides = given.strides;
         t.strides_given = t.dims_given = true;
       }
@@ -342,8 +355,10 @@ class Parser {
       t.dims = t.strides = Dims{1};
       t.dims_given = true;
     }
-    if (kind.text == "const") constant(t);
-    else t.stored = true;
+    if (kind.text == "const")
+      constant(t);
+    else
+      t.stored = true;
     t.by_value = kind.text == "scalar";
     t.strides_given = true;
     tensor_options(scope, t);
@@ -581,14 +596,16 @@ class Parser {
     located(body.name, [&] {
       probe.in.resize(std::max(probe.in.size(), n.op->in.size()), kNone);
       for (size_t i = 0; i < n.op->in.size(); ++i)
-        require(probe.in[i] != kNone || n.op->in[i].kind != Slot::required, "input '", n.op->in[i].name, "' is missing");
+        require(probe.in[i] != kNone || n.op->in[i].kind != Slot::required, "input '", n.op->in[i].name,
+                "' is missing");
       params = n.op->params(*outer.graph, probe, body.name.text);
     });
     auto s = std::make_shared<Subgraph>();
     Scope scope{&s->graph, &outer};
     while (peek().kind == Token::word) {
       Token name = take();
-      if (s->params.size() >= params.size()) error(name, cat("'", body.name.text, "' receives ", params.size(), " values"));
+      if (s->params.size() >= params.size())
+        error(name, cat("'", body.name.text, "' receives ", params.size(), " values"));
       Tensor t = params[s->params.size()];
       t.name = name.text;
       t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
@@ -610,7 +627,8 @@ class Parser {
     Token at = peek();
     located(at, [&] {
       for (TensorId r : s->results) {
-        require(s->graph.producer(r) != kNone, "a sub-graph must compute its result; use 'identity' to pass a value through");
+        require(s->graph.producer(r) != kNone,
+                "a sub-graph must compute its result; use 'identity' to pass a value through");
         s->graph.mark_output(r);
       }
       s->graph.finalize();
@@ -624,7 +642,8 @@ class Parser {
   bool is_assignment() const {
     // NAME [@uid] [type] [, ...] = : look for '=' before the statement ends, but not a named argument of an expression.
     if (peek().kind != Token::word) return false;
-    return is("=", 1) || is("@", 1) || is(":", 1) || (is(",", 1) && peek(2).kind == Token::word && assignment_later()) ||
+    return is("=", 1) || is("@", 1) || is(":", 1) ||
+           (is(",", 1) && peek(2).kind == Token::word && assignment_later()) ||
            (peek(1).kind == Token::word && find_dtype(peek(1).text) && !find_spelling(peek().text));
   }
   bool assignment_later() const {
@@ -650,7 +669,8 @@ class Parser {
       size_t slot = position;
       if (t.slot.kind == Token::word) {
         std::vector<std::string> names;
-        for (slot = 0; slot < n.op->out.size() && n.op->out[slot].name != t.slot.text; ++slot) names.emplace_back(n.op->out[slot].name);
+        for (slot = 0; slot < n.op->out.size() && n.op->out[slot].name != t.slot.text; ++slot)
+          names.emplace_back(n.op->out[slot].name);
         if (slot == n.op->out.size()) unknown(t.slot, cat("output of ", head.text), names);
       } else {
         ++position;

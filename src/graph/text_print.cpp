@@ -240,13 +240,15 @@ std::string unseal(std::string_view kind, std::string_view text) {
   auto bad = [&](const auto&... parts) { fail(Status::corrupt_data, "serialised ", kind, ": ", parts...); };
   size_t end = text.find('\n');
   std::string prefix = cat("tessera-", kind, " ");
-  if (end == std::string_view::npos || text.substr(0, prefix.size()) != prefix) bad("the header '", prefix, "...' is missing");
+  if (end == std::string_view::npos || text.substr(0, prefix.size()) != prefix)
+    bad("the header '", prefix, "...' is missing");
   std::string_view header = text.substr(prefix.size(), end - prefix.size()), body = text.substr(end + 1);
   size_t space = header.find(' ');
   if (space == std::string_view::npos) bad("the checksum is missing");
   if (header.substr(0, space) != kVersion)
     bad("made by version ", header.substr(0, space), ", this library is version ", kVersion);
-  if (header.substr(space + 1) != hex(hash_text(body))) bad("the checksum does not match; the text was truncated or altered");
+  if (header.substr(space + 1) != hex(hash_text(body)))
+    bad("the checksum does not match; the text was truncated or altered");
   return std::string(body);
 }
 

@@ -74,15 +74,19 @@ GuardedBuffer::GuardedBuffer(size_t bytes, size_t alignment) : bytes_(bytes) {
 }
 
 bool GuardedBuffer::intact() const {
-  auto clean = [](auto first, auto last) { return std::all_of(first, last, [](std::byte b) { return b == kBandByte; }); };
-  auto begin = storage_.begin() + static_cast<std::ptrdiff_t>(offset_), end = begin + static_cast<std::ptrdiff_t>(bytes_);
+  auto clean = [](auto first, auto last) {
+    return std::all_of(first, last, [](std::byte b) { return b == kBandByte; });
+  };
+  auto begin = storage_.begin() + static_cast<std::ptrdiff_t>(offset_),
+       end = begin + static_cast<std::ptrdiff_t>(bytes_);
   return clean(storage_.begin(), begin) && clean(end, storage_.end());
 }
 
 void GuardedBuffer::poison() { std::fill_n(data(), bytes_, kPoison); }
 
 double random_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
-  uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15ull + stream * 0xd1b54a32d192ed03ull + (index + 1) * 0x8cb92ba72f3d8dd7ull;
+  uint64_t z =
+      (seed + 1) * 0x9e3779b97f4a7c15ull + stream * 0xd1b54a32d192ed03ull + (index + 1) * 0x8cb92ba72f3d8dd7ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
@@ -112,8 +116,11 @@ void fill(const Tensor& t, void* data, int64_t count, const DataSpec& spec) {
   std::vector<double> args = reals_after_colon(kind);
   for (int64_t i = 0; i < count; ++i) {
     double v = sample(base, args, spec.seed, stream, static_cast<uint64_t>(i));
-    if (is_complex(t.dtype)) store(t.dtype, data, i, std::complex<double>(v, sample(base, args, spec.seed, stream + 1, static_cast<uint64_t>(i))));
-    else store(t.dtype, data, i, v);
+    if (is_complex(t.dtype))
+      store(t.dtype, data, i,
+            std::complex<double>(v, sample(base, args, spec.seed, stream + 1, static_cast<uint64_t>(i))));
+    else
+      store(t.dtype, data, i, v);
   }
 }
 
@@ -146,8 +153,10 @@ GraphBuffers::GraphBuffers(const Graph& g, const DataSpec& spec) : g_(g) {
     require(n < (int64_t{1} << 34), "tensor ", describe(t), " is too large to allocate here");
     auto& buffer = buffers_.emplace(id, static_cast<size_t>(byte_size(t.dtype, n))).first->second;
     elements_[id] = n;
-    if (g.producer(id) == kNone) fill(t, buffer.data(), n, spec);
-    else buffer.poison();
+    if (g.producer(id) == kNone)
+      fill(t, buffer.data(), n, spec);
+    else
+      buffer.poison();
   };
   // Plain tensors first: they may hold the offsets of the ragged ones.
   for (bool ragged : {false, true})

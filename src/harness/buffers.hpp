@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for tests: guard bands before and after every buffer, outputs poisoned, and random data that a seed reproduces.
+// Memory for tests: guard bands before and after every buffer, outputs poisoned, and random data that a seed
+// reproduces.
 #pragma once
 
 #include <map>
@@ -42,12 +43,12 @@ void check_data_kind(const std::string& kind);
 class GraphBuffers {
  public:
   GraphBuffers(const Graph& g, const DataSpec& spec);
-  std::vector<void*> table();                          // by TensorId, null for tensors without memory
+  std::vector<void*> table();  // by TensorId, null for tensors without memory
   GuardedBuffer& buffer(TensorId t) { return buffers_.at(t); }
   const GuardedBuffer& buffer(TensorId t) const { return buffers_.at(t); }
   int64_t elements(TensorId t) const { return elements_.at(t); }
   void poison_outputs();
-  std::string damage() const;                          // names of buffers whose bands were overwritten, or empty
+  std::string damage() const;  // names of buffers whose bands were overwritten, or empty
 
  private:
   const Graph& g_;

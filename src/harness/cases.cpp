@@ -8,7 +8,8 @@ namespace tsr {
 namespace {
 
 std::string replace_all(std::string s, const std::string& from, const std::string& to) {
-  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size())) s.replace(at, from.size(), to);
+  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size()))
+    s.replace(at, from.size(), to);
   return s;
 }
 
@@ -69,7 +70,8 @@ std::vector<std::string> expand(const std::string& text) {
   require(close != std::string::npos, "'<' without '>' in case: ", text);
   std::string body = text.substr(open + 1, close - open - 1), name;
   size_t eq = body.find('=');
-  bool named = eq != std::string::npos && body.substr(0, eq).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos && eq > 0;
+  bool named = eq != std::string::npos &&
+               body.substr(0, eq).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos && eq > 0;
   if (named) name = body.substr(0, eq), body = body.substr(eq + 1);
   std::vector<std::string> out;
   std::istringstream choices(body + "|");

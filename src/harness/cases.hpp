@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case files: a case starts in the first column, indented lines continue it. `<a|b>` expands to one case for each choice,
+// Case files: a case starts in the first column, indented lines continue it. `<a|b>` expands to one case for each
+// choice,
 // `<T=a|b>` names the choice and `<T>` repeats it. After `#!` come directives:
 //   NAME=KIND     data of tensor NAME (see buffers.hpp); all=KIND for all others
 //   error="text"  the graph must be refused with a message that contains the text
@@ -13,7 +14,7 @@
 namespace tsr {
 
 struct Case {
-  std::string text;   // the graph
+  std::string text;  // the graph
   DataSpec data;
   std::string error;  // expected refusal
   std::string file;

@@ -41,7 +41,8 @@ bool has_steps(const Graph& g) {
   for (NodeId n = 0; n < g.node_count(); ++n) {
     if (g.node(n).op->name != "pointwise") continue;
     M m = attrs<tessera::PointwiseOptions>(g.node(n)).mode;
-    if ((m >= M::cmp_eq && m <= M::cmp_le) || m == M::floor || m == M::ceil || m == M::mod || m == M::floor_mod) return true;
+    if ((m >= M::cmp_eq && m <= M::cmp_le) || m == M::floor || m == M::ceil || m == M::mod || m == M::floor_mod)
+      return true;
   }
   return false;
 }
@@ -89,35 +90,47 @@ bool is_poison(DType t, const std::byte* data, int64_t i) {
 // Smallest positive spacing of a type; u never drops below it.
 double smallest(DType t) {
   switch (t) {
-    case DType::f64: return 0x1p-1074;
-    case DType::f32: return 0x1p-126;  // engines may flush subnormals
-    case DType::f16: return 0x1p-24;
-    case DType::bf16: return 0x1p-126;
-    case DType::e4m3: return 0x1p-9;
-    case DType::e5m2: return 0x1p-16;
-    case DType::e2m1: return 0.5;
-    case DType::e8m0: return 0x1p-127;
-    default: return 0;
+    case DType::f64:
+      return 0x1p-1074;
+    case DType::f32:
+      return 0x1p-126;  // engines may flush subnormals
+    case DType::f16:
+      return 0x1p-24;
+    case DType::bf16:
+      return 0x1p-126;
+    case DType::e4m3:
+      return 0x1p-9;
+    case DType::e5m2:
+      return 0x1p-16;
+    case DType::e2m1:
+      return 0.5;
+    case DType::e8m0:
+      return 0x1p-127;
+    default:
+      return 0;
   }
 }
 
 std::string place(const Tensor& t, int64_t i) {
   // Names the logical index when the memory is packed, the raw element otherwise.
-  if (!(t.strides == packed_strides(t.dims)) || t.ragged != kNone || is_complex(t.dtype)) return "element " + std::to_string(i);
+  if (!(t.strides == packed_strides(t.dims)) || t.ragged != kNone || is_complex(t.dtype))
+    return "element " + std::to_string(i);
   Dims index = t.dims;
   for (int d = t.rank() - 1; d >= 0; --d) index[d] = i % t.dims[d], i /= t.dims[d];
   return to_string(index);
 }
 
-std::string compare_tensor(const Graph& g, TensorId id, double terms, const Oracle& oracle, const GraphBuffers& actual) {
+std::string compare_tensor(const Graph& g, TensorId id, double terms, const Oracle& oracle,
+                           const GraphBuffers& actual) {
   const Tensor& t = g.tensor(id);
   Elements e(t, actual.elements(id));
-  const std::byte *wide = oracle.wide.buffer(id).data(), *narrow = oracle.narrow.buffer(id).data(), *got = actual.buffer(id).data();
+  const std::byte *wide = oracle.wide.buffer(id).data(), *narrow = oracle.narrow.buffer(id).data(),
+                  *got = actual.buffer(id).data();
   std::vector<const std::byte*> rounded = {narrow};
   for (const GraphBuffers& b : oracle.nearby) rounded.push_back(b.buffer(id).data());
   auto report = [&](int64_t i, const std::string& rest) {
-    return cat("output ", describe(t), " at ", place(t, i), ": got ", print_number(load<double>(e.type, got, i)), ", the oracle says ",
-               print_number(load<double>(e.type, wide, i)), rest);
+    return cat("output ", describe(t), " at ", place(t, i), ": got ", print_number(load<double>(e.type, got, i)),
+               ", the oracle says ", print_number(load<double>(e.type, wide, i)), rest);
   };
   bool exact = !is_real(e.type);
   double error = 0, largest = 0;
@@ -132,12 +145,14 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   }
   bool f64 = (t.dtype == DType::f64 || t.dtype == DType::c128) && computed_in_f64(g, id);
   double base = 2 * error + 4 * 0x1p-23 * std::sqrt(terms) * largest;
-  if (f64) base = 8 * error * 0x1p-29 + 64 * 0x1p-52 * std::sqrt(terms) * std::max(largest, largest_input(g, oracle.wide));
+  if (f64)
+    base = 8 * error * 0x1p-29 + 64 * 0x1p-52 * std::sqrt(terms) * std::max(largest, largest_input(g, oracle.wide));
   for (int64_t i = 0; i < e.count; ++i) {
     double w = load<double>(e.type, wide, i), a = load<double>(e.type, got, i);
     if (is_poison(e.type, wide, i)) {
       // Not part of the tensor (a gap between strides, a step past a sequence): nobody may write there.
-      if (!is_poison(e.type, got, i) && !(std::isnan(w) && std::isnan(a))) return report(i, "; this memory must not be written");
+      if (!is_poison(e.type, got, i) && !(std::isnan(w) && std::isnan(a)))
+        return report(i, "; this memory must not be written");
       continue;
     }
     if (exact) {
@@ -155,7 +170,8 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
     double u = info(e.type).epsilon * std::fabs(std::isinf(w) ? 0 : w) + smallest(e.type);
     // An overflow to infinity is fine where a finite neighbour would be: compare with the largest finite value.
     double difference = std::isinf(a) || std::isinf(w) ? INFINITY : std::fabs(a - w);
-    if (!(difference <= base + u)) return report(i, cat(", difference ", print_number(difference), " > tolerance ", print_number(base + u)));
+    if (!(difference <= base + u))
+      return report(i, cat(", difference ", print_number(difference), " > tolerance ", print_number(base + u)));
   }
   if (differs > 2 * narrow_differs)
     return report(first, cat(", ", differs, " elements differ, ", 2 * narrow_differs, " may"));

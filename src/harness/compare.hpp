@@ -4,8 +4,8 @@
 //   tolerance(i) = 2 e + 4 eps sqrt(n) m + u(i)
 //
 //   e    largest error of the definition itself when every step is rounded to f32, and every virtual tensor to its type
-//        (the narrow run), also when f32 inputs move by one and results of operations by two units in the last place, to
-//        random sides
+//        (the narrow run), also when f32 inputs move by one and results of operations by two units in the last place,
+//        to random sides
 //   eps  relative spacing of the compute type, n the most terms that an element accumulates in the graph
 //   m    largest finite magnitude of the tensor: another order of summation may move the result by that much
 //   u    spacing of the stored type at the oracle's value

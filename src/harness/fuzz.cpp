@@ -29,12 +29,16 @@ class Generator {
   int pick(int lo, int hi) { return lo + static_cast<int>(random_() % static_cast<uint64_t>(hi - lo + 1)); }
   bool chance(int percent) { return pick(1, 100) <= percent; }
   template <class T>
-  T pick_of(std::initializer_list<T> v) { return *(v.begin() + pick(0, static_cast<int>(v.size()) - 1)); }
+  T pick_of(std::initializer_list<T> v) {
+    return *(v.begin() + pick(0, static_cast<int>(v.size()) - 1));
+  }
 
   TensorId input(bool integer = false) {
     Tensor t;
     t.name = "x" + std::to_string(count_++);
-    t.dtype = integer ? DType::i32 : pick_of({DType::f32, DType::f32, DType::f32, DType::f16, DType::bf16, DType::f64, DType::e4m3, DType::i8});
+    t.dtype = integer ? DType::i32
+                      : pick_of({DType::f32, DType::f32, DType::f32, DType::f16, DType::bf16, DType::f64, DType::e4m3,
+                                 DType::i8});
     for (int64_t d : base_) t.dims.push_back(chance(20) ? 1 : d);
     t.strides = random_strides(t.dims);
     t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
@@ -53,7 +57,10 @@ class Generator {
     return s;
   }
 
-  TensorId any() { return pick(0, 2) ? g_.tensor_count() - 1 - pick(0, std::min(g_.tensor_count() - 1, 3)) : pick(0, g_.tensor_count() - 1); }
+  TensorId any() {
+    return pick(0, 2) ? g_.tensor_count() - 1 - pick(0, std::min(g_.tensor_count() - 1, 3))
+                      : pick(0, g_.tensor_count() - 1);
+  }
   TensorId any_input() {
     auto ids = g_.inputs();
     return ids[static_cast<size_t>(pick(0, static_cast<int>(ids.size()) - 1))];
@@ -62,10 +69,11 @@ class Generator {
 
   void grow() {
     // Discontinuous functions only see inputs: elsewhere a rounding difference may flip them.
-    static constexpr const char* kUnary[] = {"relu", "tanh", "sigmoid", "gelu", "swish", "softplus", "elu", "gelu_tanh", "abs",
-                                             "neg",  "identity", "erf", "sin", "cos"};
+    static constexpr const char* kUnary[] = {"relu",      "tanh", "sigmoid", "gelu",     "swish", "softplus", "elu",
+                                             "gelu_tanh", "abs",  "neg",     "identity", "erf",   "sin",      "cos"};
     static constexpr const char* kBinary[] = {"add", "sub", "mul", "min", "max", "add_square"};
-    static constexpr const char* kBackward[] = {"tanh_bwd", "sigmoid_bwd", "gelu_bwd", "swish_bwd", "softplus_bwd", "gelu_tanh_bwd"};
+    static constexpr const char* kBackward[] = {"tanh_bwd",  "sigmoid_bwd",  "gelu_bwd",
+                                                "swish_bwd", "softplus_bwd", "gelu_tanh_bwd"};
     static constexpr const char* kReduce[] = {"add", "max", "min", "avg", "amax", "norm1", "norm2"};
     static constexpr const char* kCompare[] = {"cmp_eq", "cmp_gt", "cmp_le", "cmp_neq"};
     auto one = [&](auto& list) { return std::string(list[pick(0, static_cast<int>(std::size(list)) - 1)]); };
@@ -75,22 +83,37 @@ class Generator {
     switch (pick(0, 17)) {
       case 0:
       case 1:
-      case 2: return statement(one(kUnary) + " " + name(a));
+      case 2:
+        return statement(one(kUnary) + " " + name(a));
       case 3:
       case 4:
-      case 5: return statement(one(kBinary) + " " + name(a) + " " + name(b));
-      case 6: return statement(one(kBackward) + " " + name(a) + " " + name(b));
-      case 7: return statement("div " + name(a) + " (add (abs " + name(b) + ") 1)");
-      case 8: return statement("reduce_" + one(kReduce) + " " + name(a) + " axes=" + axis);
-      case 9: return statement("select " + name(a) + " " + name(b) + " (" + one(kCompare) + " " + name(any_input()) + " " + name(any_input()) + ")");
-      case 10: return statement((chance(50) ? "softmax " : "log_softmax ") + name(a) + " axes=" + axis);
-      case 11: return statement((chance(50) ? "layer_norm " : "rms_norm ") + name(a) + " axes=" + axis + " eps=0.01");
-      case 12: return permute(a);
-      case 13: return statement("reshape " + name(a) + " size=" + std::to_string(g_.tensor(a).numel()) + " mode=logical");
-      case 14: return cut(a);
-      case 15: return statement("concat " + name(a) + " " + name(b) + " axis=" + axis);
-      case 16: return statement("matmul " + name(a) + " " + name(b));
-      default: return statement("mul " + name(a) + " " + print_number(pick(-8, 8) / 4.0));
+      case 5:
+        return statement(one(kBinary) + " " + name(a) + " " + name(b));
+      case 6:
+        return statement(one(kBackward) + " " + name(a) + " " + name(b));
+      case 7:
+        return statement("div " + name(a) + " (add (abs " + name(b) + ") 1)");
+      case 8:
+        return statement("reduce_" + one(kReduce) + " " + name(a) + " axes=" + axis);
+      case 9:
+        return statement("select " + name(a) + " " + name(b) + " (" + one(kCompare) + " " + name(any_input()) + " " +
+                         name(any_input()) + ")");
+      case 10:
+        return statement((chance(50) ? "softmax " : "log_softmax ") + name(a) + " axes=" + axis);
+      case 11:
+        return statement((chance(50) ? "layer_norm " : "rms_norm ") + name(a) + " axes=" + axis + " eps=0.01");
+      case 12:
+        return permute(a);
+      case 13:
+        return statement("reshape " + name(a) + " size=" + std::to_string(g_.tensor(a).numel()) + " mode=logical");
+      case 14:
+        return cut(a);
+      case 15:
+        return statement("concat " + name(a) + " " + name(b) + " axis=" + axis);
+      case 16:
+        return statement("matmul " + name(a) + " " + name(b));
+      default:
+        return statement("mul " + name(a) + " " + print_number(pick(-8, 8) / 4.0));
     }
   }
 
@@ -117,7 +140,8 @@ class Generator {
 
   // Adds "NAME = expression" to a copy of the graph through the text form; keeps the copy when it is legal.
   void statement(const std::string& expression) {
-    std::string text = print_graph(g_) + "y" + std::to_string(count_) + " = " + expression + "\noutput y" + std::to_string(count_);
+    std::string text =
+        print_graph(g_) + "y" + std::to_string(count_) + " = " + expression + "\noutput y" + std::to_string(count_);
     try {
       Graph next = parse_graph(text);
       if (next.tensor(next.tensor_count() - 1).numel() > 4096) return;
@@ -136,7 +160,8 @@ class Generator {
       if (!last && !chance(10)) continue;
       g_.mark_output(t);
       any_stored = true;
-      if (chance(30) && g_.tensor(t).dtype == DType::f32) g_.edit(t).dtype = pick_of({DType::f16, DType::bf16}), g_.edit(t).dtype_given = last;
+      if (chance(30) && g_.tensor(t).dtype == DType::f32)
+        g_.edit(t).dtype = pick_of({DType::f16, DType::bf16}), g_.edit(t).dtype_given = last;
       if (!last) g_.edit(t).dtype = DType::f32;
     }
     if (!any_stored) g_ = parse_graph("x = input f32[3]; y = relu x; output y");
@@ -156,7 +181,8 @@ Graph extract(const Graph& g, const std::vector<TensorId>& wanted, const std::ve
   std::vector<NodeId> nodes;
   for (NodeId n = g.node_count() - 1; n >= 0; --n) {
     const Node& node = g.node(n);
-    bool used = std::any_of(node.out.begin(), node.out.end(), [&](TensorId t) { return t != kNone && needed[static_cast<size_t>(t)] && !has(cuts, t); });
+    bool used = std::any_of(node.out.begin(), node.out.end(),
+                            [&](TensorId t) { return t != kNone && needed[static_cast<size_t>(t)] && !has(cuts, t); });
     if (!used) continue;
     nodes.push_back(n);
     for (TensorId t : node_reads(g, node)) needed[static_cast<size_t>(t)] = true;
@@ -172,7 +198,8 @@ Graph extract(const Graph& g, const std::vector<TensorId>& wanted, const std::ve
     if (it != map.end()) return it->second;
     Tensor x = g.tensor(t);
     x.uid = 0;
-    bool produced = g.producer(t) != kNone && std::find(nodes.begin(), nodes.end(), g.producer(t)) != nodes.end() && !has(cuts, t);
+    bool produced =
+        g.producer(t) != kNone && std::find(nodes.begin(), nodes.end(), g.producer(t)) != nodes.end() && !has(cuts, t);
     if (!produced && !x.is_constant()) x.stored = x.dtype_given = x.dims_given = x.strides_given = true;
     if (produced) x.stored = false;
     return map[t] = out.add_tensor(x);
@@ -208,7 +235,8 @@ Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails) {
   for (bool progress = true; progress;) {
     progress = false;
     for (TensorId t = 0; t < best.tensor_count() && !progress; ++t)
-      if (best.producer(t) != kNone) progress = attempt({t}, {}) || (!best.tensor(t).stored && attempt(best.outputs(), {t}));
+      if (best.producer(t) != kNone)
+        progress = attempt({t}, {}) || (!best.tensor(t).stored && attempt(best.outputs(), {t}));
   }
   return best;
 }

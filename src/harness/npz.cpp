@@ -38,7 +38,7 @@ std::string header_value(std::string_view header, std::string_view key) {
 
 DType type_of(const std::string& descr, const std::string& name) {
   static const std::map<std::string, DType> kTypes = {
-      {"<f8", DType::f64}, {"<f4", DType::f32}, {"<f2", DType::f16}, {"<i8", DType::i64}, {"<i4", DType::i32},
+      {"<f8", DType::f64}, {"<f4", DType::f32}, {"<f2", DType::f16},     {"<i8", DType::i64}, {"<i4", DType::i32},
       {"|i1", DType::i8},  {"|u1", DType::u8},  {"|b1", DType::boolean}, {"<c8", DType::c64}, {"<c16", DType::c128},
   };
   auto it = kTypes.find(descr);
@@ -57,7 +57,8 @@ NpyArray parse_npy(std::string_view s, const std::string& name) {
   NpyArray a;
   std::string descr = header_value(header, "descr"), shape = header_value(header, "shape");
   a.descr = descr.substr(descr.find('\'') + 1, descr.rfind('\'') - descr.find('\'') - 1);
-  require(header_value(header, "fortran_order").find("True") == std::string::npos, name, ": column-major .npy files are not read");
+  require(header_value(header, "fortran_order").find("True") == std::string::npos, name,
+          ": column-major .npy files are not read");
   for (size_t i = 0; i < shape.size();) {
     if (!std::isdigit(static_cast<unsigned char>(shape[i]))) {
       ++i;
@@ -71,7 +72,8 @@ NpyArray parse_npy(std::string_view s, const std::string& name) {
   int64_t n = volume(a.dims);
   auto bytes = static_cast<size_t>(byte_size(type, n));
   require(s.size() - start >= bytes, name, ": ", s.size() - start, " bytes of data, sizes ", a.dims, " need ", bytes);
-  a.bytes.assign(s.begin() + static_cast<std::ptrdiff_t>(start), s.begin() + static_cast<std::ptrdiff_t>(start + bytes));
+  a.bytes.assign(s.begin() + static_cast<std::ptrdiff_t>(start),
+                 s.begin() + static_cast<std::ptrdiff_t>(start + bytes));
   for (int64_t i = 0; i < n; ++i) a.values.push_back(load<double>(type, a.bytes.data(), i));
   return a;
 }
@@ -98,7 +100,8 @@ Npz read_npz(const std::string& path) {
   Npz arrays;
   for (size_t at = 0; at + 30 <= s.size() && little<uint32_t>(s, at) == 0x04034b50;) {
     require(little<uint16_t>(s, at + 8) == 0, path, " is compressed; store it with numpy.savez");
-    size_t bytes = little<uint32_t>(s, at + 18), name = little<uint16_t>(s, at + 26), extra = little<uint16_t>(s, at + 28);
+    size_t bytes = little<uint32_t>(s, at + 18), name = little<uint16_t>(s, at + 26),
+           extra = little<uint16_t>(s, at + 28);
     std::string key = s.substr(at + 30, name);
     size_t start = at + 30 + name + extra;
     // numpy.savez writes zip64 sizes into the extra field (id 1: uncompressed, compressed).
@@ -113,19 +116,30 @@ Npz read_npz(const std::string& path) {
 
 std::string npy_descr(DType t) {
   switch (t) {
-    case DType::f64: return "<f8";
-    case DType::f32: return "<f4";
-    case DType::f16: return "<f2";
-    case DType::bf16: return "<u2";
-    case DType::i64: return "<i8";
-    case DType::i32: return "<i4";
+    case DType::f64:
+      return "<f8";
+    case DType::f32:
+      return "<f4";
+    case DType::f16:
+      return "<f2";
+    case DType::bf16:
+      return "<u2";
+    case DType::i64:
+      return "<i8";
+    case DType::i32:
+      return "<i4";
     case DType::i8:
     case DType::i8x4:
-    case DType::i8x32: return "|i1";
-    case DType::boolean: return "|b1";
-    case DType::c64: return "<c8";
-    case DType::c128: return "<c16";
-    default: return "|u1";
+    case DType::i8x32:
+      return "|i1";
+    case DType::boolean:
+      return "|b1";
+    case DType::c64:
+      return "<c8";
+    case DType::c128:
+      return "<c16";
+    default:
+      return "|u1";
   }
 }
 

@@ -36,15 +36,16 @@ std::string check_text(const Graph& g) {
   std::string text = print_graph(g);
   for (bool one_line : {false, true}) {
     Graph again = parse_graph(print_graph(g, {.one_line = one_line}));
-    if (print_graph(again) != text) return "the text form does not round-trip:\n" + text + "became\n" + print_graph(again);
+    if (print_graph(again) != text)
+      return "the text form does not round-trip:\n" + text + "became\n" + print_graph(again);
   }
   return "";
 }
 
 }  // namespace
 
-std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const Oracle& oracle, const DataSpec& data,
-                       bool* used_engine, const Engine* engine) {
+std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const Oracle& oracle,
+                       const DataSpec& data, bool* used_engine, const Engine* engine) {
   auto plan = make_plan(g, cpu_device(), options);
   if (used_engine) {
     *used_engine = false;
@@ -63,7 +64,8 @@ std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions&
   if (plan->deterministic()) {
     GraphBuffers again(*g, data);
     run(*plan, again, workspace);
-    if (!same_outputs(*g, buffers, again)) return "a second run gave other bits, though every engine of the plan is deterministic";
+    if (!same_outputs(*g, buffers, again))
+      return "a second run gave other bits, though every engine of the plan is deterministic";
   }
   return "";
 }
@@ -93,8 +95,10 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
       std::string why = check_plan(g, options, oracle, data, engine ? &used : nullptr, engine);
       if (!used) return;
       ++tally.by_engine[name];
-      if (why.empty()) ++tally.passed;
-      else fail_case(name, why);
+      if (why.empty())
+        ++tally.passed;
+      else
+        fail_case(name, why);
     };
     for (const Engine* e : all_engines()) {
       std::string name(e->info().name);

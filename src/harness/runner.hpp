@@ -12,13 +12,13 @@ namespace tsr {
 
 struct Tally {
   int64_t passed = 0, failed = 0, skipped = 0;
-  std::map<std::string, int64_t> by_engine;     // combinations that ran, per engine
+  std::map<std::string, int64_t> by_engine;  // combinations that ran, per engine
   std::map<std::string, int64_t> skip_reasons;
 };
 
 struct RunnerOptions {
-  std::string engine;                                   // empty: all engines and the whole plan
-  std::function<void(const std::string&)> on_failure;   // message with a reproducer
+  std::string engine;                                  // empty: all engines and the whole plan
+  std::function<void(const std::string&)> on_failure;  // message with a reproducer
 };
 
 // Every buffer of the graph with its unique id, as Plan::execute wants them.
@@ -28,7 +28,7 @@ std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers);
 void run_case(const Case& c, const RunnerOptions& o, Tally& tally);
 
 // Plans and runs a graph, checks guard bands, values and, where promised, repeatability. Empty when all is well.
-std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const struct Oracle& oracle, const DataSpec& data,
-                       bool* used_engine = nullptr, const Engine* engine = nullptr);
+std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const struct Oracle& oracle,
+                       const DataSpec& data, bool* used_engine = nullptr, const Engine* engine = nullptr);
 
 }  // namespace tsr

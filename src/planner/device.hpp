@@ -21,6 +21,6 @@ struct Device {
   std::string key() const { return name + ":" + std::to_string(arch) + ":" + std::to_string(units); }
 };
 
-Device cpu_device();               // this machine's processor
+Device cpu_device();  // this machine's processor
 
 }  // namespace tsr

@@ -5,7 +5,8 @@
 //   configs  lists candidates with a modelled cost, best first
 //   build    makes the step; may not fail for a region that check accepted, except for lack of resources
 //
-// Executing a step only launches work: no allocation, compilation, synchronisation or lock, any number of threads at once.
+// Executing a step only launches work: no allocation, compilation, synchronisation or lock, any number of threads at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +34,14 @@ struct Region {
 
 struct Config {
   std::vector<std::pair<std::string, int64_t>> knobs;
-  double seconds = 0;               // modelled
+  double seconds = 0;  // modelled
 };
 std::string to_string(const Config& c);
 
 struct StepArgs {
-  void* const* tensors = nullptr;   // by TensorId: device memory; host memory for constants and by-value scalars
-  std::byte* workspace = nullptr;   // workspace_bytes() of the step, aligned to 256
-  void* stream = nullptr;           // a CUstream on CUDA devices
+  void* const* tensors = nullptr;  // by TensorId: device memory; host memory for constants and by-value scalars
+  std::byte* workspace = nullptr;  // workspace_bytes() of the step, aligned to 256
+  void* stream = nullptr;          // a CUstream on CUDA devices
 };
 
 class Step {
@@ -53,10 +54,10 @@ class Step {
 
 struct EngineInfo {
   std::string_view name;
-  int id = 0;                       // public and stable: never reused
+  int id = 0;  // public and stable: never reused
   DeviceKind device = DeviceKind::cpu;
-  bool deterministic = true;        // the same bits for the same input, every time
-  std::string_view text;            // one line for `list engines`
+  bool deterministic = true;  // the same bits for the same input, every time
+  std::string_view text;      // one line for `list engines`
 };
 
 class Engine {

@@ -69,7 +69,8 @@ class Lowering {
   // The tensors whose sizes span the space.
   std::vector<TensorId> main_tensors(const Node& n) const {
     if (n.op->family == Family::pointwise) return {n.out[0]};
-    if (is(n, "reduce") || is(n, "softmax") || is(n, "softmax_bwd") || is(n, "norm_fwd") || is(n, "norm_bwd")) return {n.in[0]};
+    if (is(n, "reduce") || is(n, "softmax") || is(n, "softmax_bwd") || is(n, "norm_fwd") || is(n, "norm_bwd"))
+      return {n.in[0]};
     decline(spelling(n), " is neither pointwise nor row-wise");
   }
 
@@ -79,9 +80,11 @@ class Lowering {
     std::array<bool, kMaxRank> axes{};
     for (int i = 0; i < rank; ++i) {
       axes[static_cast<size_t>(i)] = xs[i] > 1 && ks[i] == 1;
-      if (xs[i] != e_.space[i] && e_.space[i] != 1) decline(spelling(n), " reduces ", x, " inside a region of sizes ", e_.space);
+      if (xs[i] != e_.space[i] && e_.space[i] != 1)
+        decline(spelling(n), " reduces ", x, " inside a region of sizes ", e_.space);
     }
-    if (e_.has_reduction && axes != e_.row_axis) decline(spelling(n), " reduces other axes than the rest of the region");
+    if (e_.has_reduction && axes != e_.row_axis)
+      decline(spelling(n), " reduces other axes than the rest of the region");
     e_.row_axis = axes;
     e_.has_reduction = true;
   }
@@ -118,7 +121,8 @@ class Lowering {
           for (int i = 1; i < kept.size(); ++i) kept[i] = 1;
         }
         return kept;
-      default: decline(spelling(n), " is not lowered to row-wise work");
+      default:
+        decline(spelling(n), " is not lowered to row-wise work");
     }
   }
 
@@ -155,7 +159,8 @@ class Lowering {
         full = full && a[i] == e_.space[i];
         row = row && a[i] == (e_.row_axis[static_cast<size_t>(i)] ? 1 : e_.space[i]);
       }
-      if (!full && !row) decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
+      if (!full && !row)
+        decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
       if (info(x.dtype).bits < 8) decline("output ", describe(x), " packs several elements into a byte");
       if (info(x.dtype).vector > 1) decline("output ", describe(x), " is vectorised");
       if (is_complex(x.dtype)) decline("output ", describe(x), " is complex");
@@ -191,7 +196,8 @@ class Lowering {
     if (it == values_.end()) {
       const Tensor& x = g_.tensor(t);
       Instr i{.kind = Instr::load, .lane = lane_of(x.dtype), .row = constant_along_rows(x.dims), .tensor = t};
-      if (!broadcast_fits(x.dims)) decline("input ", describe(x), " does not broadcast over the region's sizes ", e_.space);
+      if (!broadcast_fits(x.dims))
+        decline("input ", describe(x), " does not broadcast over the region's sizes ", e_.space);
       it = values_.emplace(t, emit(i)).first;
     }
     return to_lane(it->second, lane);
@@ -231,14 +237,16 @@ class Lowering {
   void define(TensorId t, int v) {
     if (t == kNone) return;
     const Tensor& x = g_.tensor(t);
-    bool exact = (x.dtype == DType::f32 && at(v).lane == Lane::f32) || x.dtype == DType::f64 || (x.dtype == DType::i64 && at(v).lane == Lane::i64);
+    bool exact = (x.dtype == DType::f32 && at(v).lane == Lane::f32) || x.dtype == DType::f64 ||
+                 (x.dtype == DType::i64 && at(v).lane == Lane::i64);
     // Truth values of comparisons are 0 or 1 already.
     if (is_boolean(x.dtype) && at(v).kind == Instr::apply && info(at(v).options.mode).boolean) exact = true;
     if (!exact) v = emit({.kind = Instr::round, .lane = at(v).lane, .row = at(v).row, .a = v, .type = x.dtype});
     values_[t] = v;
     if (std::find(r_.outputs.begin(), r_.outputs.end(), t) == r_.outputs.end()) return;
     bool row = e_.has_reduction && constant_along_rows(x.dims) && !full_row(x.dims);
-    if (row && !at(v).row) decline("output ", describe(x), " has one value for each row but is computed for each element");
+    if (row && !at(v).row)
+      decline("output ", describe(x), " has one value for each row but is computed for each element");
     emit({.kind = Instr::store, .lane = at(v).lane, .row = row, .a = v, .tensor = t});
   }
   bool full_row(const Dims& d) const {
@@ -281,7 +289,9 @@ class Lowering {
       const Tensor& y = g_.tensor(n.out[0]);
       int axis = static_cast<int>(normalize_axis(o.axis, y.rank())) + e_.space.size() - y.rank();
       bool row = !e_.row_axis[static_cast<size_t>(axis)] || e_.space[axis] == 1;
-      return define(n.out[0], to_lane(emit({.kind = Instr::index, .lane = Lane::i64, .row = row && e_.has_reduction, .axis = axis}), lane));
+      return define(
+          n.out[0],
+          to_lane(emit({.kind = Instr::index, .lane = Lane::i64, .row = row && e_.has_reduction, .axis = axis}), lane));
     }
     if (lane == Lane::i64) check_integer_mode(n, o.mode);
     int operands[3] = {-1, -1, -1};
@@ -291,9 +301,10 @@ class Lowering {
   }
 
   void check_integer_mode(const Node& n, M m) const {
-    static constexpr M kExact[] = {M::add, M::sub, M::mul, M::add_square, M::min, M::max, M::abs, M::neg, M::identity, M::select, M::relu,
-                                   M::cmp_eq, M::cmp_neq, M::cmp_gt, M::cmp_ge, M::cmp_lt, M::cmp_le, M::logical_and, M::logical_or,
-                                   M::logical_not, M::div, M::mod, M::floor_mod};
+    static constexpr M kExact[] = {
+        M::add,      M::sub,         M::mul,        M::add_square,  M::min,     M::max,    M::abs,      M::neg,
+        M::identity, M::select,      M::relu,       M::cmp_eq,      M::cmp_neq, M::cmp_gt, M::cmp_ge,   M::cmp_lt,
+        M::cmp_le,   M::logical_and, M::logical_or, M::logical_not, M::div,     M::mod,    M::floor_mod};
     if (std::find(std::begin(kExact), std::end(kExact), m) == std::end(kExact)) decline(spelling(n), " in integers");
   }
 
@@ -305,10 +316,14 @@ class Lowering {
       case ReduceMode::add:
       case ReduceMode::mul:
       case ReduceMode::min:
-      case ReduceMode::max: return define(n.out[0], reduce(o.mode, x));
-      case ReduceMode::amax: return define(n.out[0], reduce(ReduceMode::max, apply(M::abs, x)));
-      case ReduceMode::norm1: return define(n.out[0], reduce(ReduceMode::add, apply(M::abs, x)));
-      case ReduceMode::avg: return define(n.out[0], mean(x));
+      case ReduceMode::max:
+        return define(n.out[0], reduce(o.mode, x));
+      case ReduceMode::amax:
+        return define(n.out[0], reduce(ReduceMode::max, apply(M::abs, x)));
+      case ReduceMode::norm1:
+        return define(n.out[0], reduce(ReduceMode::add, apply(M::abs, x)));
+      case ReduceMode::avg:
+        return define(n.out[0], mean(x));
       case ReduceMode::norm2:
         if (lane == Lane::i64) decline(spelling(n), " in integers");
         return define(n.out[0], apply(M::sqrt, reduce(ReduceMode::add, apply(M::mul, x, x))));
@@ -383,7 +398,8 @@ class Lowering {
     bool given = o.mode == NormMode::batch && o.phase == Phase::inference;
     if (given) {
       average = value(n.in[kMean], lane);
-      inverse = slot(n.in, kInv) != kNone ? value(n.in[kInv], lane) : apply(M::rsqrt, apply(M::add, value(n.in[kVar], lane), eps));
+      inverse = slot(n.in, kInv) != kNone ? value(n.in[kInv], lane)
+                                          : apply(M::rsqrt, apply(M::add, value(n.in[kVar], lane), eps));
       d = apply(M::sub, x, average);
     } else {
       variance = centre(o.mode != NormMode::rms, x, d, average);
@@ -398,7 +414,9 @@ class Lowering {
     if (slot(n.out, 3) == kNone && slot(n.out, 4) == kNone) return;
     int momentum = slot(n.in, kMomentum) == kNone ? scalar(o.momentum, lane) : value(n.in[kMomentum], lane);
     int rest = apply(M::sub, scalar(1, lane), momentum);
-    auto blend = [&](TensorId old, int fresh) { return apply(M::add, apply(M::mul, value(old, lane), rest), apply(M::mul, fresh, momentum)); };
+    auto blend = [&](TensorId old, int fresh) {
+      return apply(M::add, apply(M::mul, value(old, lane), rest), apply(M::mul, fresh, momentum));
+    };
     auto count = static_cast<double>(e_.row_length());
     int unbiased = apply(M::mul, variance, scalar(count > 1 ? count / (count - 1) : 1, lane));
     if (slot(n.out, 3) != kNone) define(n.out[3], blend(n.in[kRunMean], average));
@@ -411,7 +429,8 @@ class Lowering {
     Lane lane = compute_lane(n);
     int x = value(n.in[kX], lane), dy = value(n.in[kDy], lane);
     bool rms = o.mode == NormMode::rms, fixed = o.mode == NormMode::batch && o.phase == Phase::inference;
-    if (!rms && (slot(n.in, kMean) == kNone) != (slot(n.in, kInv) == kNone)) decline(spelling(n), " with only one of mean and inv_variance");
+    if (!rms && (slot(n.in, kMean) == kNone) != (slot(n.in, kInv) == kNone))
+      decline(spelling(n), " with only one of mean and inv_variance");
     int d = x, average = -1, inverse = -1;
     if (slot(n.in, kInv) != kNone) {
       inverse = value(n.in[kInv], lane);

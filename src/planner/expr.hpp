@@ -31,7 +31,7 @@ struct Instr {
   };
   Kind kind = load;
   Lane lane = Lane::f32;
-  bool row = false;     // a row value
+  bool row = false;  // a row value
   int a = -1, b = -1, c = -1;
   TensorId tensor = kNone;
   DType type = DType::f32;
@@ -42,7 +42,7 @@ struct Instr {
 };
 
 struct Expr {
-  Dims space;                            // sizes of all axes
+  Dims space;                             // sizes of all axes
   std::array<bool, kMaxRank> row_axis{};  // axes that make up a row
   std::vector<Instr> code;
   bool has_reduction = false;

@@ -15,7 +15,8 @@ constexpr size_t kMaxRegionNodes = 96;  // bounds the cost of `accepts`; larger 
 
 class Partitioner {
  public:
-  Partitioner(const Graph& g, const std::function<bool(const Region&)>& accepts) : g_(g), accepts_(accepts), index_(g) {}
+  Partitioner(const Graph& g, const std::function<bool(const Region&)>& accepts)
+      : g_(g), accepts_(accepts), index_(g) {}
 
   std::vector<Region> run() {
     auto count = static_cast<size_t>(g_.node_count());
@@ -134,7 +135,8 @@ Region make_region(const Graph& g, const GraphIndex& index, std::vector<NodeId> 
     for (TensorId t : g.node(n).out) {
       if (t == kNone) continue;
       const auto& users = index.consumers[static_cast<size_t>(t)];
-      bool outside = g.tensor(t).stored || std::any_of(users.begin(), users.end(), [&](NodeId u) { return !inside(u); });
+      bool outside =
+          g.tensor(t).stored || std::any_of(users.begin(), users.end(), [&](NodeId u) { return !inside(u); });
       (outside ? r.outputs : r.internals).push_back(t);
     }
   }

@@ -74,7 +74,8 @@ const Engine* find_engine(std::string_view name) {
 double region_bytes(const Region& r) {
   double bytes = 0;
   for (const auto* list : {&r.inputs, &r.outputs})
-    for (TensorId t : *list) bytes += static_cast<double>(byte_size(r.graph->tensor(t).dtype, r.graph->tensor(t).numel()));
+    for (TensorId t : *list)
+      bytes += static_cast<double>(byte_size(r.graph->tensor(t).dtype, r.graph->tensor(t).numel()));
   return bytes;
 }
 
@@ -128,8 +129,10 @@ class PlanBuilder {
   void add_step(Region r, const Engine* engine = nullptr, const Config* config = nullptr) {
     PlannedStep s;
     s.region = std::move(r);
-    if (engine) s.engine = engine, s.config = *config;
-    else choose(s);
+    if (engine)
+      s.engine = engine, s.config = *config;
+    else
+      choose(s);
     s.step = s.engine->build(s.region, s.config, plan_->device_);
     plan_->steps_.push_back(std::move(s));
   }
@@ -144,8 +147,10 @@ class PlanBuilder {
     for (int i = 0; i < g.tensor_count(); ++i)
       if (!g.tensor(i).is_constant() && (g.tensor(i).stored || g.tensor(i).by_value)) plan_->bound_.push_back(i);
     if (log_enabled(3)) {
-      std::string text = cat("plan: ", plan_->steps_.size(), " steps, ", plan_->workspace_bytes_, " bytes of workspace:");
-      for (const PlannedStep& s : plan_->steps_) text += cat(" ", s.engine->info().name, "(", s.region.nodes.size(), ")");
+      std::string text =
+          cat("plan: ", plan_->steps_.size(), " steps, ", plan_->workspace_bytes_, " bytes of workspace:");
+      for (const PlannedStep& s : plan_->steps_)
+        text += cat(" ", s.engine->info().name, "(", s.region.nodes.size(), ")");
       log_line(3, text + " for " + print_graph(*plan_->source_, {.one_line = true}));
     }
     return plan_;
@@ -165,12 +170,15 @@ class PlanBuilder {
       }
     }
     if (found) return;
-    std::string text = "no engine can run " + spelling(s.region.graph->node(s.region.nodes[0])) + " under these options:";
+    std::string text =
+        "no engine can run " + spelling(s.region.graph->node(s.region.nodes[0])) + " under these options:";
     for (const Engine* e : all_engines()) {
       bool allowed = std::find(engines_.begin(), engines_.end(), e) != engines_.end();
       std::string why = "excluded by the options";
-      if (e->info().device != plan_->device_.kind) why = "for another kind of device";
-      else if (allowed) why = e->check(s.region, plan_->device_).text();
+      if (e->info().device != plan_->device_.kind)
+        why = "for another kind of device";
+      else if (allowed)
+        why = e->check(s.region, plan_->device_).text();
       text += cat("\n  ", e->info().name, ": ", why);
     }
     throw Error(Status::not_supported, text);
@@ -202,7 +210,8 @@ class PlanBuilder {
     }
     plan_->workspace_bytes_ = place(blocks);
     for (size_t k = 0; k < temporaries; ++k) plan_->placed_.emplace_back(owner[k], blocks[k].offset);
-    for (size_t i = 0; i < plan_->steps_.size(); ++i) plan_->steps_[i].workspace_offset = blocks[temporaries + i].offset;
+    for (size_t i = 0; i < plan_->steps_.size(); ++i)
+      plan_->steps_[i].workspace_offset = blocks[temporaries + i].offset;
   }
 
   std::shared_ptr<Plan> plan_;
@@ -239,8 +248,10 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
       fail(Status::bad_parameter, "tensor ", describe(x), ": its pointer is not aligned to the ", promised,
            " bytes that were promised; declare a smaller alignment");
   }
-  require(workspace_bytes >= workspace_bytes_, "the workspace has ", workspace_bytes, " bytes, the plan needs ", workspace_bytes_);
-  require(workspace || workspace_bytes_ == 0, "the workspace is a null pointer, the plan needs ", workspace_bytes_, " bytes");
+  require(workspace_bytes >= workspace_bytes_, "the workspace has ", workspace_bytes, " bytes, the plan needs ",
+          workspace_bytes_);
+  require(workspace || workspace_bytes_ == 0, "the workspace is a null pointer, the plan needs ", workspace_bytes_,
+          " bytes");
   require(reinterpret_cast<uintptr_t>(workspace) % 16 == 0, "the workspace must be aligned to 16 bytes");
   for (int i = 0; i < g.tensor_count(); ++i)
     if (g.tensor(i).is_constant()) table[static_cast<size_t>(i)] = const_cast<std::byte*>(g.tensor(i).constant.data());
@@ -369,7 +380,8 @@ std::shared_ptr<const Plan> load_plan(std::string_view text, const Device& d) {
     std::sort(l.nodes.begin(), l.nodes.end());
     Region r = make_region(*planned, index, l.nodes);
     for (TensorId t : r.inputs)
-      if (NodeId p = planned->producer(t); p != kNone && !seen[static_cast<size_t>(p)]) bad("the steps are out of order");
+      if (NodeId p = planned->producer(t); p != kNone && !seen[static_cast<size_t>(p)])
+        bad("the steps are out of order");
     if (Reason why = e->check(r, d); !why) bad("engine '", l.engine, "' declines its step: ", why.text());
     builder.add_step(std::move(r), e, &l.config);
   }

@@ -14,11 +14,11 @@ namespace tsr {
 struct PlanOptions {
   size_t workspace_limit = SIZE_MAX;
   bool deterministic = false;
-  bool fuse = true;                     // false: one step for each node (for comparison)
-  bool recognise = true;                // rewrite composite attention and normalisation first
-  std::vector<std::string> engines;     // empty: all
-  std::vector<std::string> without;     // engines to leave out
-  bool fallback = true;                 // the reference engine may take what the named engines decline
+  bool fuse = true;                  // false: one step for each node (for comparison)
+  bool recognise = true;             // rewrite composite attention and normalisation first
+  std::vector<std::string> engines;  // empty: all
+  std::vector<std::string> without;  // engines to leave out
+  bool fallback = true;              // the reference engine may take what the named engines decline
   std::string key() const;
 };
 
@@ -29,7 +29,7 @@ struct Binding {
 
 struct ShapeOverride {
   int64_t uid;
-  Dims dims, strides;                   // empty strides: as the planned ones are ordered
+  Dims dims, strides;  // empty strides: as the planned ones are ordered
 };
 
 struct PlannedStep {
@@ -43,14 +43,15 @@ struct PlannedStep {
 class Plan {
  public:
   // Binds the caller's memory and runs. Raises for missing, null or misaligned pointers and a small workspace.
-  void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream = nullptr) const;
+  void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes,
+               void* stream = nullptr) const;
   // The same with other sizes; the plan for them is made once and kept.
   void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream,
                std::span<const ShapeOverride> overrides) const;
   std::shared_ptr<const Plan> with_shapes(std::span<const ShapeOverride> overrides) const;
 
-  const Graph& graph() const { return *graph_; }      // as planned, composites recognised
-  const Graph& source() const { return *source_; }    // as given
+  const Graph& graph() const { return *graph_; }    // as planned, composites recognised
+  const Graph& source() const { return *source_; }  // as given
   const Device& device() const { return device_; }
   const PlanOptions& options() const { return options_; }
   const std::vector<PlannedStep>& steps() const { return steps_; }
@@ -60,7 +61,7 @@ class Plan {
   double bytes_moved() const;
   double flops() const;
 
-  std::string save() const;                           // text, sealed with version and checksum
+  std::string save() const;  // text, sealed with version and checksum
 
  private:
   friend class PlanBuilder;
@@ -69,17 +70,19 @@ class Plan {
   Device device_;
   PlanOptions options_;
   std::vector<PlannedStep> steps_;
-  std::vector<TensorId> bound_;                       // tensors that need a pointer
-  std::vector<std::pair<TensorId, size_t>> placed_;   // temporaries and their workspace offsets
+  std::vector<TensorId> bound_;                      // tensors that need a pointer
+  std::vector<std::pair<TensorId, size_t>> placed_;  // temporaries and their workspace offsets
   size_t workspace_bytes_ = 0;
   mutable std::mutex reshaped_lock_;
   mutable std::vector<std::pair<std::string, std::shared_ptr<const Plan>>> reshaped_;
 };
 
-// Plans a graph. Raises Status::not_supported, listing every engine's reason, only when the options forbid what is needed.
+// Plans a graph. Raises Status::not_supported, listing every engine's reason, only when the options forbid what is
+// needed.
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o = {});
 // The same through the process-wide cache.
-std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o = {});
+std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d,
+                                        const PlanOptions& o = {});
 size_t plan_cache_size();
 void clear_plan_cache();
 // Rebuilds a saved plan with the engines and configs it names.

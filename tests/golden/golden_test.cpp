@@ -32,7 +32,8 @@ double largest(const NpyArray& a) {
 }
 
 // f64 against f64: differences are those of summation order, scaled by the largest value of the array.
-void compare(const GoldenCase& c, const std::string& name, const Tensor& t, const std::byte* data, const NpyArray& want) {
+void compare(const GoldenCase& c, const std::string& name, const Tensor& t, const std::byte* data,
+             const NpyArray& want) {
   double tolerance = 1e-9 * std::max(1.0, largest(want));
   Dims index = Dims::filled(t.rank(), 0);
   for (int64_t i = 0; i < t.numel(); ++i, next_index(index, t.dims)) {
@@ -57,7 +58,8 @@ void run(const nlohmann::json& row, const Npz& data) {
     if (!row.at("in").contains(g.tensor(t).name)) continue;
     const NpyArray& a = data.at(row.at("in").at(g.tensor(t).name).get<std::string>());
     ASSERT_EQ(a.values.size(), static_cast<size_t>(g.tensor(t).numel())) << g.tensor(t).name;
-    for (size_t i = 0; i < a.values.size(); ++i) store(g.tensor(t).dtype, buffers.buffer(t).data(), static_cast<int64_t>(i), a.values[i]);
+    for (size_t i = 0; i < a.values.size(); ++i)
+      store(g.tensor(t).dtype, buffers.buffer(t).data(), static_cast<int64_t>(i), a.values[i]);
   }
   ref::evaluate_graph<double>(g, buffers.table().data());
   for (auto& [name, array] : row.at("out").items()) {

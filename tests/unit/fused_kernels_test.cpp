@@ -48,13 +48,19 @@ void expect_close(M mode, float lo, float hi, double (*exact)(double), double un
 }
 
 TEST(FusedKernels, FunctionsAreWithinAFewUnitsInTheLastPlace) {
-  expect_close(M::exp, -87.0f, 88.7f, [](double x) { return std::exp(x); }, 2);
-  expect_close(M::log, 1e-38f, 3e38f, [](double x) { return std::log(x); }, 4);
-  expect_close(M::tanh, -30.0f, 30.0f, [](double x) { return std::tanh(x); }, 3);
-  expect_close(M::erf, -6.0f, 6.0f, [](double x) { return std::erf(x); }, 4);
-  expect_close(M::sigmoid, -80.0f, 80.0f, [](double x) { return 1 / (1 + std::exp(-x)); }, 4);
+  expect_close(
+      M::exp, -87.0f, 88.7f, [](double x) { return std::exp(x); }, 2);
+  expect_close(
+      M::log, 1e-38f, 3e38f, [](double x) { return std::log(x); }, 4);
+  expect_close(
+      M::tanh, -30.0f, 30.0f, [](double x) { return std::tanh(x); }, 3);
+  expect_close(
+      M::erf, -6.0f, 6.0f, [](double x) { return std::erf(x); }, 4);
+  expect_close(
+      M::sigmoid, -80.0f, 80.0f, [](double x) { return 1 / (1 + std::exp(-x)); }, 4);
   // Deep in the negative tail exp(-x^2/2) magnifies the rounding of its argument.
-  expect_close(M::gelu, -3.0f, 20.0f, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 12);
+  expect_close(
+      M::gelu, -3.0f, 20.0f, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 12);
 }
 
 TEST(FusedKernels, SpecialValues) {
@@ -98,7 +104,8 @@ TEST(FusedKernels, NarrowFloatsStoreRoundedToNearestEven) {
       kernels().store(t, Lane::f32, &v, &got, 0, 1, 1);
       store(t, &want, 0, static_cast<double>(v));
       double g = load<double>(t, &got, 0), w = load<double>(t, &want, 0);
-      ASSERT_TRUE(g == w || (std::isnan(g) && std::isnan(w))) << name(t) << " of " << v << ": " << g << " instead of " << w;
+      ASSERT_TRUE(g == w || (std::isnan(g) && std::isnan(w)))
+          << name(t) << " of " << v << ": " << g << " instead of " << w;
     }
   }
 }

@@ -59,7 +59,8 @@ std::string check_gradient(const std::string& forward, const std::string& backwa
       // Central differences err by h^2 f''' / 6 + eps |f| / h: about 1e-9 of the values at hand; 1e-6 leaves room.
       double scale = std::max({1.0, std::fabs(slope), std::fabs(up)});
       if (!(std::fabs(slope - got) <= 1e-6 * scale))
-        return cat(d.name, to_string(index), " is ", print_number(got), ", finite differences say ", print_number(slope));
+        return cat(d.name, to_string(index), " is ", print_number(got), ", finite differences say ",
+                   print_number(slope));
       ++checked;
     }
   }

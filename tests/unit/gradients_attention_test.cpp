@@ -20,7 +20,8 @@ std::string check(const Variant& x) {
   std::string gradients = x.gradients, outputs = "output dq; output dk; output dv";
   for (std::string name : {"dbias", "dsink"})
     if (gradients.find(name) != std::string::npos) outputs += "; output " + name;
-  std::string forward = x.shapes + x.inputs + "o, stats = sdpa_fwd q k v " + x.arguments + "; output o f64[2,4,3,2]:bhsd; output stats";
+  std::string forward =
+      x.shapes + x.inputs + "o, stats = sdpa_fwd q k v " + x.arguments + "; output o f64[2,4,3,2]:bhsd; output stats";
   std::string backward = x.shapes + x.inputs +
                          "o = input f64[2,4,3,2]; do = input f64[2,4,3,2]; stats = input f64[2,4,3,1]; dq, dk, dv" +
                          gradients + " = sdpa_bwd q k v o do stats " + x.arguments + x.backward_only + "; " + outputs;

@@ -80,11 +80,10 @@ void check_ctc(const std::string& labels, const std::string& lengths, const std:
                const std::string& data) {
   std::string inputs = "logits = input f64[5,3,4]; l = const i32" + labels + "; m = const i32[3] " + lengths +
                        "; t = const i32[3] 5,4,3; ";
-  EXPECT_EQ(check_gradient(
-                inputs + "costs = ctc_loss logits l m t" + options + "; output costs",
-                inputs + "dcosts = input f64[3]; costs_, g = ctc_loss logits l m t" + options +
-                    "; w = const f64[1,3,1] 1,2,3; dlogits = mul g w; output dlogits",
-                {.by_name = {{"dcosts", "values:1,2,3"}, {"logits", data}}}),
+  EXPECT_EQ(check_gradient(inputs + "costs = ctc_loss logits l m t" + options + "; output costs",
+                           inputs + "dcosts = input f64[3]; costs_, g = ctc_loss logits l m t" + options +
+                               "; w = const f64[1,3,1] 1,2,3; dlogits = mul g w; output dlogits",
+                           {.by_name = {{"dcosts", "values:1,2,3"}, {"logits", data}}}),
             "");
 }
 

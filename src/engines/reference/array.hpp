@@ -35,9 +35,13 @@ struct Array {
     return o;
   }
   template <class... I>
-  T& at(I... i) { return data[static_cast<size_t>(pos(i...))]; }
+  T& at(I... i) {
+    return data[static_cast<size_t>(pos(i...))];
+  }
   template <class... I>
-  const T& at(I... i) const { return data[static_cast<size_t>(pos(i...))]; }
+  const T& at(I... i) const {
+    return data[static_cast<size_t>(pos(i...))];
+  }
   T& at(const Dims& index) { return data[static_cast<size_t>(flat(index))]; }
   const T& at(const Dims& index) const { return data[static_cast<size_t>(flat(index))]; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reference function sees of its node. The same function runs twice in the test runner: with R = double it is the
-// oracle, with R = float it shows what rounding every step to f32 costs, from which tolerances are derived.
+// What a reference function sees of its node. The same function runs twice in the test runner: with R = double it is
+// the oracle, with R = float it shows what rounding every step to f32 costs, from which tolerances are derived.
 #pragma once
 
 #include <complex>
@@ -39,17 +39,25 @@ class Context {
   const Graph& graph() const { return g_; }
   const Node& node() const { return n_; }
   template <class Options>
-  const Options& options() const { return attrs<Options>(n_); }
+  const Options& options() const {
+    return attrs<Options>(n_);
+  }
 
-  bool has(int slot) const { return slot < static_cast<int>(n_.in.size()) && n_.in[static_cast<size_t>(slot)] != kNone; }
-  bool wants(int slot) const { return slot < static_cast<int>(n_.out.size()) && n_.out[static_cast<size_t>(slot)] != kNone; }
+  bool has(int slot) const {
+    return slot < static_cast<int>(n_.in.size()) && n_.in[static_cast<size_t>(slot)] != kNone;
+  }
+  bool wants(int slot) const {
+    return slot < static_cast<int>(n_.out.size()) && n_.out[static_cast<size_t>(slot)] != kNone;
+  }
   const Tensor& in_tensor(int slot) const { return g_.tensor(n_.in[static_cast<size_t>(slot)]); }
   const Tensor& out_tensor(int slot) const { return g_.tensor(n_.out[static_cast<size_t>(slot)]); }
   const Memory& in_memory(int slot) const { return memory_(n_.in[static_cast<size_t>(slot)]); }
   const Memory& out_memory(int slot) const { return memory_(n_.out[static_cast<size_t>(slot)]); }
 
   template <class T = R>
-  Array<T> in(int slot, const Ints* lengths = nullptr) const { return read<T>(in_memory(slot), lengths); }
+  Array<T> in(int slot, const Ints* lengths = nullptr) const {
+    return read<T>(in_memory(slot), lengths);
+  }
   // A one-element input, or `fallback` when the slot is empty.
   template <class T = R>
   T scalar(int slot, T fallback) const {

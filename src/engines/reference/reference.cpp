@@ -13,9 +13,9 @@ namespace {
 
 constexpr size_t kAlign = 64;
 
-// How an internal tensor is kept: packed, and wider than declared where the oracle must not round. Engines may keep virtual
-// tensors wider too; the narrow run rounds them to their type and so shows what that costs. Types of 8 bits and fewer always
-// round: there the rounding is what the graph is about.
+// How an internal tensor is kept: packed, and wider than declared where the oracle must not round. Engines may keep
+// virtual tensors wider too; the narrow run rounds them to their type and so shows what that costs. Types of 8 bits and
+// fewer always round: there the rounding is what the graph is about.
 template <class R>
 Tensor internal_form(const Tensor& t) {
   Tensor m = t;
@@ -88,7 +88,9 @@ void write(const Memory& m, const Array<T>& a, const Ints* lengths) {
     fail(Status::internal_error, "the reference computed ", a.dims, " for ", describe(m.tensor));
   if constexpr (std::is_same_v<T, float>) {
     if (m.jitter != 0 && m.tensor.dtype == DType::f32) {
-      each_element(m, lengths, [&](int64_t offset, int64_t i) { store(m.tensor.dtype, m.data, offset, neighbour(a[i], m.jitter + static_cast<uint64_t>(i))); });
+      each_element(m, lengths, [&](int64_t offset, int64_t i) {
+        store(m.tensor.dtype, m.data, offset, neighbour(a[i], m.jitter + static_cast<uint64_t>(i)));
+      });
       return;
     }
   }
@@ -105,7 +107,8 @@ template void write(const Memory&, const Array<int64_t>&, const Ints*);
 template void write(const Memory&, const Array<std::complex<double>>&, const Ints*);
 
 template <class R>
-std::vector<Array<R>> Context<R>::call(const Subgraph& s, const std::vector<Array<R>>& params, size_t first_capture) const {
+std::vector<Array<R>> Context<R>::call(const Subgraph& s, const std::vector<Array<R>>& params,
+                                       size_t first_capture) const {
   // Parameters and results are handed over in R; everything else follows the rules of evaluate().
   const Graph& g = s.graph;
   std::vector<std::vector<std::byte>> owned(static_cast<size_t>(g.tensor_count()));
@@ -125,13 +128,16 @@ std::vector<Array<R>> Context<R>::call(const Subgraph& s, const std::vector<Arra
       m.data = owned[k].data();
     }
   }
-  for (size_t i = 0; i < s.captures.size(); ++i) memories[static_cast<size_t>(s.captures[i])] = memory_(n_.captures[first_capture + i]);
+  for (size_t i = 0; i < s.captures.size(); ++i)
+    memories[static_cast<size_t>(s.captures[i])] = memory_(n_.captures[first_capture + i]);
   for (size_t i = 0; i < params.size(); ++i) write(memories[static_cast<size_t>(s.params[i])], params[i]);
   for (NodeId n = 0; n < g.node_count(); ++n) {
     Context<R> inner(g, g.node(n), [&](TensorId t) -> const Memory& { return memories[static_cast<size_t>(t)]; });
     const Definition* d = find_definition(g.node(n).op->name);
-    if constexpr (std::is_same_v<R, double>) d->wide(inner);
-    else d->narrow(inner);
+    if constexpr (std::is_same_v<R, double>)
+      d->wide(inner);
+    else
+      d->narrow(inner);
   }
   std::vector<Array<R>> results;
   for (TensorId r : s.results) results.push_back(read<R>(memories[static_cast<size_t>(r)]));
@@ -152,8 +158,8 @@ size_t scratch_bytes(const Graph& g, const std::vector<NodeId>&, const std::vect
 }
 
 template <class R>
-void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vector<TensorId>& internals, void* const* tensors,
-              std::byte* scratch, uint64_t jitter) {
+void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vector<TensorId>& internals,
+              void* const* tensors, std::byte* scratch, uint64_t jitter) {
   std::unordered_map<TensorId, Memory> memories;
   for (TensorId t : internals) {
     Memory m{scratch, internal_form<R>(g.tensor(t)), nullptr, jitter * static_cast<uint64_t>(t + 1)};
@@ -178,15 +184,19 @@ void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vecto
   for (NodeId n : nodes) {
     const Definition* d = find_definition(g.node(n).op->name);
     Context<R> context(g, g.node(n), memory);
-    if constexpr (std::is_same_v<R, double>) d->wide(context);
-    else d->narrow(context);
+    if constexpr (std::is_same_v<R, double>)
+      d->wide(context);
+    else
+      d->narrow(context);
   }
 }
 
 template size_t scratch_bytes<double>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&);
 template size_t scratch_bytes<float>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&);
-template void evaluate<double>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*, std::byte*, uint64_t);
-template void evaluate<float>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*, std::byte*, uint64_t);
+template void evaluate<double>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*,
+                               std::byte*, uint64_t);
+template void evaluate<float>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*,
+                              std::byte*, uint64_t);
 
 template <class R>
 void evaluate_graph(const Graph& g, void* const* tensors, uint64_t jitter) {
@@ -209,7 +219,8 @@ namespace {
 
 class ReferenceStep : public Step {
  public:
-  explicit ReferenceStep(Region r) : region_(std::move(r)), bytes_(scratch_bytes<double>(*region_.graph, region_.nodes, region_.internals)) {}
+  explicit ReferenceStep(Region r)
+      : region_(std::move(r)), bytes_(scratch_bytes<double>(*region_.graph, region_.nodes, region_.internals)) {}
   size_t workspace_bytes() const override { return bytes_; }
   int kernels() const override { return static_cast<int>(region_.nodes.size()); }
   // Unlike every other step this one allocates: definitions are written for reading.
@@ -225,12 +236,14 @@ class ReferenceStep : public Step {
 class ReferenceEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"reference", 1, DeviceKind::cpu, true, "every operation by its definition, in f64"};
+    static constexpr EngineInfo kInfo = {"reference", 1, DeviceKind::cpu, true,
+                                         "every operation by its definition, in f64"};
     return kInfo;
   }
   Reason check(const Region& r, const Device&) const override {
     for (NodeId n : r.nodes)
-      if (!find_definition(r.graph->node(n).op->name)) return Reason::no(r.graph->node(n).op->name, " has no definition");
+      if (!find_definition(r.graph->node(n).op->name))
+        return Reason::no(r.graph->node(n).op->name, " has no definition");
     return Reason::yes();
   }
   std::vector<Config> configs(const Region& r, const Device&) const override {

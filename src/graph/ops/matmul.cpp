@@ -17,24 +17,25 @@ void infer(Infer& ctx) {
   const Tensor &a = ctx.in(kA), &b = ctx.in(kB);
   ctx.check_rank(kA, 2, kMaxRank);
   ctx.check_rank(kB, 2, kMaxRank);
-  ctx.check(a.rank() == b.rank(), ctx.describe(kA), " and ", ctx.describe(kB), " must have the same number of dimensions");
+  ctx.check(a.rank() == b.rank(), ctx.describe(kA), " and ", ctx.describe(kB),
+            " must have the same number of dimensions");
   int r = a.rank();
-  ctx.check(a.dims[r - 1] == b.dims[r - 2], "the last size of ", ctx.describe(kA), " and the last but one of ", ctx.describe(kB),
-            " must be equal, they are ", a.dims[r - 1], " and ", b.dims[r - 2]);
+  ctx.check(a.dims[r - 1] == b.dims[r - 2], "the last size of ", ctx.describe(kA), " and the last but one of ",
+            ctx.describe(kB), " must be equal, they are ", a.dims[r - 1], " and ", b.dims[r - 2]);
   Dims c = a.dims;
   c[r - 1] = b.dims[r - 1];
   for (int i = 0; i < r - 2; ++i) {
     int64_t x = a.dims[i], y = b.dims[i];
-    ctx.check(x == y || (x != 0 && y != 0 && (x % y == 0 || y % x == 0)), ctx.describe(kA), " and ", ctx.describe(kB), ": batch sizes ", x, " and ", y,
-              " of dimension ", i, " must be equal, or one a multiple of the other");
+    ctx.check(x == y || (x != 0 && y != 0 && (x % y == 0 || y % x == 0)), ctx.describe(kA), " and ", ctx.describe(kB),
+              ": batch sizes ", x, " and ", y, " of dimension ", i, " must be equal, or one a multiple of the other");
     c[i] = std::max(x, y);
     if (x == 0 || y == 0) c[i] = 0;
   }
   for (int s : {kM, kN, kK}) {
     if (!ctx.has(s)) continue;
     ctx.check_integer(s);
-    ctx.check(ctx.in(s).numel() == 1 || (r > 2 && ctx.in(s).numel() == c[0]), ctx.describe(s), " must hold one value or one for each of the ",
-              r > 2 ? c[0] : 1, " batches");
+    ctx.check(ctx.in(s).numel() == 1 || (r > 2 && ctx.in(s).numel() == c[0]), ctx.describe(s),
+              " must hold one value or one for each of the ", r > 2 ? c[0] : 1, " batches");
   }
   ctx.output(0, c, ctx.node().compute, &a);
 }
@@ -50,15 +51,18 @@ double flops(const Graph& g, const Node& n) {
 const OpSpec ops::matmul = {
     .name = "matmul",
     .family = Family::matmul,
-    .in = {{"a"}, {"b"}, {"m_override", Slot::optional}, {"n_override", Slot::optional}, {"k_override", Slot::optional}},
+    .in =
+        {{"a"}, {"b"}, {"m_override", Slot::optional}, {"n_override", Slot::optional}, {"k_override", Slot::optional}},
     .out = {{"c"}},
     .defaults = MatmulOptions{},
     .fields = fields,
     .infer = infer,
     .flops = flops,
     .terms = terms,
-    .formula = "c[.., m, n] = sum_k a[.., m, k] b[.., k, n]; with overrides, batch i uses only m_i, n_i, k_i of the sizes",
-    .shapes = "a [.., m, k], b [.., k, n] -> c [.., m, n]; batch sizes equal, 1, or one a multiple of the other; any type",
+    .formula =
+        "c[.., m, n] = sum_k a[.., m, k] b[.., k, n]; with overrides, batch i uses only m_i, n_i, k_i of the sizes",
+    .shapes =
+        "a [.., m, k], b [.., k, n] -> c [.., m, n]; batch sizes equal, 1, or one a multiple of the other; any type",
     .example = "a = input bf16[2,4,8]\nb = input bf16[2,8,3]\nc = matmul a b\noutput c bf16",
 };
 

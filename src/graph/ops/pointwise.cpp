@@ -14,17 +14,58 @@ constexpr size_t kModes = static_cast<size_t>(PointwiseMode::select) + 1;
 
 // In the order of the enumeration.
 constexpr std::array<PointwiseInfo, kModes> kInfo = {{
-    {"add", 2},         {"mul", 2},          {"min", 2},      {"max", 2},           {"sqrt", 1},
-    {"add_square", 2},  {"div", 2},          {"mod", 2},      {"pow", 2},           {"sub", 2},
-    {"abs", 1},         {"ceil", 1},         {"cos", 1},      {"exp", 1},           {"floor", 1},
-    {"log", 1},         {"neg", 1},          {"rsqrt", 1},    {"sin", 1},           {"tan", 1},
-    {"erf", 1},         {"identity", 1},     {"reciprocal", 1}, {"atan2", 2},       {"floor_mod", 2},
-    {"relu", 1},        {"tanh", 1},         {"sigmoid", 1},  {"elu", 1},           {"gelu", 1},
-    {"softplus", 1},    {"swish", 1},        {"gelu_tanh", 1}, {"relu_bwd", 2},     {"tanh_bwd", 2},
-    {"sigmoid_bwd", 2}, {"elu_bwd", 2},      {"gelu_bwd", 2}, {"softplus_bwd", 2},  {"swish_bwd", 2},
-    {"gelu_tanh_bwd", 2}, {"cmp_eq", 2, true}, {"cmp_neq", 2, true}, {"cmp_gt", 2, true}, {"cmp_ge", 2, true},
-    {"cmp_lt", 2, true}, {"cmp_le", 2, true}, {"logical_and", 2, true}, {"logical_or", 2, true}, {"logical_not", 1, true},
-    {"gen_index", 1},   {"select", 3},
+    {"add", 2},
+    {"mul", 2},
+    {"min", 2},
+    {"max", 2},
+    {"sqrt", 1},
+    {"add_square", 2},
+    {"div", 2},
+    {"mod", 2},
+    {"pow", 2},
+    {"sub", 2},
+    {"abs", 1},
+    {"ceil", 1},
+    {"cos", 1},
+    {"exp", 1},
+    {"floor", 1},
+    {"log", 1},
+    {"neg", 1},
+    {"rsqrt", 1},
+    {"sin", 1},
+    {"tan", 1},
+    {"erf", 1},
+    {"identity", 1},
+    {"reciprocal", 1},
+    {"atan2", 2},
+    {"floor_mod", 2},
+    {"relu", 1},
+    {"tanh", 1},
+    {"sigmoid", 1},
+    {"elu", 1},
+    {"gelu", 1},
+    {"softplus", 1},
+    {"swish", 1},
+    {"gelu_tanh", 1},
+    {"relu_bwd", 2},
+    {"tanh_bwd", 2},
+    {"sigmoid_bwd", 2},
+    {"elu_bwd", 2},
+    {"gelu_bwd", 2},
+    {"softplus_bwd", 2},
+    {"swish_bwd", 2},
+    {"gelu_tanh_bwd", 2},
+    {"cmp_eq", 2, true},
+    {"cmp_neq", 2, true},
+    {"cmp_gt", 2, true},
+    {"cmp_ge", 2, true},
+    {"cmp_lt", 2, true},
+    {"cmp_le", 2, true},
+    {"logical_and", 2, true},
+    {"logical_or", 2, true},
+    {"logical_not", 1, true},
+    {"gen_index", 1},
+    {"select", 3},
 }};
 
 std::array<std::string_view, kModes> make_names() {
@@ -50,13 +91,16 @@ void infer(Infer& ctx) {
   const auto& o = ctx.options<PointwiseOptions>();
   const PointwiseInfo& mode = info(o.mode);
   for (int i = 0; i < 3; ++i) {
-    if (i < mode.arity) (void)ctx.in(i);
-    else ctx.check(!ctx.has(i), "takes ", mode.arity, mode.arity == 1 ? " input" : " inputs", ", ", i + 1, " given");
+    if (i < mode.arity)
+      (void)ctx.in(i);
+    else
+      ctx.check(!ctx.has(i), "takes ", mode.arity, mode.arity == 1 ? " input" : " inputs", ", ", i + 1, " given");
   }
   Dims dims = ctx.in(0).dims;
   for (int i = 1; i < mode.arity; ++i) {
     auto b = broadcast(dims, ctx.in(i).dims);
-    ctx.check(b.has_value(), ctx.describe(0), " and ", ctx.describe(i), " do not broadcast: each size must be equal or 1");
+    ctx.check(b.has_value(), ctx.describe(0), " and ", ctx.describe(i),
+              " do not broadcast: each size must be equal or 1");
     dims = *b;
   }
   if (o.mode == PointwiseMode::gen_index) (void)normalize_axis(o.axis, dims.size());
@@ -66,16 +110,21 @@ void infer(Infer& ctx) {
     using M = PointwiseMode;
     for (M m : {M::add, M::sub, M::mul, M::div, M::neg, M::identity, M::reciprocal, M::add_square, M::exp, M::select})
       complex = complex && o.mode != m;
-    ctx.check(!complex, "is not defined for complex numbers; allowed: add, sub, mul, div, neg, identity, reciprocal, add_square, exp, select");
+    ctx.check(!complex,
+              "is not defined for complex numbers; allowed: add, sub, mul, div, neg, identity, reciprocal, add_square, "
+              "exp, select");
   }
   // The layout follows the first input that has all the elements.
   const Tensor* like = nullptr;
   for (int i = mode.arity - 1; i >= 0; --i)
     if (ctx.in(i).dims == dims) like = &ctx.in(i);
   DType type = ctx.node().compute;
-  if (mode.boolean) type = DType::boolean;
-  else if (o.mode == PointwiseMode::gen_index) type = DType::i32;
-  else if (o.mode == PointwiseMode::identity) type = ctx.in(0).dtype;
+  if (mode.boolean)
+    type = DType::boolean;
+  else if (o.mode == PointwiseMode::gen_index)
+    type = DType::i32;
+  else if (o.mode == PointwiseMode::identity)
+    type = ctx.in(0).dtype;
   ctx.output(0, dims, type, like);
 }
 
@@ -97,7 +146,9 @@ const OpSpec ops::pointwise = {
     .fields = fields,
     .infer = infer,
     .formula = "y = f(alpha1 x, alpha2 b); `_bwd` modes take x and dy; `select x b t` gives t ? x : b",
-    .shapes = "x, b, t of any sizes that broadcast -> y; any types (complex: add, sub, mul, div, neg, identity, reciprocal, add_square, exp, select)",
+    .shapes =
+        "x, b, t of any sizes that broadcast -> y; any types (complex: add, sub, mul, div, neg, identity, reciprocal, "
+        "add_square, exp, select)",
     .example = "x = input f32[2,3]\nb = input f32[1,3]\ny = relu (add x b)\noutput y",
     .modes = pointwise_names(),
 };

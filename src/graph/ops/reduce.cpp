@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any axes. Reduced axes stay, with size 1 (or a declared divisor). With group offsets, rows of axis 1 are reduced group by group.
+// Reductions over any axes. Reduced axes stay, with size 1 (or a declared divisor). With group offsets, rows of axis 1
+// are reduced group by group.
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -25,7 +26,8 @@ void infer(Infer& ctx) {
   if (ctx.has(1)) {
     // Group g covers rows [offset[g], offset[g+1]) of axis 1; the last one ends at its end.
     ctx.check_integer(1);
-    ctx.check(x.rank() >= 2 && x.dims[0] == 1, ctx.describe(0), " must have size 1 in dimension 0 for a grouped reduction");
+    ctx.check(x.rank() >= 2 && x.dims[0] == 1, ctx.describe(0),
+              " must have size 1 in dimension 0 for a grouped reduction");
     ctx.check(ctx.in(1).numel() >= 1, ctx.describe(1), " must hold at least one offset");
     dims[0] = ctx.in(1).numel();
     dims[1] = 1;
@@ -70,8 +72,10 @@ const OpSpec ops::reduce = {
     .flops = flops,
     .terms = terms,
     .formula = "y = sum, product, min, max, max |x|, mean, sum |x|, sqrt(sum x^2) or product of non-zeros over `axes`",
-    .shapes = "x of any rank -> y with reduced axes of size 1, or as declared: a divisor of the size reduces runs of neighbours; any type; "
-              "integers are exact",
+    .shapes =
+        "x of any rank -> y with reduced axes of size 1, or as declared: a divisor of the size reduces runs of "
+        "neighbours; any type; "
+        "integers are exact",
     .example = "x = input f32[2,3,4]\ny = reduce_max x axes=1,2\noutput y",
     .modes = kModes,
     .mode_prefix = "reduce_",

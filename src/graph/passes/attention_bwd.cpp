@@ -27,6 +27,7 @@ std::shared_ptr<const Graph> rewrite(const GraphView& v, const AttentionBwdParts
   input("do", p.grad_o);
   input("stats", p.stats);
   input("delta", p.delta);
+  input("bias", p.bias);
   input("seq_len_q", p.seq_len_q);
   input("seq_len_kv", p.seq_len_kv);
   tessera::SdpaOptions options;
@@ -39,13 +40,17 @@ std::shared_ptr<const Graph> rewrite(const GraphView& v, const AttentionBwdParts
     input("dropout_scale", p.factor != kNone ? p.factor : r.add(make_scalar_constant(DType::f32, 1)));
   }
   DType type = v.tensor(v.in(p.cone.product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32;
-  if (p.cone.nodes.size() > 1 || !p.gradient_cone.empty()) {
+  size_t taken_out = p.bias_add != kNone ? 2 : 1;
+  if (p.cone.nodes.size() > taken_out || !p.gradient_cone.empty()) {
     auto add_forward = [&](ConeCopy& copy) {
       for (NodeId c : p.cone.nodes) {
-        if (c == p.subtract)
+        if (c == p.subtract) {
           copy.alias(v.out(c), v.in(c, 0));
-        else
+        } else if (c == p.bias_add) {
+          copy.alias(v.out(c), v.other(c, p.bias));
+        } else {
           copy.add(c);
+        }
       }
     };
     ConeCopy forward(v), backward(v);
@@ -66,6 +71,7 @@ std::shared_ptr<const Graph> rewrite(const GraphView& v, const AttentionBwdParts
   n.out[output_slot(spec, "dq")] = p.dq;
   n.out[output_slot(spec, "dk")] = p.dk;
   n.out[output_slot(spec, "dv")] = p.dv;
+  n.out[output_slot(spec, "dbias")] = p.dbias;
   n.attrs = options;
   r.remove(p.inside);
   r.add(std::move(n));

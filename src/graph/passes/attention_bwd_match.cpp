@@ -10,6 +10,15 @@ using tessera::ReduceMode;
 using M = PointwiseMode;
 enum Matmul { kA, kB, kRows, kColumns, kTerms };
 
+// Dimensions of more than one element from slowest to fastest.
+std::vector<int> memory_order(const Tensor& t) {
+  std::vector<int> order;
+  for (int d = 0; d < t.rank(); ++d)
+    if (t.dims[d] != 1) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return t.strides[a] > t.strides[b]; });
+  return order;
+}
+
 class Matcher {
  public:
   Matcher(const GraphView& v, NodeId exp) : v_(v), exp_(exp) {}
@@ -18,8 +27,8 @@ class Matcher {
     p_.inside = {exp_};
     p_.logits = v_.in(exp_, 0);
     if (v_.tensor(p_.logits).rank() != 4) return std::nullopt;
-    bool found = forward() && value_gradient() && score_gradient() && query_and_key_gradients() && row_sums() &&
-                 lengths() && closed();
+    bool found = forward() && value_gradient() && score_gradient() && bias_gradient() && query_and_key_gradients() &&
+                 row_sums() && lengths() && closed();
     return found ? std::optional(p_) : std::nullopt;
   }
 
@@ -53,10 +62,10 @@ class Matcher {
       return false;
     const Tensor &x = v_.tensor(v_.in(n, 0)), &y = v_.tensor(v_.out(n));
     if (x.rank() != 4 || !(y.dims == Dims{x.dims[0], x.dims[1], x.dims[3], x.dims[2]})) return false;
-    bool outer = x.strides[0] >= x.strides[1] && y.strides[0] >= y.strides[1] &&
-                 x.strides[1] > std::max(x.strides[2], x.strides[3]) &&
-                 y.strides[1] > std::max(y.strides[2], y.strides[3]);
-    return outer && (x.strides[2] > x.strides[3]) != (y.strides[2] > y.strides[3]);
+    // The same memory order when dimensions 2 and 3 change places.
+    std::vector<int> before = memory_order(x), after = memory_order(y);
+    for (int& d : before) d = d == 2 ? 3 : d == 3 ? 2 : d;
+    return before == after;
   }
 
   bool forward() {
@@ -160,6 +169,22 @@ class Matcher {
     return true;
   }
 
+  // A sum of D is the gradient of the bias that was added last.
+  bool bias_gradient() {
+    for (NodeId n : v_.consumers(p_.gradient)) {
+      if (!v_.is_reduce(n, ReduceMode::add)) continue;
+      NodeId add = v_.producer(v_.in(p_.subtract, 0));
+      if (p_.dbias != kNone || !v_.is_pointwise(add, M::add)) return false;
+      auto depends = [&](TensorId t) { return t == p_.cone.scores || p_.inside.count(v_.producer(t)) > 0; };
+      TensorId bias = depends(v_.in(add, 0)) ? v_.in(add, 1) : v_.in(add, 0);
+      if (depends(bias) || !(v_.tensor(bias).dims == v_.tensor(v_.out(n)).dims)) return false;
+      p_.bias_add = add;
+      p_.bias = bias;
+      p_.dbias = v_.out(take(n));
+    }
+    return true;
+  }
+
   // The first product that reads what depends on D is that of dq.
   NodeId find_query_product() const {
     std::set<TensorId> dependent = {p_.gradient};
@@ -244,9 +269,10 @@ class Matcher {
   }
 
   bool closed() const {
+    const std::set<TensorId> results = {p_.dq, p_.dk, p_.dv, p_.dbias};
     for (NodeId n : p_.inside)
       for (TensorId t : v_.node(n).out)
-        if (t != kNone && t != p_.dq && t != p_.dk && t != p_.dv && !v_.hidden(t, p_.inside)) return false;
+        if (t != kNone && !results.count(t) && !v_.hidden(t, p_.inside)) return false;
     return true;
   }
 

@@ -46,8 +46,9 @@ class FusedStep : public Step {
 class FusedEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"fused_cpu", 2, DeviceKind::cpu, true,
-                                         "pointwise and row-wise regions (norms, softmax, reductions), blocked and vectorised"};
+    static constexpr EngineInfo kInfo = {
+        "fused_cpu", 2, DeviceKind::cpu, true,
+        "pointwise and row-wise regions (norms, softmax, reductions), blocked and vectorised"};
     return kInfo;
   }
   Reason check(const Region& r, const Device&) const override { return lower(r, nullptr); }
@@ -57,7 +58,8 @@ class FusedEngine : public Engine {
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
     Expr e;
-    if (Reason why = lower(r, &e); !why) fail(Status::internal_error, "fused_cpu built a region that it declines: ", why.text());
+    if (Reason why = lower(r, &e); !why)
+      fail(Status::internal_error, "fused_cpu built a region that it declines: ", why.text());
     return std::make_unique<FusedStep>(e, *r.graph, thread_count());
   }
 };

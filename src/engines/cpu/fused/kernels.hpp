@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector loops over blocks of values: the instruction set of the fused engine's interpreter. kernels_isa.cpp is compiled
-// once for each instruction set; kernels() picks the best that the processor has.
+// Vector loops over blocks of values: the instruction set of the fused engine's interpreter. kernels_isa.cpp is
+// compiled once for each instruction set; kernels() picks the best that the processor has.
 #pragma once
 
 #include "planner/expr.hpp"
@@ -12,10 +12,10 @@ constexpr int64_t kBlock = 512;
 
 struct ApplyArgs {
   const tessera::PointwiseOptions* options;
-  const void *a, *b, *c;                // null where the mode takes fewer
-  bool a_scalar, b_scalar, c_scalar;    // one value for the whole block
+  const void *a, *b, *c;              // null where the mode takes fewer
+  bool a_scalar, b_scalar, c_scalar;  // one value for the whole block
   void* y;
-  int64_t n;                            // at most kBlock
+  int64_t n;  // at most kBlock
 };
 
 // Running value of a reduction over a row.

@@ -28,7 +28,9 @@ using tessera::ReduceMode;
 [[gnu::always_inline]] inline float f_cdf(float x) { return normal_cdf_f32(x); }
 [[gnu::always_inline]] inline double f_cdf(double x) { return 0.5 * ::erfc(-x * 0.70710678118654752440); }
 [[gnu::always_inline]] inline float f_sigmoid(float x) { return sigmoid_f32(x); }
-[[gnu::always_inline]] inline double f_sigmoid(double x) { return x >= 0 ? 1 / (1 + ::exp(-x)) : ::exp(x) / (1 + ::exp(x)); }
+[[gnu::always_inline]] inline double f_sigmoid(double x) {
+  return x >= 0 ? 1 / (1 + ::exp(-x)) : ::exp(x) / (1 + ::exp(x));
+}
 [[gnu::always_inline]] inline float f_sqrt(float x) { return __builtin_sqrtf(x); }
 [[gnu::always_inline]] inline double f_sqrt(double x) { return __builtin_sqrt(x); }
 [[gnu::always_inline]] inline float f_abs(float x) { return __builtin_fabsf(x); }
@@ -69,7 +71,9 @@ inline T softplus(T x) {
   return x > 0 ? x + r : r;
 }
 template <class T>
-inline T gelu_inner(T x) { return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x); }
+inline T gelu_inner(T x) {
+  return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+}
 
 // --- loops. apply() has multiplied x and b by their alphas already; a block whose operands are all scalars has n = 1.
 template <class T, class F>
@@ -110,25 +114,62 @@ void choose(const ApplyArgs& g) {
 template <class T>
 bool common(const ApplyArgs& g, M mode) {
   switch (mode) {
-    case M::add: binary<T>(g, [](T x, T b) { return x + b; }); return true;
-    case M::sub: binary<T>(g, [](T x, T b) { return x - b; }); return true;
-    case M::mul: binary<T>(g, [](T x, T b) { return x * b; }); return true;
-    case M::add_square: binary<T>(g, [](T x, T b) { return x + b * b; }); return true;
-    case M::min: binary<T>(g, [](T x, T b) { return x != x || x < b ? x : b; }); return true;
-    case M::max: binary<T>(g, [](T x, T b) { return x != x || x > b ? x : b; }); return true;
-    case M::neg: unary<T>(g, [](T x) { return -x; }); return true;
-    case M::identity: unary<T>(g, [](T x) { return x; }); return true;
-    case M::select: choose<T>(g); return true;
-    case M::cmp_eq: binary<T>(g, [](T x, T b) { return T(x == b); }); return true;
-    case M::cmp_neq: binary<T>(g, [](T x, T b) { return T(x != b); }); return true;
-    case M::cmp_gt: binary<T>(g, [](T x, T b) { return T(x > b); }); return true;
-    case M::cmp_ge: binary<T>(g, [](T x, T b) { return T(x >= b); }); return true;
-    case M::cmp_lt: binary<T>(g, [](T x, T b) { return T(x < b); }); return true;
-    case M::cmp_le: binary<T>(g, [](T x, T b) { return T(x <= b); }); return true;
-    case M::logical_and: binary<T>(g, [](T x, T b) { return T((x != 0) & (b != 0)); }); return true;
-    case M::logical_or: binary<T>(g, [](T x, T b) { return T((x != 0) | (b != 0)); }); return true;
-    case M::logical_not: unary<T>(g, [](T x) { return T(x == 0); }); return true;
-    default: return false;
+    case M::add:
+      binary<T>(g, [](T x, T b) { return x + b; });
+      return true;
+    case M::sub:
+      binary<T>(g, [](T x, T b) { return x - b; });
+      return true;
+    case M::mul:
+      binary<T>(g, [](T x, T b) { return x * b; });
+      return true;
+    case M::add_square:
+      binary<T>(g, [](T x, T b) { return x + b * b; });
+      return true;
+    case M::min:
+      binary<T>(g, [](T x, T b) { return x != x || x < b ? x : b; });
+      return true;
+    case M::max:
+      binary<T>(g, [](T x, T b) { return x != x || x > b ? x : b; });
+      return true;
+    case M::neg:
+      unary<T>(g, [](T x) { return -x; });
+      return true;
+    case M::identity:
+      unary<T>(g, [](T x) { return x; });
+      return true;
+    case M::select:
+      choose<T>(g);
+      return true;
+    case M::cmp_eq:
+      binary<T>(g, [](T x, T b) { return T(x == b); });
+      return true;
+    case M::cmp_neq:
+      binary<T>(g, [](T x, T b) { return T(x != b); });
+      return true;
+    case M::cmp_gt:
+      binary<T>(g, [](T x, T b) { return T(x > b); });
+      return true;
+    case M::cmp_ge:
+      binary<T>(g, [](T x, T b) { return T(x >= b); });
+      return true;
+    case M::cmp_lt:
+      binary<T>(g, [](T x, T b) { return T(x < b); });
+      return true;
+    case M::cmp_le:
+      binary<T>(g, [](T x, T b) { return T(x <= b); });
+      return true;
+    case M::logical_and:
+      binary<T>(g, [](T x, T b) { return T((x != 0) & (b != 0)); });
+      return true;
+    case M::logical_or:
+      binary<T>(g, [](T x, T b) { return T((x != 0) | (b != 0)); });
+      return true;
+    case M::logical_not:
+      unary<T>(g, [](T x) { return T(x == 0); });
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -140,46 +181,90 @@ void real_apply(const ApplyArgs& g) {
   auto one = [&](auto f) { unary<T>(g, f); };
   auto two = [&](auto f) { binary<T>(g, f); };
   switch (o.mode) {
-    case M::sqrt: return one([](T x) { return f_sqrt(x); });
-    case M::rsqrt: return one([](T x) { return T(1) / f_sqrt(x); });
-    case M::reciprocal: return one([](T x) { return T(1) / x; });
-    case M::abs: return one([](T x) { return f_abs(x); });
-    case M::ceil: return one([](T x) { return f_ceil(x); });
-    case M::floor: return one([](T x) { return f_floor(x); });
-    case M::exp: return one([](T x) { return f_exp(x); });
-    case M::log: return one([](T x) { return f_log(x); });
-    case M::sin: return one([](T x) { return f_sin(x); });
-    case M::cos: return one([](T x) { return f_cos(x); });
-    case M::tan: return one([](T x) { return f_tan(x); });
-    case M::erf: return one([](T x) { return f_erf(x); });
-    case M::div: return two([](T x, T b) { return x / b; });
-    case M::mod: return two([](T x, T b) { return f_mod(x, b); });
-    case M::floor_mod: return two([](T x, T b) { T r = f_mod(x, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; });
-    case M::pow: return two([](T x, T b) { return f_pow(x, b); });
-    case M::atan2: return two([](T x, T b) { return f_atan2(x, b); });
+    case M::sqrt:
+      return one([](T x) { return f_sqrt(x); });
+    case M::rsqrt:
+      return one([](T x) { return T(1) / f_sqrt(x); });
+    case M::reciprocal:
+      return one([](T x) { return T(1) / x; });
+    case M::abs:
+      return one([](T x) { return f_abs(x); });
+    case M::ceil:
+      return one([](T x) { return f_ceil(x); });
+    case M::floor:
+      return one([](T x) { return f_floor(x); });
+    case M::exp:
+      return one([](T x) { return f_exp(x); });
+    case M::log:
+      return one([](T x) { return f_log(x); });
+    case M::sin:
+      return one([](T x) { return f_sin(x); });
+    case M::cos:
+      return one([](T x) { return f_cos(x); });
+    case M::tan:
+      return one([](T x) { return f_tan(x); });
+    case M::erf:
+      return one([](T x) { return f_erf(x); });
+    case M::div:
+      return two([](T x, T b) { return x / b; });
+    case M::mod:
+      return two([](T x, T b) { return f_mod(x, b); });
+    case M::floor_mod:
+      return two([](T x, T b) {
+        T r = f_mod(x, b);
+        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+      });
+    case M::pow:
+      return two([](T x, T b) { return f_pow(x, b); });
+    case M::atan2:
+      return two([](T x, T b) { return f_atan2(x, b); });
     case M::relu:
       if (lower == 0 && slope == 0 && std::isinf(o.upper)) return one([](T x) { return x != x || x > 0 ? x : T(0); });
       return one([=](T x) { return x < lower ? lower + slope * (x - lower) : x > upper ? upper : x; });
-    case M::tanh: return one([](T x) { return f_tanh(x); });
-    case M::sigmoid: return one([](T x) { return f_sigmoid(x); });
-    case M::elu: return one([=](T x) { return x > 0 ? x : alpha * f_expm1(x); });
-    case M::gelu: return one([](T x) { return x * f_cdf(x); });
-    case M::softplus: return one([=](T x) { return softplus(beta * x) / beta; });
-    case M::swish: return one([=](T x) { return x * f_sigmoid(beta * x); });
-    case M::gelu_tanh: return one([](T x) { return T(0.5) * x * (T(1) + f_tanh(gelu_inner(x))); });
-    case M::relu_bwd: return two([=](T x, T d) { return x != x ? x * d : x <= lower ? slope * d : x >= upper ? T(0) * d : d; });
-    case M::tanh_bwd: return two([](T x, T d) { T h = f_tanh(x); return d * (T(1) - h * h); });
-    case M::sigmoid_bwd: return two([](T x, T d) { T h = f_sigmoid(x); return d * h * (T(1) - h); });
-    case M::elu_bwd: return two([=](T x, T d) { return x > 0 ? d : d * alpha * f_exp(x); });
-    case M::gelu_bwd: return two([](T x, T d) { return d * (f_cdf(x) + x * f_exp(-x * x / 2) * T(0.39894228040143267794)); });
-    case M::softplus_bwd: return two([=](T x, T d) { return d * f_sigmoid(beta * x); });
-    case M::swish_bwd: return two([=](T x, T d) { T h = f_sigmoid(beta * x); return d * (h + beta * x * h * (T(1) - h)); });
+    case M::tanh:
+      return one([](T x) { return f_tanh(x); });
+    case M::sigmoid:
+      return one([](T x) { return f_sigmoid(x); });
+    case M::elu:
+      return one([=](T x) { return x > 0 ? x : alpha * f_expm1(x); });
+    case M::gelu:
+      return one([](T x) { return x * f_cdf(x); });
+    case M::softplus:
+      return one([=](T x) { return softplus(beta * x) / beta; });
+    case M::swish:
+      return one([=](T x) { return x * f_sigmoid(beta * x); });
+    case M::gelu_tanh:
+      return one([](T x) { return T(0.5) * x * (T(1) + f_tanh(gelu_inner(x))); });
+    case M::relu_bwd:
+      return two([=](T x, T d) { return x != x ? x * d : x <= lower ? slope * d : x >= upper ? T(0) * d : d; });
+    case M::tanh_bwd:
+      return two([](T x, T d) {
+        T h = f_tanh(x);
+        return d * (T(1) - h * h);
+      });
+    case M::sigmoid_bwd:
+      return two([](T x, T d) {
+        T h = f_sigmoid(x);
+        return d * h * (T(1) - h);
+      });
+    case M::elu_bwd:
+      return two([=](T x, T d) { return x > 0 ? d : d * alpha * f_exp(x); });
+    case M::gelu_bwd:
+      return two([](T x, T d) { return d * (f_cdf(x) + x * f_exp(-x * x / 2) * T(0.39894228040143267794)); });
+    case M::softplus_bwd:
+      return two([=](T x, T d) { return d * f_sigmoid(beta * x); });
+    case M::swish_bwd:
+      return two([=](T x, T d) {
+        T h = f_sigmoid(beta * x);
+        return d * (h + beta * x * h * (T(1) - h));
+      });
     case M::gelu_tanh_bwd:
       return two([](T x, T d) {
         T h = f_tanh(gelu_inner(x)), inner = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
         return d * (T(0.5) * (T(1) + h) + T(0.5) * x * (T(1) - h * h) * inner);
       });
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -189,17 +274,28 @@ void integer_apply(const ApplyArgs& g) {
   using T = int64_t;
   const PointwiseOptions& o = *g.options;
   switch (o.mode) {
-    case M::add: return binary<U>(g, [](U x, U b) { return x + b; });
-    case M::sub: return binary<U>(g, [](U x, U b) { return x - b; });
-    case M::mul: return binary<U>(g, [](U x, U b) { return x * b; });
-    case M::add_square: return binary<U>(g, [](U x, U b) { return x + b * b; });
-    case M::neg: return unary<U>(g, [](U x) { return U(0) - x; });
-    case M::abs: return unary<U>(g, [](U x) { return T(x) < 0 ? U(0) - x : x; });
-    case M::relu: return unary<T>(g, [](T x) { return x < 0 ? T(0) : x; });
-    case M::div: return binary<T>(g, [](T x, T b) { return b == 0 ? T(0) : b == -1 ? T(U(0) - U(x)) : x / b; });
-    case M::mod: return binary<T>(g, [](T x, T b) { return b == 0 || b == -1 ? T(0) : x % b; });
-    case M::floor_mod: return binary<T>(g, [](T x, T b) { return b == 0 || b == -1 ? T(0) : (x % b + b) % b; });
-    default: (void)common<T>(g, o.mode);
+    case M::add:
+      return binary<U>(g, [](U x, U b) { return x + b; });
+    case M::sub:
+      return binary<U>(g, [](U x, U b) { return x - b; });
+    case M::mul:
+      return binary<U>(g, [](U x, U b) { return x * b; });
+    case M::add_square:
+      return binary<U>(g, [](U x, U b) { return x + b * b; });
+    case M::neg:
+      return unary<U>(g, [](U x) { return U(0) - x; });
+    case M::abs:
+      return unary<U>(g, [](U x) { return T(x) < 0 ? U(0) - x : x; });
+    case M::relu:
+      return unary<T>(g, [](T x) { return x < 0 ? T(0) : x; });
+    case M::div:
+      return binary<T>(g, [](T x, T b) { return b == 0 ? T(0) : b == -1 ? T(U(0) - U(x)) : x / b; });
+    case M::mod:
+      return binary<T>(g, [](T x, T b) { return b == 0 || b == -1 ? T(0) : x % b; });
+    case M::floor_mod:
+      return binary<T>(g, [](T x, T b) { return b == 0 || b == -1 ? T(0) : (x % b + b) % b; });
+    default:
+      (void)common<T>(g, o.mode);
   }
 }
 
@@ -226,9 +322,12 @@ void apply_as(ApplyArgs g, const F& f) {
 }
 
 void apply(Lane lane, const ApplyArgs& g) {
-  if (lane == Lane::f32) apply_as<float>(g, real_apply<float>);
-  else if (lane == Lane::f64) apply_as<double>(g, real_apply<double>);
-  else apply_as<int64_t>(g, integer_apply);
+  if (lane == Lane::f32)
+    apply_as<float>(g, real_apply<float>);
+  else if (lane == Lane::f64)
+    apply_as<double>(g, real_apply<double>);
+  else
+    apply_as<int64_t>(g, integer_apply);
 }
 
 // --- conversions between memory and lanes
@@ -240,7 +339,7 @@ inline float half_to_float(uint16_t h) {
 }
 inline uint16_t float_to_half(float f) {
   uint32_t u = as_bits(f), sign = (u >> 16) & 0x8000u, m = u & 0x7fffffffu;
-  uint32_t subnormal = as_bits(as_float(m) + 0.5f) - 0x3f000000u;             // rounds to multiples of 2^-24
+  uint32_t subnormal = as_bits(as_float(m) + 0.5f) - 0x3f000000u;  // rounds to multiples of 2^-24
   uint32_t normal = (m - 0x38000000u + 0xfffu + ((m >> 13) & 1u)) >> 13;
   uint32_t r = m < 0x38800000u ? subnormal : normal;
   r = m >= 0x477ff000u ? 0x7c00u : r;
@@ -283,15 +382,24 @@ template <class T>
 void load_as(DType type, const void* base, int64_t offset, int64_t stride, void* y, int64_t n) {
   auto same = [](auto v) { return v; };
   switch (type) {
-    case DType::f32: return load_loop<float, T>(base, offset, stride, y, n, same);
-    case DType::f64: return load_loop<double, T>(base, offset, stride, y, n, same);
-    case DType::f16: return load_loop<uint16_t, T>(base, offset, stride, y, n, half_to_float);
-    case DType::bf16: return load_loop<uint16_t, T>(base, offset, stride, y, n, bfloat_to_float);
-    case DType::i64: return load_loop<int64_t, T>(base, offset, stride, y, n, same);
-    case DType::i32: return load_loop<int32_t, T>(base, offset, stride, y, n, same);
-    case DType::i8: return load_loop<int8_t, T>(base, offset, stride, y, n, same);
-    case DType::u8: return load_loop<uint8_t, T>(base, offset, stride, y, n, same);
-    case DType::boolean: return load_loop<uint8_t, T>(base, offset, stride, y, n, [](uint8_t v) { return v != 0; });
+    case DType::f32:
+      return load_loop<float, T>(base, offset, stride, y, n, same);
+    case DType::f64:
+      return load_loop<double, T>(base, offset, stride, y, n, same);
+    case DType::f16:
+      return load_loop<uint16_t, T>(base, offset, stride, y, n, half_to_float);
+    case DType::bf16:
+      return load_loop<uint16_t, T>(base, offset, stride, y, n, bfloat_to_float);
+    case DType::i64:
+      return load_loop<int64_t, T>(base, offset, stride, y, n, same);
+    case DType::i32:
+      return load_loop<int32_t, T>(base, offset, stride, y, n, same);
+    case DType::i8:
+      return load_loop<int8_t, T>(base, offset, stride, y, n, same);
+    case DType::u8:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, same);
+    case DType::boolean:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, [](uint8_t v) { return v != 0; });
     default: {
       T* out = static_cast<T*>(y);
       for (int64_t i = 0; i < n; ++i) out[i] = T(tsr::load<double>(type, base, offset + i * stride));
@@ -303,42 +411,59 @@ template <class T>
 void store_as(DType type, const void* a, void* base, int64_t offset, int64_t stride, int64_t n) {
   auto integer = [](double lo, double hi) {
     return [lo, hi](T v) {
-      if constexpr (sizeof(T) == 8 && !(T(0.5) > T(0))) return double(v) < lo ? int64_t(lo) : double(v) > hi ? int64_t(hi) : int64_t(v);
-      else return nearest_integer(double(v), lo, hi);
+      if constexpr (sizeof(T) == 8 && !(T(0.5) > T(0)))
+        return double(v) < lo ? int64_t(lo) : double(v) > hi ? int64_t(hi) : int64_t(v);
+      else
+        return nearest_integer(double(v), lo, hi);
     };
   };
   switch (type) {
-    case DType::f32: return store_loop<float, T>(a, base, offset, stride, n, [](T v) { return float(v); });
-    case DType::f64: return store_loop<double, T>(a, base, offset, stride, n, [](T v) { return double(v); });
+    case DType::f32:
+      return store_loop<float, T>(a, base, offset, stride, n, [](T v) { return float(v); });
+    case DType::f64:
+      return store_loop<double, T>(a, base, offset, stride, n, [](T v) { return double(v); });
     case DType::f16:
       if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, float_to_half);
       break;
     case DType::bf16:
       if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, float_to_bfloat);
       break;
-    case DType::i32: return store_loop<int32_t, T>(a, base, offset, stride, n, [f = integer(-2147483648.0, 2147483647.0)](T v) { return int32_t(f(v)); });
-    case DType::i8: return store_loop<int8_t, T>(a, base, offset, stride, n, [f = integer(-128, 127)](T v) { return int8_t(f(v)); });
-    case DType::u8: return store_loop<uint8_t, T>(a, base, offset, stride, n, [f = integer(0, 255)](T v) { return uint8_t(f(v)); });
-    case DType::boolean: return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return uint8_t(v != 0); });
-    default: break;
+    case DType::i32:
+      return store_loop<int32_t, T>(a, base, offset, stride, n,
+                                    [f = integer(-2147483648.0, 2147483647.0)](T v) { return int32_t(f(v)); });
+    case DType::i8:
+      return store_loop<int8_t, T>(a, base, offset, stride, n, [f = integer(-128, 127)](T v) { return int8_t(f(v)); });
+    case DType::u8:
+      return store_loop<uint8_t, T>(a, base, offset, stride, n, [f = integer(0, 255)](T v) { return uint8_t(f(v)); });
+    case DType::boolean:
+      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return uint8_t(v != 0); });
+    default:
+      break;
   }
   const T* in = static_cast<const T*>(a);
   for (int64_t i = 0; i < n; ++i) tsr::store<T>(type, base, offset + i * stride, in[i]);
 }
 
 void load(DType type, Lane lane, const void* base, int64_t offset, int64_t stride, void* y, int64_t n) {
-  if (lane == Lane::f32) load_as<float>(type, base, offset, stride, y, n);
-  else if (lane == Lane::f64) load_as<double>(type, base, offset, stride, y, n);
-  else if (type == DType::i64) load_loop<int64_t, int64_t>(base, offset, stride, y, n, [](int64_t v) { return v; });
-  else if (type == DType::i32) load_loop<int32_t, int64_t>(base, offset, stride, y, n, [](int32_t v) { return v; });
+  if (lane == Lane::f32)
+    load_as<float>(type, base, offset, stride, y, n);
+  else if (lane == Lane::f64)
+    load_as<double>(type, base, offset, stride, y, n);
+  else if (type == DType::i64)
+    load_loop<int64_t, int64_t>(base, offset, stride, y, n, [](int64_t v) { return v; });
+  else if (type == DType::i32)
+    load_loop<int32_t, int64_t>(base, offset, stride, y, n, [](int32_t v) { return v; });
   else
     for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(y)[i] = tsr::load<int64_t>(type, base, offset + i * stride);
 }
 
 void store(DType type, Lane lane, const void* a, void* base, int64_t offset, int64_t stride, int64_t n) {
-  if (lane == Lane::f32) store_as<float>(type, a, base, offset, stride, n);
-  else if (lane == Lane::f64) store_as<double>(type, a, base, offset, stride, n);
-  else store_as<int64_t>(type, a, base, offset, stride, n);
+  if (lane == Lane::f32)
+    store_as<float>(type, a, base, offset, stride, n);
+  else if (lane == Lane::f64)
+    store_as<double>(type, a, base, offset, stride, n);
+  else
+    store_as<int64_t>(type, a, base, offset, stride, n);
 }
 
 // What a lane's values become in `type`, read back into the lane.
@@ -362,18 +487,26 @@ void convert_loop(const void* a, void* y, int64_t n) {
   const A* __restrict in = static_cast<const A*>(a);
   B* __restrict out = static_cast<B*>(y);
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (B(0.5) == B(0) && A(0.5) != A(0)) out[i] = nearest_integer(double(in[i]), -9.2233720368547748e18, 9.2233720368547748e18);
-    else out[i] = B(in[i]);
+    if constexpr (B(0.5) == B(0) && A(0.5) != A(0))
+      out[i] = nearest_integer(double(in[i]), -9.2233720368547748e18, 9.2233720368547748e18);
+    else
+      out[i] = B(in[i]);
   }
 }
 
 void convert(Lane from, Lane to, const void* a, void* y, int64_t n) {
-  if (from == Lane::f32 && to == Lane::f64) convert_loop<float, double>(a, y, n);
-  else if (from == Lane::f32 && to == Lane::i64) convert_loop<float, int64_t>(a, y, n);
-  else if (from == Lane::f64 && to == Lane::f32) convert_loop<double, float>(a, y, n);
-  else if (from == Lane::f64 && to == Lane::i64) convert_loop<double, int64_t>(a, y, n);
-  else if (from == Lane::i64 && to == Lane::f32) convert_loop<int64_t, float>(a, y, n);
-  else if (from == Lane::i64 && to == Lane::f64) convert_loop<int64_t, double>(a, y, n);
+  if (from == Lane::f32 && to == Lane::f64)
+    convert_loop<float, double>(a, y, n);
+  else if (from == Lane::f32 && to == Lane::i64)
+    convert_loop<float, int64_t>(a, y, n);
+  else if (from == Lane::f64 && to == Lane::f32)
+    convert_loop<double, float>(a, y, n);
+  else if (from == Lane::f64 && to == Lane::i64)
+    convert_loop<double, int64_t>(a, y, n);
+  else if (from == Lane::i64 && to == Lane::f32)
+    convert_loop<int64_t, float>(a, y, n);
+  else if (from == Lane::i64 && to == Lane::f64)
+    convert_loop<int64_t, double>(a, y, n);
 }
 
 // --- reductions: independent partial results, so that the loop vectorises and the order is fixed
@@ -410,7 +543,8 @@ void reduce_real(ReduceMode mode, const T* a, int64_t n, double& acc) {
       acc = v > acc || v != v ? v : acc;
       return;
     }
-    default: acc += double(fold<T>(a, n, T(0), [](T x, T y) { return x + y; }));
+    default:
+      acc += double(fold<T>(a, n, T(0), [](T x, T y) { return x + y; }));
   }
 }
 
@@ -421,10 +555,14 @@ void reduce(Lane lane, ReduceMode mode, const void* a, int64_t n, Accumulator& a
   const auto* p = static_cast<const int64_t*>(a);
   for (int64_t i = 0; i < n; ++i) {
     int64_t& s = acc.integer;
-    if (mode == ReduceMode::mul) s = wrap(uint64_t(s) * uint64_t(p[i]));
-    else if (mode == ReduceMode::min) s = p[i] < s ? p[i] : s;
-    else if (mode == ReduceMode::max) s = p[i] > s ? p[i] : s;
-    else s = wrap(uint64_t(s) + uint64_t(p[i]));
+    if (mode == ReduceMode::mul)
+      s = wrap(uint64_t(s) * uint64_t(p[i]));
+    else if (mode == ReduceMode::min)
+      s = p[i] < s ? p[i] : s;
+    else if (mode == ReduceMode::max)
+      s = p[i] > s ? p[i] : s;
+    else
+      s = wrap(uint64_t(s) + uint64_t(p[i]));
   }
 }
 

@@ -34,11 +34,11 @@ struct Program::State {
   void* const* tensors;
   std::byte* registers;
   std::byte* kept;
-  Accumulator* accumulators;           // by op
-  const void** values;                 // by op: where the current block's (or row's) value is
-  double* row_values;                  // by op: 8 bytes each, for row values
-  int64_t* bases;                      // by access: element offset of the row
-  Dims outer;                          // index of the row
+  Accumulator* accumulators;  // by op
+  const void** values;        // by op: where the current block's (or row's) value is
+  double* row_values;         // by op: 8 bytes each, for row values
+  int64_t* bases;             // by access: element offset of the row
+  Dims outer;                 // index of the row
 };
 
 Program::Program(const Expr& e, const Graph& g) : has_reduction_(e.has_reduction) {
@@ -78,7 +78,8 @@ void Program::collapse(const Expr& e, const Graph& g) {
       std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return strides[lead][a] > strides[lead][b]; });
     }
     auto indexed = [&](int axis) {
-      return std::any_of(ops_.begin(), ops_.end(), [&](const Op& o) { return o.instr.kind == Instr::index && o.instr.axis == axis; });
+      return std::any_of(ops_.begin(), ops_.end(),
+                         [&](const Op& o) { return o.instr.kind == Instr::index && o.instr.axis == axis; });
     };
     int previous = -1;
     for (int a : axes) {
@@ -92,7 +93,8 @@ void Program::collapse(const Expr& e, const Graph& g) {
         }
       } else {
         dims.push_back(e.space[a]);
-        for (size_t k = 0; k < accesses_.size(); ++k) (row ? accesses_[k].inner : accesses_[k].outer).push_back(strides[k][a]);
+        for (size_t k = 0; k < accesses_.size(); ++k)
+          (row ? accesses_[k].inner : accesses_[k].outer).push_back(strides[k][a]);
       }
       where[static_cast<size_t>(a)] = dims.size() - 1;
       previous = a;
@@ -105,7 +107,8 @@ void Program::collapse(const Expr& e, const Graph& g) {
     for (Access& a : accesses_) a.inner.push_back(1);
   }
   for (Op& op : ops_)
-    if (op.instr.kind == Instr::index) op.axis = (op.instr.row ? axis_in_outer : axis_in_row)[static_cast<size_t>(op.instr.axis)];
+    if (op.instr.kind == Instr::index)
+      op.axis = (op.instr.row ? axis_in_outer : axis_in_row)[static_cast<size_t>(op.instr.axis)];
 }
 
 void Program::schedule() {
@@ -147,8 +150,10 @@ void Program::schedule() {
         const Instr& operand = ops_[static_cast<size_t>(k)].instr;
         if (operand.row) continue;
         present[static_cast<size_t>(k)] = true;
-        if (loads_again(operand)) with_loads.push_back(k);
-        else if (phase[static_cast<size_t>(k)] != static_cast<int>(p)) ops_[static_cast<size_t>(k)].kept = 0;
+        if (loads_again(operand))
+          with_loads.push_back(k);
+        else if (phase[static_cast<size_t>(k)] != static_cast<int>(p))
+          ops_[static_cast<size_t>(k)].kept = 0;
       }
       with_loads.push_back(i);
     }
@@ -240,18 +245,26 @@ void Program::run_row_ops(State& s, const std::vector<int>& list) const {
         kernel.store(a.type, c.lane, s.values[c.a], s.tensors[a.tensor], s.bases[op.access], 1, 1);
         break;
       }
-      case Instr::constant: put_row_value(cell, c.lane, c.value, static_cast<int64_t>(c.value)); break;
+      case Instr::constant:
+        put_row_value(cell, c.lane, c.value, static_cast<int64_t>(c.value));
+        break;
       case Instr::index: {
         int64_t v = op.axis < 0 ? 0 : s.outer[op.axis];
         std::memcpy(cell, &v, sizeof v);
         break;
       }
       case Instr::apply:
-        kernel.apply(c.lane, {&c.options, s.values[c.a], c.b < 0 ? nullptr : s.values[c.b], c.c < 0 ? nullptr : s.values[c.c], true, true, true, cell, 1});
+        kernel.apply(c.lane, {&c.options, s.values[c.a], c.b < 0 ? nullptr : s.values[c.b],
+                              c.c < 0 ? nullptr : s.values[c.c], true, true, true, cell, 1});
         break;
-      case Instr::convert: kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, s.values[c.a], cell, 1); break;
-      case Instr::round: kernel.round(c.type, c.lane, s.values[c.a], cell, 1); break;
-      case Instr::reduce: break;
+      case Instr::convert:
+        kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, s.values[c.a], cell, 1);
+        break;
+      case Instr::round:
+        kernel.round(c.type, c.lane, s.values[c.a], cell, 1);
+        break;
+      case Instr::reduce:
+        break;
     }
   }
 }
@@ -275,7 +288,8 @@ void Program::load_block(State& s, const Op& op, int i, int64_t first, int64_t n
   Lane lane = op.instr.lane;
   int last = inner_.size() - 1;
   int64_t base = s.bases[op.access];
-  bool native = (a.type == DType::f32 && lane == Lane::f32) || (a.type == DType::f64 && lane == Lane::f64) || (a.type == DType::i64 && lane == Lane::i64);
+  bool native = (a.type == DType::f32 && lane == Lane::f32) || (a.type == DType::f64 && lane == Lane::f64) ||
+                (a.type == DType::i64 && lane == Lane::i64);
   // Memory that already is what a register would hold is used in place.
   if (native && a.inner[last] == 1 && (last == 0 || first % inner_[last] + n <= inner_[last])) {
     int64_t at = base + offset_of(index_of(first, inner_), a.inner);
@@ -329,17 +343,23 @@ void Program::run_op(State& s, int i, int64_t first, int64_t n) const {
   };
   switch (c.kind) {
     case Instr::apply:
-      kernel.apply(c.lane, {&c.options, operand(c.a), operand(c.b), operand(c.c), is_row(c.a), is_row(c.b), is_row(c.c), y, n});
+      kernel.apply(c.lane,
+                   {&c.options, operand(c.a), operand(c.b), operand(c.c), is_row(c.a), is_row(c.b), is_row(c.c), y, n});
       break;
-    case Instr::convert: kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, operand(c.a), y, n); break;
-    case Instr::round: kernel.round(c.type, c.lane, operand(c.a), y, n); break;
+    case Instr::convert:
+      kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, operand(c.a), y, n);
+      break;
+    case Instr::round:
+      kernel.round(c.type, c.lane, operand(c.a), y, n);
+      break;
     case Instr::index: {
       auto* out = reinterpret_cast<int64_t*>(y);
       Dims index = index_of(first, inner_);
       for (int64_t k = 0; k < n; ++k, next_index(index, inner_)) out[k] = op.axis < 0 ? 0 : index[op.axis];
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -349,8 +369,14 @@ void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) c
     using tessera::ReduceMode;
     Accumulator& a = s.accumulators[i];
     constexpr double kInf = std::numeric_limits<double>::infinity();
-    a.real = c.reduction == ReduceMode::mul ? 1 : c.reduction == ReduceMode::min ? kInf : c.reduction == ReduceMode::max ? -kInf : 0;
-    a.integer = c.reduction == ReduceMode::mul ? 1 : c.reduction == ReduceMode::min ? INT64_MAX : c.reduction == ReduceMode::max ? INT64_MIN : 0;
+    a.real = c.reduction == ReduceMode::mul   ? 1
+             : c.reduction == ReduceMode::min ? kInf
+             : c.reduction == ReduceMode::max ? -kInf
+                                              : 0;
+    a.integer = c.reduction == ReduceMode::mul   ? 1
+                : c.reduction == ReduceMode::min ? INT64_MAX
+                : c.reduction == ReduceMode::max ? INT64_MIN
+                                                 : 0;
   }
   for (int64_t at = first; at < last; at += kBlock) {
     int64_t n = std::min(kBlock, last - at);
@@ -360,7 +386,8 @@ void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) c
 
 void Program::finish_reductions(State& s, const Phase& p) const {
   for (int i : p.reductions) {
-    put_row_value(&s.row_values[i], ops_[static_cast<size_t>(i)].instr.lane, s.accumulators[i].real, s.accumulators[i].integer);
+    put_row_value(&s.row_values[i], ops_[static_cast<size_t>(i)].instr.lane, s.accumulators[i].real,
+                  s.accumulators[i].integer);
     s.values[i] = &s.row_values[i];
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An Expr made ready to run: axes collapsed, instructions sorted into phases, values given registers.
 //
-// A phase is one pass over the elements of a row. A reduction ends its phase: what depends on its result runs in a later
-// one. Element values that later phases need are kept for the whole row; loads are repeated instead.
+// A phase is one pass over the elements of a row. A reduction ends its phase: what depends on its result runs in a
+// later one. Element values that later phases need are kept for the whole row; loads are repeated instead.
 #pragma once
 
 #include "engines/cpu/fused/kernels.hpp"
@@ -26,19 +26,19 @@ class Program {
  private:
   struct Op {
     Instr instr;
-    int reg = -1;               // block register of the result
-    int64_t kept = -1;          // byte offset of a whole row of results instead
-    int access = -1;            // load, store: row in accesses_
-    int axis = -1;              // index: collapsed axis of the row, or of the rows when instr.row
+    int reg = -1;       // block register of the result
+    int64_t kept = -1;  // byte offset of a whole row of results instead
+    int access = -1;    // load, store: row in accesses_
+    int axis = -1;      // index: collapsed axis of the row, or of the rows when instr.row
   };
   struct Access {
     TensorId tensor;
     DType type;
-    Dims outer, inner;          // strides along the collapsed axes of the rows and within a row
+    Dims outer, inner;  // strides along the collapsed axes of the rows and within a row
   };
   struct Phase {
-    std::vector<int> row_ops;   // once for each row, before the elements
-    std::vector<int> ops;       // for each block
+    std::vector<int> row_ops;  // once for each row, before the elements
+    std::vector<int> ops;      // for each block
     std::vector<int> reductions;
   };
   struct State;
@@ -56,7 +56,7 @@ class Program {
 
   std::vector<Op> ops_;
   std::vector<Access> accesses_;
-  Dims outer_, inner_;          // collapsed sizes
+  Dims outer_, inner_;  // collapsed sizes
   std::vector<Phase> phases_;
   std::vector<int> last_row_ops_;
   int registers_ = 0;

@@ -11,14 +11,18 @@ using tessera::ReduceOptions;
 
 template <class T>
 auto magnitude(T v) {
-  if constexpr (std::is_same_v<T, int64_t>) return v < 0 ? -v : v;
-  else return std::abs(v);
+  if constexpr (std::is_same_v<T, int64_t>)
+    return v < 0 ? -v : v;
+  else
+    return std::abs(v);
 }
 
 template <class T>
 bool is_nan(T v) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(v);
-  else return false;
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isnan(v);
+  else
+    return false;
 }
 
 template <class T>
@@ -34,18 +38,25 @@ T start(ReduceMode m) {
 template <class T>
 T combine(ReduceMode m, T a, T v) {
   switch (m) {
-    case ReduceMode::mul: return a * v;
-    case ReduceMode::mul_no_zeros: return v == T(0) ? a : a * v;
-    case ReduceMode::norm1: return a + T(magnitude(v));
-    case ReduceMode::norm2: return a + v * v;
-    case ReduceMode::amax: v = T(magnitude(v)); [[fallthrough]];
+    case ReduceMode::mul:
+      return a * v;
+    case ReduceMode::mul_no_zeros:
+      return v == T(0) ? a : a * v;
+    case ReduceMode::norm1:
+      return a + T(magnitude(v));
+    case ReduceMode::norm2:
+      return a + v * v;
+    case ReduceMode::amax:
+      v = T(magnitude(v));
+      [[fallthrough]];
     case ReduceMode::max:
       if constexpr (!std::is_same_v<T, std::complex<double>>) return is_nan(a) || (!is_nan(v) && a >= v) ? a : v;
       return a;
     case ReduceMode::min:
       if constexpr (!std::is_same_v<T, std::complex<double>>) return is_nan(a) || (!is_nan(v) && a <= v) ? a : v;
       return a;
-    default: return a + v;
+    default:
+      return a + v;
   }
 }
 
@@ -60,8 +71,10 @@ void apply(const Context<R>& c) {
   for (int64_t i = 0; i < x.size(); ++i, next_index(index, x.dims)) {
     Dims target = index;
     for (int d = 0; d < x.rank(); ++d)
-      if (y.dims[d] != x.dims[d] && offsets.empty()) target[d] = index[d] / (x.dims[d] / y.dims[d]);
-      else if (y.dims[d] == 1) target[d] = 0;
+      if (y.dims[d] != x.dims[d] && offsets.empty())
+        target[d] = index[d] / (x.dims[d] / y.dims[d]);
+      else if (y.dims[d] == 1)
+        target[d] = 0;
     if (!offsets.empty()) {
       int64_t group = -1;  // the last group that starts at or before this row
       for (size_t g = 0; g < offsets.size(); ++g)
