@@ -10,10 +10,10 @@
 //   m    largest finite magnitude of the tensor: another order of summation may move the result by that much
 //   u    spacing of the stored type at the oracle's value
 //
-// Nothing is moved when the graph has steps (comparisons, floor, mod). For outputs that nothing narrower than f64
-// contributes to, the oracle's own rounding counts too: 8 e / 2^29 + 64 eps sqrt(n) m, with the eps of f64 and m the
-// largest magnitude of the tensor or of an input. Integers and truth values must be equal, except that twice as many
-// elements may differ (by one, for integers) as differ in the narrow run.
+// The moved runs do not count where a step (comparison, floor, mod) of real numbers contributes. For outputs that
+// nothing narrower than f64 contributes to, the oracle's own rounding counts too: 8 e / 2^29 + 64 eps sqrt(n) m, with
+// the eps of f64 and m the largest magnitude of the tensor or of an input. Integers and truth values must be equal,
+// except that twice as many elements may differ (by one, for integers) as differ in the narrow run.
 #pragma once
 
 #include "harness/buffers.hpp"
