@@ -4,13 +4,16 @@
 //   tolerance(i) = 2 e + 4 eps sqrt(n) m + u(i)
 //
 //   e    largest error of the definition itself when every step is rounded to f32, and every virtual tensor to its type
-//        (the narrow run)
-//   eps  relative spacing of the compute type, n the most terms that an element accumulates in the graph,
+//        (the narrow run), also when f32 inputs move by one and results of operations by two units in the last place, to
+//        random sides
+//   eps  relative spacing of the compute type, n the most terms that an element accumulates in the graph
 //   m    largest finite magnitude of the tensor: another order of summation may move the result by that much
 //   u    spacing of the stored type at the oracle's value
 //
-// Outputs of graphs that compute in f64 have e = 0 and eps of f64. Integers and truth values must be equal, except that
-// twice as many elements may differ (by one, for integers) as differ in the narrow run.
+// Nothing is moved when the graph has steps (comparisons, floor, mod). For outputs that nothing narrower than f64
+// contributes to, the oracle's own rounding counts too: 8 e / 2^29 + 64 eps sqrt(n) m, with the eps of f64 and m the
+// largest magnitude of the tensor or of an input. Integers and truth values must be equal, except that twice as many
+// elements may differ (by one, for integers) as differ in the narrow run.
 #pragma once
 
 #include "harness/buffers.hpp"
@@ -18,7 +21,8 @@
 namespace tsr {
 
 struct Oracle {
-  GraphBuffers wide, narrow;  // outputs of the two runs of the definition
+  GraphBuffers wide, narrow;         // outputs of the two runs of the definition
+  std::vector<GraphBuffers> nearby;  // narrow runs with values moved a little
   Oracle(const Graph& g, const DataSpec& spec);
   Oracle(const Graph& g, const GraphBuffers& inputs);  // the values that `inputs` holds
 };

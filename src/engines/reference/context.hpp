@@ -19,6 +19,7 @@ struct Memory {
   void* data = nullptr;
   Tensor tensor;                   // type, sizes and strides of `data`
   const Memory* ragged = nullptr;  // memory of the offsets
+  uint64_t jitter = 0;             // not 0: f32 results move a little, to a side that this seed decides
 };
 
 // Reads every element, whatever the strides. For a ragged tensor, batch i holds as many steps of dimension 2 as its

@@ -2,6 +2,7 @@
 #include "engines/reference/reference.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "engines/reference/ops/list.hpp"
@@ -65,6 +66,13 @@ void each_element(const Memory& m, const Ints* lengths, const F& f) {
   }
 }
 
+// Two units in the last place away: what fast elementary functions may be off by.
+float neighbour(float v, uint64_t seed) {
+  if (!std::isfinite(v)) return v;
+  float side = (seed * 0x9e3779b97f4a7c15ull) >> 63 ? -INFINITY : INFINITY;
+  return std::nextafter(std::nextafter(v, side), side);
+}
+
 }  // namespace
 
 template <class T>
@@ -78,6 +86,12 @@ template <class T>
 void write(const Memory& m, const Array<T>& a, const Ints* lengths) {
   if (!(a.dims == m.tensor.dims))
     fail(Status::internal_error, "the reference computed ", a.dims, " for ", describe(m.tensor));
+  if constexpr (std::is_same_v<T, float>) {
+    if (m.jitter != 0 && m.tensor.dtype == DType::f32) {
+      each_element(m, lengths, [&](int64_t offset, int64_t i) { store(m.tensor.dtype, m.data, offset, neighbour(a[i], m.jitter + static_cast<uint64_t>(i))); });
+      return;
+    }
+  }
   each_element(m, lengths, [&](int64_t offset, int64_t i) { store<T>(m.tensor.dtype, m.data, offset, a[i]); });
 }
 
@@ -139,10 +153,10 @@ size_t scratch_bytes(const Graph& g, const std::vector<NodeId>&, const std::vect
 
 template <class R>
 void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vector<TensorId>& internals, void* const* tensors,
-              std::byte* scratch) {
+              std::byte* scratch, uint64_t jitter) {
   std::unordered_map<TensorId, Memory> memories;
   for (TensorId t : internals) {
-    Memory m{scratch, internal_form<R>(g.tensor(t)), nullptr};
+    Memory m{scratch, internal_form<R>(g.tensor(t)), nullptr, jitter * static_cast<uint64_t>(t + 1)};
     scratch += (static_cast<size_t>(m.tensor.bytes()) + kAlign) / kAlign * kAlign;
     memories.emplace(t, std::move(m));
   }
@@ -151,6 +165,7 @@ void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vecto
     if (fresh) {
       it->second.data = tensors[t];
       it->second.tensor = g.tensor(t);
+      it->second.jitter = jitter * static_cast<uint64_t>(t + 1);
       TensorId offsets = g.tensor(t).ragged;
       if (offsets != kNone) {
         const Memory& o = memory(offsets);
@@ -170,11 +185,11 @@ void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vecto
 
 template size_t scratch_bytes<double>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&);
 template size_t scratch_bytes<float>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&);
-template void evaluate<double>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*, std::byte*);
-template void evaluate<float>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*, std::byte*);
+template void evaluate<double>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*, std::byte*, uint64_t);
+template void evaluate<float>(const Graph&, const std::vector<NodeId>&, const std::vector<TensorId>&, void* const*, std::byte*, uint64_t);
 
 template <class R>
-void evaluate_graph(const Graph& g, void* const* tensors) {
+void evaluate_graph(const Graph& g, void* const* tensors, uint64_t jitter) {
   std::vector<NodeId> nodes;
   std::vector<TensorId> internals;
   for (NodeId n = 0; n < g.node_count(); ++n) nodes.push_back(n);
@@ -184,11 +199,11 @@ void evaluate_graph(const Graph& g, void* const* tensors) {
   for (TensorId t = 0; t < g.tensor_count(); ++t)
     if (g.tensor(t).is_constant()) table[static_cast<size_t>(t)] = const_cast<std::byte*>(g.tensor(t).constant.data());
   std::vector<std::byte> scratch(scratch_bytes<R>(g, nodes, internals));
-  evaluate<R>(g, nodes, internals, table.data(), scratch.data());
+  evaluate<R>(g, nodes, internals, table.data(), scratch.data(), jitter);
 }
 
-template void evaluate_graph<double>(const Graph&, void* const*);
-template void evaluate_graph<float>(const Graph&, void* const*);
+template void evaluate_graph<double>(const Graph&, void* const*, uint64_t);
+template void evaluate_graph<float>(const Graph&, void* const*, uint64_t);
 
 namespace {
 

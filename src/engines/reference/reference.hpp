@@ -14,10 +14,11 @@ template <class R>
 size_t scratch_bytes(const Graph& g, const std::vector<NodeId>& nodes, const std::vector<TensorId>& internals);
 template <class R>
 void evaluate(const Graph& g, const std::vector<NodeId>& nodes, const std::vector<TensorId>& internals, void* const* tensors,
-              std::byte* scratch);
+              std::byte* scratch, uint64_t jitter = 0);
 
-// The oracle: the whole graph at once; virtual tensors are allocated here.
+// The oracle: the whole graph at once; virtual tensors are allocated here. With `jitter` not 0 every f32 result of an
+// operation moves by two units in the last place, which shows how rounding errors grow.
 template <class R>
-void evaluate_graph(const Graph& g, void* const* tensors);
+void evaluate_graph(const Graph& g, void* const* tensors, uint64_t jitter = 0);
 
 }  // namespace tsr::ref

@@ -158,7 +158,7 @@ void real_apply(const ApplyArgs& g) {
     case M::pow: return two([](T x, T b) { return f_pow(x, b); });
     case M::atan2: return two([](T x, T b) { return f_atan2(x, b); });
     case M::relu:
-      if (lower == 0 && slope == 0 && std::isinf(o.upper)) return one([](T x) { return x < 0 ? T(0) : x; });
+      if (lower == 0 && slope == 0 && std::isinf(o.upper)) return one([](T x) { return x != x || x > 0 ? x : T(0); });
       return one([=](T x) { return x < lower ? lower + slope * (x - lower) : x > upper ? upper : x; });
     case M::tanh: return one([](T x) { return f_tanh(x); });
     case M::sigmoid: return one([](T x) { return f_sigmoid(x); });
@@ -396,7 +396,10 @@ template <class T>
 void reduce_real(ReduceMode mode, const T* a, int64_t n, double& acc) {
   constexpr T kInf = T(__builtin_inf());
   switch (mode) {
-    case ReduceMode::mul: acc *= double(fold<T>(a, n, T(1), [](T x, T y) { return x * y; })); return;
+    case ReduceMode::mul:
+      // In double from the first factor on: partial products leave the range of f32 long before the result does.
+      for (int64_t i = 0; i < n; ++i) acc *= double(a[i]);
+      return;
     case ReduceMode::min: {
       double v = double(fold<T>(a, n, kInf, [](T x, T y) { return y < x || y != y ? y : x; }));
       acc = v < acc || v != v ? v : acc;
