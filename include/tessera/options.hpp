@@ -97,6 +97,7 @@ struct ReduceOptions {
   ReduceMode mode = ReduceMode::add;
   Ints axes;                   // empty: the axes in which the output is 1, or all of them
   bool deterministic = false;  // forbid engines whose result depends on timing
+  Ints runs;                   // instead of axes: how many neighbours of each dimension are reduced; 0: all of them
 };
 
 struct ReduceByOptions {

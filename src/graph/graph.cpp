@@ -329,7 +329,7 @@ Graph Graph::with_shapes(const std::vector<Shape>& shapes) const {
     Tensor& t = g.tensors_[at(i)];
     if (producer(i) == kNone) continue;
     // Keep the author's dimension order; inference recomputes sizes and, from that order, strides.
-    t.dims_given = t.strides_given = false;
+    t.dims_given = false;
   }
   for (const Shape& s : shapes) {
     Tensor& t = g.tensors_[at(s.tensor)];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/layouts.hpp"
 
+#include <algorithm>
+
 namespace tsr {
 namespace {
 
@@ -40,6 +42,14 @@ std::string_view layout_name(const Dims& dims, const Dims& strides) {
   for (const Layout& l : kLayouts)
     if (static_cast<int>(l.logical.size()) == dims.size() && strides_of(l, dims) == strides) return l.name;
   return {};
+}
+
+std::vector<int> memory_order(const Dims& dims, const Dims& strides) {
+  std::vector<int> order;
+  for (int d = 0; d < dims.size(); ++d)
+    if (dims[d] != 1) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] > strides[b]; });
+  return order;
 }
 
 }  // namespace tsr

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/dims.hpp"
 
@@ -20,5 +21,8 @@ std::span<const Layout> layouts();
 std::optional<Dims> layout_strides(std::string_view name, const Dims& dims);
 // The name of a non-row-major layout with exactly these strides, or empty.
 std::string_view layout_name(const Dims& dims, const Dims& strides);
+
+// Dimensions of more than one element from slowest to fastest, as the strides put them into memory.
+std::vector<int> memory_order(const Dims& dims, const Dims& strides);
 
 }  // namespace tsr

@@ -132,10 +132,12 @@ void Infer::output(int slot, const Dims& dims, DType type, const Tensor* like) {
   Tensor old = t;
   t.dims = dims;
   bool same_rank = old.strides.size() == dims.size() && !old.strides.empty();
-  if (t.strides_given)
+  if (t.strides_given) {
     check(same_rank, "output '", t.name, "': strides ", old.strides, " do not fit sizes ", dims);
-  else
-    t.strides = strides_like(dims, same_rank && old.stored ? &old : like);
+    if (!(old.dims == dims)) t.strides = strides_like(dims, &old);
+    return;
+  }
+  t.strides = strides_like(dims, same_rank && old.stored ? &old : like);
 }
 
 void Infer::check_rank(int slot, int lo, int hi) const {

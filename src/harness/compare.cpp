@@ -127,10 +127,10 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   Elements e(t, actual.elements(id));
   const std::byte *wide = oracle.wide.buffer(id).data(), *narrow = oracle.narrow.buffer(id).data(),
                   *got = actual.buffer(id).data();
-  std::vector<const std::byte*> rounded = {narrow};
+  std::vector<const std::byte*> others = {narrow, oracle.unrounded.buffer(id).data()};
   std::set<NodeId> nodes = contributors(g, id);
   if (std::none_of(nodes.begin(), nodes.end(), [&](NodeId n) { return has_steps(g, g.node(n)); }))
-    for (const GraphBuffers& b : oracle.nearby) rounded.push_back(b.buffer(id).data());
+    for (const GraphBuffers& b : oracle.nearby) others.push_back(b.buffer(id).data());
   auto report = [&](int64_t i, const std::string& rest) {
     return cat("output ", describe(t), " at ", place(t, i), ": got ", print_number(load<double>(e.type, got, i)),
                ", the oracle says ", print_number(load<double>(e.type, wide, i)), rest);
@@ -143,7 +143,7 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
     if (exact) narrow_differs += w != n;
     if (!std::isfinite(w)) continue;
     largest = std::max(largest, std::fabs(w));
-    for (const std::byte* run : rounded)
+    for (const std::byte* run : others)
       if (double v = load<double>(e.type, run, i); std::isfinite(v)) error = std::max(error, std::fabs(v - w));
   }
   bool f64 = (t.dtype == DType::f64 || t.dtype == DType::c128) &&
@@ -186,11 +186,19 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
 
 Oracle::Oracle(const Graph& g, const DataSpec& spec) : Oracle(g, GraphBuffers(g, spec)) {}
 
-Oracle::Oracle(const Graph& g, const GraphBuffers& inputs) : wide(inputs), narrow(inputs) {
+Oracle::Oracle(const Graph& g, const GraphBuffers& inputs) : wide(inputs), narrow(inputs), unrounded(inputs) {
   wide.poison_outputs();
   narrow.poison_outputs();
   ref::evaluate_graph<double>(g, wide.table().data());
   ref::evaluate_graph<float>(g, narrow.table().data());
+  // Engines may keep virtual tensors wider than declared.
+  Graph wider = g;
+  for (TensorId t = 0; t < g.tensor_count(); ++t)
+    if (g.producer(t) != kNone && !g.tensor(t).stored && is_real(g.tensor(t).dtype) &&
+        info(g.tensor(t).dtype).bits == 16)
+      wider.edit(t).dtype = DType::f32;
+  unrounded.poison_outputs();
+  ref::evaluate_graph<double>(wider, unrounded.table().data());
   for (uint64_t draw = 1; draw <= 3; ++draw) {
     nearby.push_back(inputs);
     Graph moved = g;

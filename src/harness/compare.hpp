@@ -5,7 +5,7 @@
 //
 //   e    largest error of the definition itself when every step is rounded to f32, and every virtual tensor to its type
 //        (the narrow run), also when f32 inputs move by one and results of operations by two units in the last place,
-//        to random sides
+//        to random sides, and when virtual tensors of 16 bits stay unrounded
 //   eps  relative spacing of the compute type, n the most terms that an element accumulates in the graph
 //   m    largest finite magnitude of the tensor: another order of summation may move the result by that much
 //   u    spacing of the stored type at the oracle's value
@@ -22,6 +22,7 @@ namespace tsr {
 
 struct Oracle {
   GraphBuffers wide, narrow;         // outputs of the two runs of the definition
+  GraphBuffers unrounded;            // of the wide run with 16-bit virtual tensors kept wide
   std::vector<GraphBuffers> nearby;  // narrow runs with values moved a little
   Oracle(const Graph& g, const DataSpec& spec);
   Oracle(const Graph& g, const GraphBuffers& inputs);  // the values that `inputs` holds

@@ -13,13 +13,12 @@ namespace {
 
 constexpr size_t kAlign = 64;
 
-// How an internal tensor is kept: packed, and wider than declared where the oracle must not round. Engines may keep
-// virtual tensors wider too; the narrow run rounds them to their type and so shows what that costs. Types of 8 bits and
-// fewer always round: there the rounding is what the graph is about.
+// How an internal tensor is kept: packed, and wider than declared where the oracle must not round. A type narrower than
+// f32 is a declaration that the value is rounded there.
 template <class R>
 Tensor internal_form(const Tensor& t) {
   Tensor m = t;
-  if (std::is_same_v<R, double> && is_real(m.dtype) && info(m.dtype).bits >= 16) m.dtype = DType::f64;
+  if (std::is_same_v<R, double> && m.dtype == DType::f32) m.dtype = DType::f64;
   if (std::is_same_v<R, double> && m.dtype == DType::c64) m.dtype = DType::c128;
   if (info(m.dtype).vector > 1) m.dtype = DType::i8;
   m.strides = packed_strides(m.dims);

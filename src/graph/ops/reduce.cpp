@@ -14,6 +14,21 @@ void fields(std::any& options, FieldVisitor& v) {
   v("mode", o.mode, kModes);
   v("axes", o.axes);
   v("deterministic", o.deterministic);
+  v("runs", o.runs);
+}
+
+// Declared sizes tell what is reduced: 1 all of a dimension, another divisor runs of neighbours (heads that share a
+// gradient). Kept as options, because declared sizes do not survive Graph::with_shapes.
+void from_declared(const Tensor& x, const Tensor& y, ReduceOptions& o) {
+  bool runs = false;
+  for (int i = 0; i < x.rank(); ++i) runs = runs || (y.dims[i] != 1 && y.dims[i] != x.dims[i]);
+  for (int i = 0; i < x.rank(); ++i) {
+    bool divides = y.dims[i] > 1 && x.dims[i] % y.dims[i] == 0;
+    if (runs)
+      o.runs.push_back(y.dims[i] == 1 ? 0 : divides ? x.dims[i] / y.dims[i] : 1);
+    else if (y.dims[i] == 1)
+      o.axes.push_back(i);
+  }
 }
 
 void infer(Infer& ctx) {
@@ -32,22 +47,21 @@ void infer(Infer& ctx) {
     dims[0] = ctx.in(1).numel();
     dims[1] = 1;
     for (int64_t a : o.axes) dims[static_cast<int>(normalize_axis(a, x.rank()))] = a == 0 ? dims[0] : 1;
-  } else if (!o.axes.empty()) {
-    for (int64_t a : o.axes) dims[static_cast<int>(normalize_axis(a, x.rank()))] = 1;
-  } else if (ctx.out(0).dims_given && ctx.out(0).rank() == x.rank()) {
-    // Declared sizes decide: 1 reduces a dimension, a divisor reduces runs of neighbours (heads that share a gradient).
-    const Dims& y = ctx.out(0).dims;
-    Ints axes;
-    bool runs = false;
-    for (int i = 0; i < x.rank(); ++i) {
-      if (y[i] > 0 && x.dims[i] % y[i] == 0) dims[i] = y[i];
-      if (y[i] == 1) axes.push_back(i);
-      runs = runs || (y[i] != 1 && y[i] != x.dims[i]);
-    }
-    // Declared sizes do not survive Graph::with_shapes, axes do.
-    if (!runs) o.axes = axes;
   } else {
-    dims = Dims::filled(x.rank(), 1);
+    const Tensor& y = ctx.out(0);
+    bool declared = o.axes.empty() && o.runs.empty() && y.dims_given && y.rank() == x.rank();
+    if (declared) from_declared(x, y, o);
+    ctx.check(o.runs.empty() || (o.axes.empty() && static_cast<int>(o.runs.size()) == x.rank()), "runs ", Dims(o.runs),
+              " must hold one length for each of the ", x.rank(), " dimensions of ", ctx.describe(0),
+              " and excludes axes");
+    for (int64_t a : o.axes) dims[static_cast<int>(normalize_axis(a, x.rank()))] = 1;
+    for (int i = 0; i < static_cast<int>(o.runs.size()); ++i) {
+      int64_t run = o.runs[static_cast<size_t>(i)];
+      ctx.check(run >= 0 && (run == 0 || x.dims[i] % run == 0), "runs ", Dims(o.runs), ": size ", x.dims[i],
+                " of dimension ", i, " is no multiple of ", run);
+      dims[i] = run == 0 ? 1 : x.dims[i] / run;
+    }
+    if (o.axes.empty() && o.runs.empty() && !declared) dims = Dims::filled(x.rank(), 1);
   }
   ctx.output(0, dims, ctx.node().compute, &x);
 }

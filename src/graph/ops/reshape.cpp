@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reshape: the same elements under other sizes, in memory order (view) or in row-major order (logical).
+#include "graph/layouts.hpp"
 #include "graph/ops/declared.hpp"
 #include "graph/ops/list.hpp"
 
@@ -33,10 +34,23 @@ Dims resolve(const Infer& ctx, const Ints& size, int64_t numel) {
   return dims;
 }
 
+// A view whose strides turn dimensions around keeps doing so when x has other sizes (see Graph::with_shapes); nullopt
+// when y is no such view.
+std::optional<Dims> turned_sizes(const Tensor& x, const Tensor& y) {
+  std::vector<int> from = memory_order(x.dims, x.strides), to = memory_order(y.dims, y.strides);
+  if (x.rank() != y.rank() || from.size() != to.size() || from == to) return std::nullopt;
+  Dims dims = Dims::filled(y.rank(), 1);
+  for (size_t i = 0; i < from.size(); ++i) dims[to[i]] = x.dims[from[i]];
+  return dims;
+}
+
 void infer(Infer& ctx) {
   auto& o = ctx.edit_options<ReshapeOptions>();
   const Tensor& x = ctx.in(0);
-  Dims dims = resolve(ctx, declared_sizes(ctx, o.size), x.numel());
+  const Tensor y = ctx.out(0);
+  std::optional<Dims> turned;
+  if (o.mode == tessera::ReshapeMode::view && o.size.empty() && !y.dims_given) turned = turned_sizes(x, y);
+  Dims dims = turned ? *turned : resolve(ctx, declared_sizes(ctx, o.size), x.numel());
   ctx.check(volume(dims) == x.numel(), ctx.describe(0), " has ", x.numel(), " elements, sizes ", dims, " hold ",
             volume(dims));
   ctx.output(0, dims, x.dtype);

@@ -3,21 +3,14 @@
 
 #include <algorithm>
 
+#include "graph/layouts.hpp"
+
 namespace tsr {
 namespace {
 
 using tessera::ReduceMode;
 using M = PointwiseMode;
 enum Matmul { kA, kB, kRows, kColumns, kTerms };
-
-// Dimensions of more than one element from slowest to fastest.
-std::vector<int> memory_order(const Tensor& t) {
-  std::vector<int> order;
-  for (int d = 0; d < t.rank(); ++d)
-    if (t.dims[d] != 1) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return t.strides[a] > t.strides[b]; });
-  return order;
-}
 
 class Matcher {
  public:
@@ -63,7 +56,7 @@ class Matcher {
     const Tensor &x = v_.tensor(v_.in(n, 0)), &y = v_.tensor(v_.out(n));
     if (x.rank() != 4 || !(y.dims == Dims{x.dims[0], x.dims[1], x.dims[3], x.dims[2]})) return false;
     // The same memory order when dimensions 2 and 3 change places.
-    std::vector<int> before = memory_order(x), after = memory_order(y);
+    std::vector<int> before = memory_order(x.dims, x.strides), after = memory_order(y.dims, y.strides);
     for (int& d : before) d = d == 2 ? 3 : d == 3 ? 2 : d;
     return before == after;
   }
