@@ -219,7 +219,7 @@ void real_apply(const ApplyArgs& g) {
     case M::atan2:
       return two([](T x, T b) { return f_atan2(x, b); });
     case M::relu:
-      if (lower == 0 && slope == 0 && std::isinf(o.upper)) return one([](T x) { return x != x || x > 0 ? x : T(0); });
+      if (slope == 0) return one([=](T x) { return x < lower ? lower : x > upper ? upper : x; });
       return one([=](T x) { return x < lower ? lower + slope * (x - lower) : x > upper ? upper : x; });
     case M::tanh:
       return one([](T x) { return f_tanh(x); });

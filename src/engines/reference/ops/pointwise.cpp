@@ -54,7 +54,9 @@ R activation(const PointwiseOptions& o, R x) {
   auto alpha = static_cast<R>(o.alpha), beta = static_cast<R>(o.beta);
   switch (o.mode) {
     case M::relu:
-      return x < lower ? lower + slope * (x - lower) : x > upper ? upper : x;
+      // Without a slope -inf is clipped, not multiplied by 0.
+      if (x < lower) return slope == 0 ? lower : lower + slope * (x - lower);
+      return x > upper ? upper : x;
     case M::tanh:
       return std::tanh(x);
     case M::sigmoid:
