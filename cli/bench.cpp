@@ -145,7 +145,7 @@ Row measure(const Case& c, double seconds) {
   if (!g->inputs().empty()) r.dtype = name(g->tensor(g->inputs()[0]).dtype);
   GraphBuffers buffers(*g, c.data);
   Runnable fused(g, buffers, {});
-  Runnable unfused(g, buffers, {.fuse = false});
+  Runnable unfused(g, buffers, {.fuse = false, .recognise = false});
   for (const PlannedStep& s : fused.plan().steps()) {
     std::string e(s.engine->info().name);
     if (std::find(engines.begin(), engines.end(), e) == engines.end()) engines.push_back(e);

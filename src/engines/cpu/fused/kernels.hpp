@@ -30,6 +30,10 @@ struct Kernels {
   // n elements at base[offset + i * stride]
   void (*load)(DType type, Lane lane, const void* base, int64_t offset, int64_t stride, void* y, int64_t n);
   void (*store)(DType type, Lane lane, const void* a, void* base, int64_t offset, int64_t stride, int64_t n);
+  // f32 to memory that nobody reads soon, past the caches: no line is fetched only to be overwritten. Once all is
+  // stored, `fence` makes it visible to other threads.
+  void (*stream)(const void* a, void* to, int64_t n);
+  void (*fence)();
   void (*round)(DType type, Lane lane, const void* a, void* y, int64_t n);
   void (*convert)(Lane from, Lane to, const void* a, void* y, int64_t n);
   void (*reduce)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, Accumulator& acc);

@@ -7,6 +7,10 @@
 
 #include "engines/cpu/fused/kernels.hpp"
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 namespace tsr::cpu::TESSERA_ISA {
 namespace {
 
@@ -466,6 +470,23 @@ void store(DType type, Lane lane, const void* a, void* base, int64_t offset, int
     store_as<int64_t>(type, a, base, offset, stride, n);
 }
 
+void stream(const void* in, void* out, int64_t n) {
+  const auto* a = static_cast<const float*>(in);
+  auto* y = static_cast<float*>(out);
+  int64_t i = 0;
+#if defined(__AVX__)
+  for (; i < n && reinterpret_cast<uintptr_t>(y + i) % 32 != 0; ++i) y[i] = a[i];
+  for (; i + 8 <= n; i += 8) _mm256_stream_ps(y + i, _mm256_loadu_ps(a + i));
+#endif
+  for (; i < n; ++i) y[i] = a[i];
+}
+
+void fence() {
+#if defined(__AVX__)
+  _mm_sfence();
+#endif
+}
+
 // What a lane's values become in `type`, read back into the lane.
 void round(DType type, Lane lane, const void* a, void* y, int64_t n) {
   if (lane == Lane::f32 && type == DType::bf16)
@@ -525,6 +546,14 @@ T fold(const T* a, int64_t n, T start, const F& f) {
   return part[0];
 }
 
+// Asked apart from the comparisons, because each loop alone vectorises.
+template <class T>
+bool any_nan(const T* a, int64_t n) {
+  int any = 0;
+  for (int64_t i = 0; i < n; ++i) any |= a[i] != a[i];
+  return any != 0;
+}
+
 template <class T>
 void reduce_real(ReduceMode mode, const T* a, int64_t n, double& acc) {
   constexpr T kInf = T(__builtin_inf());
@@ -534,13 +563,15 @@ void reduce_real(ReduceMode mode, const T* a, int64_t n, double& acc) {
       for (int64_t i = 0; i < n; ++i) acc *= double(a[i]);
       return;
     case ReduceMode::min: {
-      double v = double(fold<T>(a, n, kInf, [](T x, T y) { return y < x || y != y ? y : x; }));
-      acc = v < acc || v != v ? v : acc;
+      double v =
+          any_nan(a, n) ? __builtin_nan("") : double(fold<T>(a, n, kInf, [](T x, T y) { return x < y ? x : y; }));
+      acc = acc != acc || acc < v ? acc : v;
       return;
     }
     case ReduceMode::max: {
-      double v = double(fold<T>(a, n, -kInf, [](T x, T y) { return y > x || y != y ? y : x; }));
-      acc = v > acc || v != v ? v : acc;
+      double v =
+          any_nan(a, n) ? __builtin_nan("") : double(fold<T>(a, n, -kInf, [](T x, T y) { return x > y ? x : y; }));
+      acc = acc != acc || acc > v ? acc : v;
       return;
     }
     default:
@@ -581,6 +612,6 @@ void fill(Lane lane, const void* one, void* y, int64_t n) {
 extern const Kernels kKernels;
 #define TESSERA_TEXT2(x) #x
 #define TESSERA_TEXT(x) TESSERA_TEXT2(x)
-const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA), apply, load, store, round, convert, reduce, fill};
+const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA), apply, load, store, stream, fence, round, convert, reduce, fill};
 
 }  // namespace tsr::cpu::TESSERA_ISA

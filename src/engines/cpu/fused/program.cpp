@@ -57,7 +57,10 @@ void Program::collapse(const Expr& e, const Graph& g) {
     if (op.instr.kind != Instr::load && op.instr.kind != Instr::store) continue;
     op.access = static_cast<int>(accesses_.size());
     const Tensor& t = g.tensor(op.instr.tensor);
-    accesses_.push_back({op.instr.tensor, t.dtype, {}, {}});
+    constexpr int64_t kLarge = 4 << 20;  // bytes
+    bool large =
+        op.instr.kind == Instr::store && t.dtype == DType::f32 && op.instr.lane == Lane::f32 && t.bytes() >= kLarge;
+    accesses_.push_back({op.instr.tensor, t.dtype, {}, {}, large});
     strides.push_back(e.strides_of(t));
   }
   std::vector<int> axis_in_row(kMaxRank, -1), axis_in_outer(kMaxRank, -1);
@@ -293,7 +296,11 @@ void Program::load_block(State& s, const Op& op, int i, int64_t first, int64_t n
   // Memory that already is what a register would hold is used in place.
   if (native && a.inner[last] == 1 && (last == 0 || first % inner_[last] + n <= inner_[last])) {
     int64_t at = base + offset_of(index_of(first, inner_), a.inner);
-    s.values[i] = static_cast<const char*>(s.tensors[a.tensor]) + at * lane_bytes(lane);
+    const char* block = static_cast<const char*>(s.tensors[a.tensor]) + at * lane_bytes(lane);
+    s.values[i] = block;
+    // The next block comes in while this one is computed with.
+    for (int64_t ahead = 0; ahead < n * lane_bytes(lane); ahead += 64)
+      __builtin_prefetch(block + n * lane_bytes(lane) + ahead);
     return;
   }
   auto* y = reinterpret_cast<char*>(s.registers + op.reg * kRegisterBytes);
@@ -313,7 +320,9 @@ void Program::store_block(State& s, const Op& op, int64_t first, int64_t n) cons
     v = spare;
   }
   int last = inner_.size() - 1;
+  bool stream = a.stream && a.inner[last] == 1;
   each_run(inner_, a.inner, s.bases[op.access], first, n, [&](int64_t offset, int64_t done, int64_t run) {
+    if (stream) return kernels().stream(v + done * 4, static_cast<float*>(s.tensors[a.tensor]) + offset, run);
     kernels().store(a.type, lane, v + done * lane_bytes(lane), s.tensors[a.tensor], offset, a.inner[last], run);
   });
 }
@@ -410,6 +419,7 @@ void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::b
     }
     run_row_ops(s, last_row_ops_);
   }
+  kernels().fence();
 }
 
 void Program::run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
@@ -424,6 +434,7 @@ void Program::run_elements(void* const* tensors, int64_t first, int64_t last, st
   start_row(s, 0);
   run_row_ops(s, phases_[0].row_ops);
   run_phase(s, phases_[0], first, last);
+  kernels().fence();
 }
 
 }  // namespace tsr::cpu

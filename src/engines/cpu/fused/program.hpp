@@ -34,7 +34,8 @@ class Program {
   struct Access {
     TensorId tensor;
     DType type;
-    Dims outer, inner;  // strides along the collapsed axes of the rows and within a row
+    Dims outer, inner;    // strides along the collapsed axes of the rows and within a row
+    bool stream = false;  // an output too large to stay in the caches
   };
   struct Phase {
     std::vector<int> row_ops;  // once for each row, before the elements
