@@ -6,6 +6,7 @@
 #include "command.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
+#include "graph/pointwise_modes.hpp"
 #include "graph/text.hpp"
 
 namespace tsr::cli {
@@ -96,7 +97,15 @@ void ops_markdown() {
   for (const OpSpec* o : all_ops()) std::cout << "- [" << o->name << "](#" << o->name << ")\n";
   for (const OpSpec* o : all_ops()) {
     std::cout << "\n## " << o->name << "\n\n" << o->formula << "\n\n";
-    if (!o->modes.empty()) {
+    if (o->name == "pointwise") {
+      std::cout << "| Spelled | Result |\n|---|---|\n";
+      for (const std::string_view& mode : o->modes) {
+        std::string formula(pointwise_infos()[static_cast<size_t>(&mode - o->modes.data())].formula);
+        for (size_t at = 0; (at = formula.find('|', at)) != std::string::npos; at += 2) formula.insert(at, "\\");
+        std::cout << "| `" << mode << "` | " << formula << " |\n";
+      }
+      std::cout << "\n";
+    } else if (!o->modes.empty()) {
       std::cout << "Spelled:";
       for (const std::string& s : spellings(*o)) std::cout << " `" << s << "`";
       std::cout << "\n\n";
@@ -110,7 +119,7 @@ void ops_markdown() {
                   << p.allowed << " |\n";
       std::cout << "\n";
     }
-    std::cout << "```\n" << o->example << "\n```\n";
+    std::cout << "```tessera\n" << o->example << "\n```\n";
   }
 }
 

@@ -13,11 +13,13 @@ using tessera::PointwiseMode;
 
 struct PointwiseInfo {
   std::string_view name;
-  int arity;             // inputs: x, then b (or dy), then t
-  bool boolean = false;  // the result is a truth value
+  int arity;                 // inputs: x, then b (or dy), then t
+  std::string_view formula;  // for documentation
+  bool boolean = false;      // the result is a truth value
 };
 
 const PointwiseInfo& info(PointwiseMode m);
+std::span<const PointwiseInfo> pointwise_infos();  // in the order of the enumeration
 std::span<const std::string_view> pointwise_names();
 
 }  // namespace tsr
