@@ -12,7 +12,7 @@ class AttentionRewrite {
  public:
   AttentionRewrite(const GraphView& v, const AttentionParts& p) : v_(v), p_(p), spec_(op("sdpa_fwd")), rewrite_(v) {}
 
-  std::shared_ptr<const Graph> run() {
+  Rewrite run() {
     node_.op = &spec_;
     node_.compute = v_.node(p_.scores_product).compute;
     node_.in.assign(spec_.in.size(), kNone);
@@ -39,7 +39,7 @@ class AttentionRewrite {
     options_.stats_log2 = p_.stats_log2;
     node_.attrs = options_;
     rewrite_.add(std::move(node_));
-    return rewrite_.build();
+    return std::move(rewrite_);
   }
 
  private:
@@ -129,19 +129,20 @@ class AttentionRewrite {
 
 }  // namespace
 
-std::shared_ptr<const Graph> recognise_attention(const GraphView& v) {
+std::vector<Rewrite> recognise_attention(const GraphView& v) {
+  std::vector<Rewrite> found;
   for (NodeId n = 0; n < v.graph().node_count(); ++n) {
     if (!v.live(n) || !v.is(n, "matmul")) continue;
     auto parts = match_attention(v, n);
     if (!parts) continue;
     try {
-      return AttentionRewrite(v, *parts).run();
+      found.push_back(AttentionRewrite(v, *parts).run());
     } catch (const Error& e) {
       // Sizes or types that the operation does not take: the composite stays as it is.
       if (e.status() != Status::bad_parameter) throw;
     }
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace tsr

@@ -7,7 +7,7 @@
 namespace tsr {
 namespace {
 
-std::shared_ptr<const Graph> rewrite(const GraphView& v, const AttentionBwdParts& p) {
+Rewrite rewrite(const GraphView& v, const AttentionBwdParts& p) {
   const OpSpec& spec = op("sdpa_bwd");
   Rewrite r(v);
   Node n;
@@ -75,24 +75,25 @@ std::shared_ptr<const Graph> rewrite(const GraphView& v, const AttentionBwdParts
   n.attrs = options;
   r.remove(p.inside);
   r.add(std::move(n));
-  return r.build();
+  return r;
 }
 
 }  // namespace
 
-std::shared_ptr<const Graph> recognise_attention_bwd(const GraphView& v) {
+std::vector<Rewrite> recognise_attention_bwd(const GraphView& v) {
+  std::vector<Rewrite> found;
   for (NodeId n = 0; n < v.graph().node_count(); ++n) {
     if (!v.live(n) || !v.is_pointwise(n, PointwiseMode::exp)) continue;
     auto parts = match_attention_bwd(v, n);
     if (!parts) continue;
     try {
-      return rewrite(v, *parts);
+      found.push_back(rewrite(v, *parts));
     } catch (const Error& e) {
       // Sizes or types that the operation does not take: the composite stays as it is.
       if (e.status() != Status::bad_parameter) throw;
     }
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace tsr

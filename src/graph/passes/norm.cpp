@@ -88,7 +88,7 @@ bool match(const GraphView& v, NodeId rsqrt, Found& f) {
   return true;
 }
 
-std::shared_ptr<const Graph> rewrite(const GraphView& v, const Found& f, NodeId rsqrt) {
+Rewrite rewrite(const GraphView& v, const Found& f, NodeId rsqrt) {
   const OpSpec& spec = op("norm_fwd");
   NormOptions o;
   o.mode = f.mean == kNone ? tessera::NormMode::rms : tessera::NormMode::layer;
@@ -109,23 +109,24 @@ std::shared_ptr<const Graph> rewrite(const GraphView& v, const Found& f, NodeId 
   Rewrite r(v);
   r.remove(f.inside);
   r.add(std::move(n));
-  return r.build();
+  return r;
 }
 
 }  // namespace
 
-std::shared_ptr<const Graph> recognise_norm(const GraphView& v) {
+std::vector<Rewrite> recognise_norm(const GraphView& v) {
+  std::vector<Rewrite> found;
   for (NodeId n = 0; n < v.graph().node_count(); ++n) {
     Found f;
     if (!v.live(n) || !v.is_pointwise(n, M::rsqrt) || !match(v, n, f)) continue;
     try {
-      return rewrite(v, f, n);
+      found.push_back(rewrite(v, f, n));
     } catch (const Error& e) {
       // Sizes or types that the operation does not take: the composite stays as it is.
       if (e.status() != Status::bad_parameter) throw;
     }
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace tsr

@@ -4,16 +4,47 @@
 #include "graph/passes/patterns.hpp"
 
 namespace tsr {
+namespace {
+
+// Null when the rewritten graph is not legal: sizes or types that the operation does not take.
+std::shared_ptr<const Graph> attempt(const Rewrite& r) {
+  try {
+    return r.build();
+  } catch (const Error& e) {
+    if (e.status() != Status::bad_parameter) throw;
+    return nullptr;
+  }
+}
+
+// All rewrites at once, so that the work stays linear in the graph; without the illegal ones when that fails.
+std::shared_ptr<const Graph> rewrite_all(const GraphView& view, const std::vector<Rewrite>& found) {
+  auto merged = [&](bool checked) {
+    Rewrite all(view);
+    bool any = false;
+    for (const Rewrite& r : found) {
+      if (all.overlaps(r) || (checked && !attempt(r))) continue;
+      all.merge(r);
+      any = true;
+    }
+    return any ? attempt(all) : nullptr;
+  };
+  if (auto g = merged(false)) return g;
+  return found.size() > 1 ? merged(true) : nullptr;
+}
+
+}  // namespace
 
 std::shared_ptr<const Graph> recognise(std::shared_ptr<const Graph> g) {
-  for (;;) {
-    GraphView view(*g);
-    std::shared_ptr<const Graph> next = recognise_attention(view);
-    if (!next) next = recognise_attention_bwd(view);
-    if (!next) next = recognise_norm(view);
-    if (!next) return g;
-    g = std::move(next);
+  // A rewrite may complete another composite; every round makes the graph smaller.
+  for (auto pattern : {recognise_attention, recognise_attention_bwd, recognise_norm}) {
+    for (;;) {
+      GraphView view(*g);
+      auto next = rewrite_all(view, pattern(view));
+      if (!next) break;
+      g = std::move(next);
+    }
   }
+  return g;
 }
 
 }  // namespace tsr

@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/rewrite.hpp"
 
+#include <algorithm>
+
 namespace tsr {
 
 TensorId Rewrite::add(Tensor t) {
   fresh_.push_back(std::move(t));
-  return view_.graph().tensor_count() + static_cast<TensorId>(fresh_.size()) - 1;
+  return view_->graph().tensor_count() + static_cast<TensorId>(fresh_.size()) - 1;
 }
 
 const Tensor& Rewrite::tensor(TensorId t) const {
-  if (t >= view_.graph().tensor_count()) return fresh_[static_cast<size_t>(t - view_.graph().tensor_count())];
+  if (t >= view_->graph().tensor_count()) return fresh_[static_cast<size_t>(t - view_->graph().tensor_count())];
   auto it = described_.find(t);
-  return it == described_.end() ? view_.tensor(t) : it->second;
+  return it == described_.end() ? view_->tensor(t) : it->second;
+}
+
+bool Rewrite::overlaps(const Rewrite& other) const {
+  return std::any_of(other.removed_.begin(), other.removed_.end(), [&](NodeId n) { return removed_.count(n) > 0; });
+}
+
+void Rewrite::merge(const Rewrite& other) {
+  // New tensors are numbered behind those of the graph; the other's come behind ours.
+  TensorId old = view_->graph().tensor_count();
+  auto shift = static_cast<TensorId>(fresh_.size());
+  removed_.insert(other.removed_.begin(), other.removed_.end());
+  fresh_.insert(fresh_.end(), other.fresh_.begin(), other.fresh_.end());
+  described_.insert(other.described_.begin(), other.described_.end());
+  for (Node n : other.added_) {
+    for (auto* list : {&n.in, &n.out, &n.captures})
+      for (TensorId& t : *list)
+        if (t >= old) t += shift;
+    added_.push_back(std::move(n));
+  }
 }
 
 Tensor transposed(Tensor t) {
@@ -21,10 +42,10 @@ Tensor transposed(Tensor t) {
 }
 
 std::shared_ptr<const Graph> Rewrite::build() const {
-  const Graph& old = view_.graph();
+  const Graph& old = view_->graph();
   std::vector<Node> nodes;
   for (NodeId n = 0; n < old.node_count(); ++n)
-    if (view_.live(n) && !removed_.count(n)) nodes.push_back(old.node(n));
+    if (view_->live(n) && !removed_.count(n)) nodes.push_back(old.node(n));
   nodes.insert(nodes.end(), added_.begin(), added_.end());
 
   auto count = static_cast<size_t>(old.tensor_count()) + fresh_.size();

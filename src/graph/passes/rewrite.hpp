@@ -11,19 +11,21 @@ namespace tsr {
 
 class Rewrite {
  public:
-  explicit Rewrite(const GraphView& view) : view_(view) {}
+  explicit Rewrite(const GraphView& view) : view_(&view) {}
   void remove(const std::set<NodeId>& nodes) { removed_.insert(nodes.begin(), nodes.end()); }
   void add(Node n) { added_.push_back(std::move(n)); }
   // A tensor that the graph does not have; its id may be used in added nodes.
   TensorId add(Tensor t);
   // Another description of the memory of `t`.
   void describe(TensorId t, Tensor description) { described_[t] = std::move(description); }
+  bool overlaps(const Rewrite& other) const;
+  void merge(const Rewrite& other);  // of the same view, without overlap
   // The finalized graph, without nodes and virtual tensors that nothing needs. Raises Error when it is not legal.
   std::shared_ptr<const Graph> build() const;
 
  private:
   const Tensor& tensor(TensorId t) const;
-  const GraphView& view_;
+  const GraphView* view_;
   std::set<NodeId> removed_;
   std::vector<Node> added_;
   std::vector<Tensor> fresh_;
