@@ -83,7 +83,7 @@ Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any op
     n.in[slot] = s.resolve(t);
   }
   n.out.assign(spec.out.size(), kNone);
-  for (std::string_view name : wanted) n.out[find_slot(spec.out, name, label, "output")] = s.graph.add_tensor({});
+  for (std::string_view name : wanted) n.out[find_slot(spec.out, name, label, "output")] = tsr::kNew;
   for (const Subgraph& g : tsr::subgraphs(n))
     n.captures.insert(n.captures.end(), g->captured.begin(), g->captured.end());
   const tsr::Node& added = s.graph.node(s.graph.add_node(std::move(n)));

@@ -193,7 +193,7 @@ NodeId Graph::add_node_unordered(Node n) {
   for (TensorId t : n.in)
     require(t == kNone || (t >= 0 && t < tensor_count()), spelling(n), ": an input is not a tensor of this graph");
   for (size_t i = 0; i < spec.out.size(); ++i) {
-    if (n.out[i] == kNone && spec.out[i].kind == Slot::required) n.out[i] = add_tensor({});
+    if (n.out[i] == kNew || (n.out[i] == kNone && spec.out[i].kind == Slot::required)) n.out[i] = add_tensor({});
     TensorId t = n.out[i];
     if (t == kNone) continue;
     require(t >= 0 && t < tensor_count(), spelling(n), ": an output is not a tensor of this graph");
@@ -211,10 +211,29 @@ NodeId Graph::add_node_unordered(Node n) {
 
 NodeId Graph::add_node(Node n) {
   bool was_sorted = sorted_;
-  NodeId id = add_node_unordered(std::move(n));
-  infer(id);
-  sorted_ = was_sorted;
-  return id;
+  size_t tensors = tensors_.size(), nodes = nodes_.size();
+  try {
+    NodeId id = add_node_unordered(std::move(n));
+    infer(id);
+    sorted_ = was_sorted;
+    return id;
+  } catch (...) {
+    take_back(tensors, nodes);
+    sorted_ = was_sorted;
+    throw;
+  }
+}
+
+void Graph::take_back(size_t tensors, size_t nodes) {
+  for (size_t t = tensors; t < tensors_.size(); ++t) {
+    by_name_.erase(tensors_[t].name);
+    by_uid_.erase(tensors_[t].uid);
+  }
+  tensors_.resize(tensors);
+  producer_.resize(tensors);
+  nodes_.resize(nodes);
+  for (NodeId& p : producer_)
+    if (p >= static_cast<NodeId>(nodes)) p = kNone;
 }
 
 void Graph::infer(NodeId id) {

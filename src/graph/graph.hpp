@@ -20,6 +20,7 @@ namespace tsr {
 using TensorId = int32_t;
 using NodeId = int32_t;
 constexpr TensorId kNone = -1;
+constexpr TensorId kNew = -2;  // as an output of a node: to be created with it
 
 // How scale factors of block-scaled types are laid out in memory.
 enum class Reordering : uint8_t { none, f8_128x4, i8x32, f16x16 };
@@ -68,7 +69,8 @@ const Options& attrs(const Node& n) {
 class Graph {
  public:
   TensorId add_tensor(Tensor t);  // fills in name and uid where they are missing
-  // Adds a node and infers its outputs. Outputs with kNone are created when the slot is required.
+  // Adds a node and infers its outputs; a required output is created when it is kNone. When the node is refused, the
+  // graph is as it was before.
   NodeId add_node(Node n);
   // Only for front ends that list nodes in any order: adds without inference; finalize() does the rest.
   NodeId add_node_unordered(Node n);
@@ -102,6 +104,7 @@ class Graph {
 
  private:
   void infer(NodeId id);
+  void take_back(size_t tensors, size_t nodes);  // what was added last, beyond these counts
   void sort_nodes();
   void check_tensor(TensorId id) const;
   int64_t free_uid(int64_t from) const;

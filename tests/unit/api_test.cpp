@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public C++ API, by its public headers alone.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <tessera/tessera.hpp>
+
+#include "expect_error.hpp"
+
+namespace tessera {
+namespace {
+
+void expect_error(const std::function<void()>& f, std::initializer_list<std::string> words,
+                  Status status = Status::bad_parameter) {
+  tsr::expect_error(f, status, words);
+}
+
+TEST(Api, ArithmeticReadsLikeMathematics) {
+  Graph g;
+  Tensor x = g.input("x", DType::f32, {2, 3}), s = g.scalar("s", DType::f32);
+  Tensor y = g.output((2.0 * x - 1.0) / s + max(x, -x), "y");
+  Buffer bx(x), by(y);
+  for (int i = 0; i < 6; ++i) bx.set(i, i - 2);
+  float factor = 4;
+  Plan plan = g.plan();
+  EXPECT_EQ(plan.steps(), 1);
+  plan.run({bind(x, bx), {s, &factor}, bind(y, by)});
+  for (int i = 0; i < 6; ++i) EXPECT_FLOAT_EQ(by.get(i), (2.0 * (i - 2) - 1) / 4 + std::abs(i - 2));
+}
+
+TEST(Api, OptionalInputsAndOutputsByName) {
+  Graph g;
+  Tensor q = g.input("q", DType::f32, {1, 2, 4, 8}), k = g.input("k", DType::f32, {1, 2, 4, 8});
+  Tensor bias = g.input("bias", DType::f32, {1, 1, 4, 4});
+  Results r = sdpa_fwd(q, k, k, {.scale = 0.35}, {{"bias", bias}}, {"stats"});
+  EXPECT_EQ(r["stats"].dims(), (Ints{1, 2, 4, 1}));
+  expect_error([&] { r["max"]; }, {"no output 'max'"});
+  expect_error([&] { sdpa_fwd(q, k, k, {}, {{"bais", bias}}); }, {"no input named 'bais'", "did you mean 'bias'"});
+  expect_error([&] { call("sdpa_fwd", {q, k, k}, ConvOptions{}); }, {"options are of another operation"});
+  expect_error([&] { call("sdpa_fwdd", {q, k, k}); }, {"did you mean 'sdpa_fwd'"});
+}
+
+TEST(Api, SubgraphsMayUseTensorsAroundThem) {
+  Graph g;
+  Tensor q = g.input("q", DType::f32, {1, 1, 3, 4}), b = g.input("b", DType::f32, {1, 1, 3, 3});
+  SdpaOptions o;
+  o.score_mod = subgraph([&](Tensor s) { return s + 2.0 * b; });
+  Tensor with_mod = g.output(sdpa_fwd(q, q, q, o), "with_mod");
+  Tensor with_bias = g.output(sdpa_fwd(q, q, q, {}, {{"bias", 2.0 * b}}), "with_bias");
+  Buffer bq(q), bb(b), mod(with_mod), bias(with_bias);
+  bq.fill_random(1);
+  bb.fill_random(2);
+  g.plan().run({bind(q, bq), bind(b, bb), bind(with_mod, mod), bind(with_bias, bias)});
+  for (int i = 0; i < 12; ++i) EXPECT_NEAR(mod.get(i), bias.get(i), 1e-6);
+  // The text form carries the capture.
+  EXPECT_EQ(Graph::parse(g.text()).text(), g.text());
+}
+
+TEST(Api, MistakesAreNamed) {
+  Graph g, other;
+  Tensor x = g.input("x", DType::f32, {2, 3}), z = other.input("z", DType::f32, {2, 3});
+  expect_error([&] { x + z; }, {"'z' belongs to another graph"});
+  expect_error([&] { x + Tensor(); }, {"missing"});
+  expect_error([&] { g.input("x", DType::f32, {1}); }, {"two tensors are named 'x'"});
+  expect_error([&] { g.input("w", DType::f32, {2, 3}, {.layout = "nhwc"}); }, {"'nhwc' is no layout of 2 dimensions"});
+  expect_error([&] { g["y"]; }, {"no tensor 'y'"});
+  expect_error([&] { g.output(x); }, {"'x' is an input"});
+  expect_error([&] { x.as(DType::f16); }, {"its type is fixed"});
+  expect_error([&] { g.plan(); }, {"no output"});
+  g.output(relu(x), "y");
+  expect_error([&] { g.plan({.engines = {"fast"}}); }, {"no engine named 'fast'"});
+  Buffer bx(x);
+  expect_error([&] { g.plan().run({bind(x, bx)}); }, {"output 'y'", "no pointer"});
+  expect_error([&] { Plan::load("nonsense"); }, {"header"}, Status::corrupt_data);
+  expect_error([&] { bx.get(6); }, {"element 6 of a buffer of 6"});
+}
+
+TEST(Api, LayoutsAndTypesOfResults) {
+  Graph g;
+  Tensor x = g.input("x", DType::f16, {2, 4, 3, 3}, {.layout = "nhwc"});
+  Tensor y = g.output((x * 2.0).layout("nchw"), "y", DType::bf16);
+  Buffer bx(x), by(y);
+  for (int i = 0; i < 72; ++i) bx.set(i, i);
+  g.plan().run({bind(x, bx), bind(y, by)});
+  EXPECT_EQ(y.strides(), (Ints{36, 9, 3, 1}));
+  for (int i = 0; i < 72; ++i) EXPECT_EQ(by.get(i), 2 * i);
+}
+
+}  // namespace
+}  // namespace tessera
