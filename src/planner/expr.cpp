@@ -175,8 +175,8 @@ class Lowering {
   }
 
   // --- instructions
-  int emit(Instr i) {
-    e_.code.push_back(std::move(i));
+  int emit(const Instr& i) {
+    e_.code.push_back(i);
     return static_cast<int>(e_.code.size()) - 1;
   }
   const Instr& at(int i) const { return e_.code[static_cast<size_t>(i)]; }

@@ -19,7 +19,7 @@ void infer(Infer& ctx) {
 
 double terms(const Graph& g, const Node& n) {
   const Tensor& x = g.tensor(n.in[0]);
-  return x.dims[1] > 0 ? static_cast<double>(x.numel() / x.dims[1]) : 1;
+  return x.dims[1] > 0 ? static_cast<double>(x.numel()) / static_cast<double>(x.dims[1]) : 1;
 }
 
 double flops(const Graph& g, const Node& n) { return 3 * static_cast<double>(g.tensor(n.in[0]).numel()); }

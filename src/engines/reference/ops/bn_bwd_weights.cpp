@@ -20,7 +20,7 @@ void bn_bwd_weights(const Context<R>& c) {
     dbias[k] += dy[i];
   }
   for (int64_t k = 0; k < scale.size(); ++k) {
-    R count = static_cast<R>(x.size() / scale.size());
+    R count = static_cast<R>(x.size()) / static_cast<R>(scale.size());
     dy_scale[k] = scale[k] * inv_std[k];
     x_scale[k] = -dy_scale[k] * inv_std[k] * dscale[k] / count;
     bias[k] = -dy_scale[k] * dbias[k] / count - x_scale[k] * mean[k];
