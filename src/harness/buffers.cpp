@@ -67,10 +67,10 @@ std::string data_kind(const Tensor& t, const DataSpec& spec) {
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(size_t bytes, size_t alignment) : bytes_(bytes) {
-  storage_.assign(bytes + 2 * kBand + alignment, kBandByte);
+GuardedBuffer::GuardedBuffer(size_t bytes, size_t alignment, size_t skew) : bytes_(bytes) {
+  storage_.assign(bytes + 2 * kBand + alignment + skew, kBandByte);
   auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kBand;
-  offset_ = kBand + (alignment - address % alignment) % alignment;
+  offset_ = kBand + (alignment - address % alignment) % alignment + skew;
 }
 
 bool GuardedBuffer::intact() const {
@@ -151,7 +151,9 @@ GraphBuffers::GraphBuffers(const Graph& g, const DataSpec& spec) : g_(g) {
         offsets.push_back(load<int64_t>(g.tensor(t.ragged).dtype, buffers_.at(t.ragged).data(), i));
     int64_t n = memory_elements(t, offsets);
     require(n < (int64_t{1} << 34), "tensor ", describe(t), " is too large to allocate here");
-    auto& buffer = buffers_.emplace(id, static_cast<size_t>(byte_size(t.dtype, n))).first->second;
+    // Aligned exactly as promised and no better.
+    size_t skew = t.alignment < 64 ? static_cast<size_t>(std::max<int64_t>(t.alignment, info(t.dtype).bits / 8)) : 0;
+    auto& buffer = buffers_.try_emplace(id, static_cast<size_t>(byte_size(t.dtype, n)), 64, skew).first->second;
     elements_[id] = n;
     if (g.producer(id) == kNone)
       fill(t, buffer.data(), n, spec);

@@ -14,7 +14,8 @@ namespace tsr {
 // Bytes between two guard bands; `intact` tells whether anything wrote into a band.
 class GuardedBuffer {
  public:
-  explicit GuardedBuffer(size_t bytes, size_t alignment = 64);
+  // The address is a multiple of `alignment`, plus `skew`.
+  explicit GuardedBuffer(size_t bytes, size_t alignment = 64, size_t skew = 0);
   std::byte* data() { return storage_.data() + offset_; }
   const std::byte* data() const { return storage_.data() + offset_; }
   size_t size() const { return bytes_; }

@@ -242,7 +242,9 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
       table[static_cast<size_t>(t)] = empty;
       continue;
     }
-    auto promised = static_cast<uintptr_t>(x.by_value ? 1 : x.alignment);
+    // Less than an element's own alignment cannot be promised away.
+    auto promised =
+        static_cast<uintptr_t>(x.by_value ? 1 : std::max<int64_t>(x.alignment, std::min(8, info(x.dtype).bits / 8)));
     // Not require(): the description costs more than many a step and must be made for an error only.
     if (reinterpret_cast<uintptr_t>(p) % promised != 0)
       fail(Status::bad_parameter, "tensor ", describe(x), ": its pointer is not aligned to the ", promised,
