@@ -401,7 +401,7 @@ void Program::finish_reductions(State& s, const Phase& p) const {
   }
 }
 
-void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
+Program::State Program::make_state(void* const* tensors, std::byte* scratch) const {
   State s{};
   s.tensors = tensors;
   s.registers = cut<std::byte>(scratch, static_cast<size_t>(registers_ + 1) * kRegisterBytes);
@@ -410,6 +410,11 @@ void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::b
   s.values = cut<const void*>(scratch, ops_.size());
   s.row_values = cut<double>(scratch, ops_.size());
   s.bases = cut<int64_t>(scratch, accesses_.size());
+  return s;
+}
+
+void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
+  State s = make_state(tensors, scratch);
   for (int64_t row = first; row < last; ++row) {
     start_row(s, row);
     for (const Phase& p : phases_) {
@@ -423,14 +428,7 @@ void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::b
 }
 
 void Program::run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
-  State s{};
-  s.tensors = tensors;
-  s.registers = cut<std::byte>(scratch, static_cast<size_t>(registers_ + 1) * kRegisterBytes);
-  s.kept = scratch;
-  s.accumulators = cut<Accumulator>(scratch, ops_.size());
-  s.values = cut<const void*>(scratch, ops_.size());
-  s.row_values = cut<double>(scratch, ops_.size());
-  s.bases = cut<int64_t>(scratch, accesses_.size());
+  State s = make_state(tensors, scratch);
   start_row(s, 0);
   run_row_ops(s, phases_[0].row_ops);
   run_phase(s, phases_[0], first, last);

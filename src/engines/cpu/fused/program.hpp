@@ -47,6 +47,7 @@ class Program {
   void collapse(const Expr& e, const Graph& g);
   void schedule();
   void allocate();
+  State make_state(void* const* tensors, std::byte* scratch) const;
   void start_row(State& s, int64_t row) const;
   void run_row_ops(State& s, const std::vector<int>& ops) const;
   void run_phase(State& s, const Phase& p, int64_t first, int64_t last) const;
