@@ -22,7 +22,8 @@ class FusedStep : public Step {
     size_t each = program_.scratch_bytes();
     if (program_.row_length() == 0 || program_.rows() == 0) return run_empty(a);
     if (program_.has_reduction()) {
-      int64_t grain = std::max<int64_t>(1, kGrain / program_.row_length());
+      // Whole blocks of neighbouring rows, where rows run side by side.
+      int64_t columns = program_.columns(), grain = (kGrain / program_.row_length() + columns) / columns * columns;
       parallel_for(program_.rows(), grain, threads_, [&](int64_t first, int64_t last, int worker) {
         program_.run_rows(a.tensors, first, last, a.workspace + static_cast<size_t>(worker) * each);
       });

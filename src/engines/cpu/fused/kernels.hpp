@@ -37,6 +37,8 @@ struct Kernels {
   void (*round)(DType type, Lane lane, const void* a, void* y, int64_t n);
   void (*convert)(Lane from, Lane to, const void* a, void* y, int64_t n);
   void (*reduce)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, Accumulator& acc);
+  // Side by side: acc[i] takes in a[i]; acc holds double, or int64_t for the integer lane.
+  void (*accumulate)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
   void (*fill)(Lane lane, const void* one, void* y, int64_t n);
 };
 

@@ -597,6 +597,35 @@ void reduce(Lane lane, ReduceMode mode, const void* a, int64_t n, Accumulator& a
   }
 }
 
+template <class T, class A, class F>
+void accumulate_loop(const void* in, int64_t n, void* acc, const F& f) {
+  const T* __restrict a = static_cast<const T*>(in);
+  A* __restrict s = static_cast<A*>(acc);
+  for (int64_t i = 0; i < n; ++i) s[i] = f(s[i], A(a[i]));
+}
+
+template <class T, class A>
+void accumulate_as(ReduceMode mode, const void* a, int64_t n, void* acc) {
+  switch (mode) {
+    case ReduceMode::mul:
+      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return x * y; });
+    case ReduceMode::min:
+      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return y != y || y < x ? y : x; });
+    case ReduceMode::max:
+      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return y != y || y > x ? y : x; });
+    default:
+      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return x + y; });
+  }
+}
+
+void accumulate(Lane lane, ReduceMode mode, const void* a, int64_t n, void* acc) {
+  if (lane == Lane::f32) return accumulate_as<float, double>(mode, a, n, acc);
+  if (lane == Lane::f64) return accumulate_as<double, double>(mode, a, n, acc);
+  // Sums and products of integers wrap around; comparisons need the sign.
+  if (mode == ReduceMode::min || mode == ReduceMode::max) return accumulate_as<int64_t, int64_t>(mode, a, n, acc);
+  accumulate_as<uint64_t, uint64_t>(mode, a, n, acc);
+}
+
 void fill(Lane lane, const void* one, void* y, int64_t n) {
   if (lane == Lane::f32) {
     float v = *static_cast<const float*>(one);
@@ -612,6 +641,7 @@ void fill(Lane lane, const void* one, void* y, int64_t n) {
 extern const Kernels kKernels;
 #define TESSERA_TEXT2(x) #x
 #define TESSERA_TEXT(x) TESSERA_TEXT2(x)
-const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA), apply, load, store, stream, fence, round, convert, reduce, fill};
+const Kernels kKernels = {
+    TESSERA_TEXT(TESSERA_ISA), apply, load, store, stream, fence, round, convert, reduce, accumulate, fill};
 
 }  // namespace tsr::cpu::TESSERA_ISA

@@ -38,6 +38,7 @@ struct Program::State {
   const void** values;        // by op: where the current block's (or row's) value is
   double* row_values;         // by op: 8 bytes each, for row values
   int64_t* bases;             // by access: element offset of the row
+  std::byte* sums;            // by op: running reductions of neighbouring rows
   Dims outer;                 // index of the row
 };
 
@@ -48,6 +49,7 @@ Program::Program(const Expr& e, const Graph& g) : has_reduction_(e.has_reduction
   collapse(e, g);
   schedule();
   allocate();
+  choose_columns();
 }
 
 // Drops axes of size 1 and merges neighbours that every tensor walks through without a gap.
@@ -195,9 +197,27 @@ void Program::allocate() {
   }
 }
 
+void Program::choose_columns() {
+  if (!has_reduction_ || outer_.empty() || outer_.back() < 8 || row_length_ < 2) return;
+  bool apart = false;
+  for (const Op& op : ops_) {
+    if (op.access < 0 || op.instr.row) continue;
+    const Access& a = accesses_[static_cast<size_t>(op.access)];
+    if (a.outer.back() > 1) return;
+    apart = apart || (a.outer.back() == 1 && a.inner.back() > 1);
+  }
+  if (!apart) return;
+  constexpr int64_t kCache = 256 * 1024;  // for values kept between phases
+  columns_ = kept_bytes_ == 0 ? kBlock : std::clamp<int64_t>(kCache / kept_bytes_ / 16 * 16, 16, kBlock);
+  // Row values fill registers of their own now.
+  for (Op& op : ops_)
+    if (op.instr.row && op.instr.kind != Instr::store) op.reg = registers_++;
+}
+
 size_t Program::scratch_bytes() const {
   size_t ops = ops_.size() + 1;
-  size_t bytes = static_cast<size_t>(registers_ + 1) * kRegisterBytes + static_cast<size_t>(kept_bytes_);
+  size_t bytes = static_cast<size_t>(registers_ + 1) * kRegisterBytes + static_cast<size_t>(kept_bytes_ * columns_);
+  if (columns_ > 1) bytes += ops_.size() * kRegisterBytes;  // accumulators side by side
   bytes += ops * (sizeof(Accumulator) + sizeof(void*) + sizeof(double)) + (accesses_.size() + 1) * sizeof(int64_t);
   return (bytes + 255) / 256 * 256;
 }
@@ -372,20 +392,21 @@ void Program::run_op(State& s, int i, int64_t first, int64_t n) const {
   }
 }
 
+static double start_of(tessera::ReduceMode mode) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  using tessera::ReduceMode;
+  return mode == ReduceMode::mul ? 1 : mode == ReduceMode::min ? kInf : mode == ReduceMode::max ? -kInf : 0;
+}
+
+static int64_t integer_start_of(tessera::ReduceMode mode) {
+  using tessera::ReduceMode;
+  return mode == ReduceMode::mul ? 1 : mode == ReduceMode::min ? INT64_MAX : mode == ReduceMode::max ? INT64_MIN : 0;
+}
+
 void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) const {
   for (int i : p.reductions) {
     const Instr& c = ops_[static_cast<size_t>(i)].instr;
-    using tessera::ReduceMode;
-    Accumulator& a = s.accumulators[i];
-    constexpr double kInf = std::numeric_limits<double>::infinity();
-    a.real = c.reduction == ReduceMode::mul   ? 1
-             : c.reduction == ReduceMode::min ? kInf
-             : c.reduction == ReduceMode::max ? -kInf
-                                              : 0;
-    a.integer = c.reduction == ReduceMode::mul   ? 1
-                : c.reduction == ReduceMode::min ? INT64_MAX
-                : c.reduction == ReduceMode::max ? INT64_MIN
-                                                 : 0;
+    s.accumulators[i] = {start_of(c.reduction), integer_start_of(c.reduction)};
   }
   for (int64_t at = first; at < last; at += kBlock) {
     int64_t n = std::min(kBlock, last - at);
@@ -405,7 +426,8 @@ Program::State Program::make_state(void* const* tensors, std::byte* scratch) con
   State s{};
   s.tensors = tensors;
   s.registers = cut<std::byte>(scratch, static_cast<size_t>(registers_ + 1) * kRegisterBytes);
-  s.kept = cut<std::byte>(scratch, static_cast<size_t>(kept_bytes_));
+  s.kept = cut<std::byte>(scratch, static_cast<size_t>(kept_bytes_ * columns_));
+  if (columns_ > 1) s.sums = cut<std::byte>(scratch, ops_.size() * kRegisterBytes);
   s.accumulators = cut<Accumulator>(scratch, ops_.size());
   s.values = cut<const void*>(scratch, ops_.size());
   s.row_values = cut<double>(scratch, ops_.size());
@@ -415,7 +437,13 @@ Program::State Program::make_state(void* const* tensors, std::byte* scratch) con
 
 void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
   State s = make_state(tensors, scratch);
-  for (int64_t row = first; row < last; ++row) {
+  for (int64_t row = first, n = 1; row < last; row += n) {
+    if (columns_ > 1) {
+      // Neighbours along the innermost axis of the rows.
+      n = std::min({columns_, last - row, outer_.back() - row % outer_.back()});
+      run_columns(s, row, n);
+      continue;
+    }
     start_row(s, row);
     for (const Phase& p : phases_) {
       run_row_ops(s, p.row_ops);
@@ -425,6 +453,86 @@ void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::b
     run_row_ops(s, last_row_ops_);
   }
   kernels().fence();
+}
+
+void Program::run_columns(State& s, int64_t row, int64_t n) const {
+  const Kernels& kernel = kernels();
+  start_row(s, row);
+  for (const Phase& p : phases_) {
+    for (int i : p.row_ops) run_column_op(s, i, row, 0, n);
+    for (int i : p.reductions) {
+      const Instr& c = ops_[static_cast<size_t>(i)].instr;
+      double real = start_of(c.reduction);
+      int64_t integer = integer_start_of(c.reduction);
+      kernel.fill(Lane::f64, c.lane == Lane::i64 ? static_cast<const void*>(&integer) : &real,
+                  s.sums + i * kRegisterBytes, n);
+    }
+    for (int64_t e = 0; e < row_length_; ++e)
+      for (int i : p.ops) run_column_op(s, i, row, e, n);
+    for (int i : p.reductions) {
+      const Op& op = ops_[static_cast<size_t>(i)];
+      std::byte* y = s.registers + op.reg * kRegisterBytes;
+      s.values[i] = y;
+      if (op.instr.lane == Lane::f32)
+        kernel.convert(Lane::f64, Lane::f32, s.sums + i * kRegisterBytes, y, n);
+      else
+        std::memcpy(y, s.sums + i * kRegisterBytes, static_cast<size_t>(n) * 8);
+    }
+  }
+  for (int i : last_row_ops_) run_column_op(s, i, row, 0, n);
+}
+
+// One instruction for element `element` of n neighbouring rows.
+void Program::run_column_op(State& s, int i, int64_t row, int64_t element, int64_t n) const {
+  const Kernels& kernel = kernels();
+  const Op& op = ops_[static_cast<size_t>(i)];
+  const Instr& c = op.instr;
+  int64_t offset = 0, stride = 0;
+  const Access* a = op.access < 0 ? nullptr : &accesses_[static_cast<size_t>(op.access)];
+  if (a) {
+    offset = s.bases[op.access] + (c.row ? 0 : offset_of(index_of(element, inner_), a->inner));
+    stride = a->outer.back();
+  }
+  auto kept = [&](const Op& o) { return s.kept + o.kept * columns_ + element * columns_ * lane_bytes(o.instr.lane); };
+  auto operand = [&](int k) -> const void* {
+    if (k < 0) return nullptr;
+    const Op& o = ops_[static_cast<size_t>(k)];
+    return o.kept >= 0 ? kept(o) : s.values[k];
+  };
+  if (c.kind == Instr::store)
+    return kernel.store(a->type, c.lane, operand(c.a), s.tensors[a->tensor], offset, stride, n);
+  if (c.kind == Instr::reduce)
+    return kernel.accumulate(c.lane, c.reduction, operand(c.a), n, s.sums + i * kRegisterBytes);
+  std::byte* y = op.kept >= 0 ? kept(op) : s.registers + op.reg * kRegisterBytes;
+  s.values[i] = y;
+  switch (c.kind) {
+    case Instr::load:
+      kernel.load(a->type, c.lane, s.tensors[a->tensor], offset, stride, y, n);
+      break;
+    case Instr::constant: {
+      double cell;
+      put_row_value(&cell, c.lane, c.value, static_cast<int64_t>(c.value));
+      kernel.fill(c.lane, &cell, y, n);
+      break;
+    }
+    case Instr::index:
+      for (int64_t k = 0; k < n; ++k) {
+        Dims index = c.row ? index_of(row + k, outer_) : index_of(element, inner_);
+        reinterpret_cast<int64_t*>(y)[k] = op.axis < 0 ? 0 : index[op.axis];
+      }
+      break;
+    case Instr::apply:
+      kernel.apply(c.lane, {&c.options, operand(c.a), operand(c.b), operand(c.c), false, false, false, y, n});
+      break;
+    case Instr::convert:
+      kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, operand(c.a), y, n);
+      break;
+    case Instr::round:
+      kernel.round(c.type, c.lane, operand(c.a), y, n);
+      break;
+    default:
+      break;
+  }
 }
 
 void Program::run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {

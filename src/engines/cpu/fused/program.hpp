@@ -18,6 +18,9 @@ class Program {
   bool has_reduction() const { return has_reduction_; }
   size_t scratch_bytes() const;  // for each worker
 
+  // Rows that side by side make a block, or 1 when rows run one after the other.
+  int64_t columns() const { return columns_; }
+
   // Whole rows [first, last).
   void run_rows(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const;
   // Elements [first, last) of the only row; for programs without reductions.
@@ -45,6 +48,7 @@ class Program {
   struct State;
 
   void collapse(const Expr& e, const Graph& g);
+  void choose_columns();
   void schedule();
   void allocate();
   State make_state(void* const* tensors, std::byte* scratch) const;
@@ -55,6 +59,8 @@ class Program {
   void load_block(State& s, const Op& op, int i, int64_t first, int64_t n) const;
   void store_block(State& s, const Op& op, int64_t first, int64_t n) const;
   void finish_reductions(State& s, const Phase& p) const;
+  void run_columns(State& s, int64_t row, int64_t n) const;
+  void run_column_op(State& s, int i, int64_t row, int64_t element, int64_t n) const;
 
   std::vector<Op> ops_;
   std::vector<Access> accesses_;
@@ -64,6 +70,7 @@ class Program {
   int registers_ = 0;
   int64_t kept_bytes_ = 0;
   int64_t rows_ = 1, row_length_ = 1;
+  int64_t columns_ = 1;
   bool has_reduction_ = false;
 };
 
