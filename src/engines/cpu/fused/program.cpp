@@ -25,7 +25,7 @@ Dims index_of(int64_t flat, const Dims& dims) {
   return index;
 }
 
-bool loads_again(const Instr& i) { return i.kind == Instr::load || i.kind == Instr::index; }
+bool is_load(const Instr& i) { return i.kind == Instr::load || i.kind == Instr::index; }
 
 }  // namespace
 
@@ -47,9 +47,9 @@ Program::Program(const Expr& e, const Graph& g) : has_reduction_(e.has_reduction
   row_length_ = e.row_length();
   for (const Instr& i : e.code) ops_.push_back({i});
   collapse(e, g);
+  choose_columns();
   schedule();
   allocate();
-  choose_columns();
 }
 
 // Drops axes of size 1 and merges neighbours that every tensor walks through without a gap.
@@ -118,51 +118,50 @@ void Program::collapse(const Expr& e, const Graph& g) {
 
 void Program::schedule() {
   auto count = ops_.size();
-  std::vector<int> phase(count, 0);  // element ops: where they run; row ops: before which phase
+  std::vector<int> phase(count, 0);  // element ops: where they can first run; row ops: before which phase
+  std::vector<bool> repeats(count);  // element ops that every phase computes for itself
   int phases = 1;
   for (size_t i = 0; i < count; ++i) {
     const Instr& c = ops_[i].instr;
+    bool last = c.kind == Instr::reduce || c.kind == Instr::store;
+    repeats[i] = !c.row && !last && (columns_ > 1 || is_load(c));
     for (int k : {c.a, c.b, c.c}) {
       if (k < 0) continue;
       const Instr& operand = ops_[static_cast<size_t>(k)].instr;
-      int ready = phase[static_cast<size_t>(k)] + (operand.kind == Instr::reduce ? 1 : 0);
-      if (loads_again(operand) && !operand.row) ready = 0;
-      phase[i] = std::max(phase[i], ready);
+      phase[i] = std::max(phase[i], phase[static_cast<size_t>(k)] + (operand.kind == Instr::reduce ? 1 : 0));
+      repeats[i] = repeats[i] && (operand.row || repeats[static_cast<size_t>(k)]);
     }
     if (!c.row || c.kind == Instr::reduce) phases = std::max(phases, phase[i] + 1);
   }
   phases_.resize(static_cast<size_t>(phases));
+  std::vector<std::vector<int>> anchors(static_cast<size_t>(phases));  // what a phase must compute, in order
   for (size_t i = 0; i < count; ++i) {
     const Instr& c = ops_[i].instr;
     auto p = static_cast<size_t>(phase[i]);
-    if (c.kind == Instr::reduce) {
-      phases_[p].reductions.push_back(static_cast<int>(i));
-      phases_[p].ops.push_back(static_cast<int>(i));
-    } else if (c.row) {
+    if (c.kind == Instr::reduce) phases_[p].reductions.push_back(static_cast<int>(i));
+    if (c.row && c.kind != Instr::reduce)
       (p < phases_.size() ? phases_[p].row_ops : last_row_ops_).push_back(static_cast<int>(i));
-    } else if (!loads_again(c)) {
-      phases_[p].ops.push_back(static_cast<int>(i));
-    }
+    else if (!repeats[i])
+      anchors[p].push_back(static_cast<int>(i));
   }
-  // Loads go into every phase that uses them, right before their first use there.
   for (size_t p = 0; p < phases_.size(); ++p) {
-    std::vector<int> with_loads;
     std::vector<bool> present(count, false);
-    for (int i : phases_[p].ops) {
-      const Instr& c = ops_[static_cast<size_t>(i)].instr;
-      for (int k : {c.a, c.b, c.c}) {
-        if (k < 0 || present[static_cast<size_t>(k)]) continue;
-        const Instr& operand = ops_[static_cast<size_t>(k)].instr;
-        if (operand.row) continue;
-        present[static_cast<size_t>(k)] = true;
-        if (loads_again(operand))
-          with_loads.push_back(k);
-        else if (phase[static_cast<size_t>(k)] != static_cast<int>(p))
-          ops_[static_cast<size_t>(k)].kept = 0;
+    // Adds what `i` needs and this phase does not have yet, then `i` itself.
+    auto add = [&](auto& self, int i) -> void {
+      auto at = static_cast<size_t>(i);
+      if (present[at]) return;
+      present[at] = true;
+      const Instr& c = ops_[at].instr;
+      if (c.row && c.kind != Instr::reduce) return;
+      if (!repeats[at] && phase[at] != static_cast<int>(p)) {
+        if (!c.row) ops_[at].kept = 0;
+        return;
       }
-      with_loads.push_back(i);
-    }
-    phases_[p].ops = std::move(with_loads);
+      for (int k : {c.a, c.b, c.c})
+        if (k >= 0) self(self, k);
+      phases_[p].ops.push_back(i);
+    };
+    for (int i : anchors[p]) add(add, i);
   }
 }
 
@@ -172,9 +171,12 @@ void Program::allocate() {
     op.kept = kept_bytes_;
     kept_bytes_ += (row_length_ * lane_bytes(op.instr.lane) + 63) / 64 * 64;
   }
-  // Loads appear in several phases and own their registers; other results reuse registers within a phase.
-  for (Op& op : ops_)
-    if (loads_again(op.instr) && !op.instr.row) op.reg = registers_++;
+  // What several phases compute owns its register; other results reuse registers within a phase.
+  std::vector<int> uses(ops_.size(), 0);
+  for (const Phase& p : phases_)
+    for (int i : p.ops) ++uses[static_cast<size_t>(i)];
+  for (size_t i = 0; i < ops_.size(); ++i)
+    if (uses[i] > 1) ops_[i].reg = registers_++;
   int owned = registers_;
   for (const Phase& p : phases_) {
     std::vector<size_t> last_use(ops_.size(), 0), busy_until;
@@ -207,16 +209,16 @@ void Program::choose_columns() {
     apart = apart || (a.outer.back() == 1 && a.inner.back() > 1);
   }
   if (!apart) return;
-  constexpr int64_t kCache = 256 * 1024;  // for values kept between phases
-  columns_ = kept_bytes_ == 0 ? kBlock : std::clamp<int64_t>(kCache / kept_bytes_ / 16 * 16, 16, kBlock);
-  // Row values fill registers of their own now.
+  columns_ = kBlock;
+  // Row values fill registers of their own. Nothing is kept between phases: a block of whole rows would not fit a
+  // cache.
   for (Op& op : ops_)
     if (op.instr.row && op.instr.kind != Instr::store) op.reg = registers_++;
 }
 
 size_t Program::scratch_bytes() const {
   size_t ops = ops_.size() + 1;
-  size_t bytes = static_cast<size_t>(registers_ + 1) * kRegisterBytes + static_cast<size_t>(kept_bytes_ * columns_);
+  size_t bytes = static_cast<size_t>(registers_ + 1) * kRegisterBytes + static_cast<size_t>(kept_bytes_);
   if (columns_ > 1) bytes += ops_.size() * kRegisterBytes;  // accumulators side by side
   bytes += ops * (sizeof(Accumulator) + sizeof(void*) + sizeof(double)) + (accesses_.size() + 1) * sizeof(int64_t);
   return (bytes + 255) / 256 * 256;
@@ -426,7 +428,7 @@ Program::State Program::make_state(void* const* tensors, std::byte* scratch) con
   State s{};
   s.tensors = tensors;
   s.registers = cut<std::byte>(scratch, static_cast<size_t>(registers_ + 1) * kRegisterBytes);
-  s.kept = cut<std::byte>(scratch, static_cast<size_t>(kept_bytes_ * columns_));
+  s.kept = cut<std::byte>(scratch, static_cast<size_t>(kept_bytes_));
   if (columns_ > 1) s.sums = cut<std::byte>(scratch, ops_.size() * kRegisterBytes);
   s.accumulators = cut<Accumulator>(scratch, ops_.size());
   s.values = cut<const void*>(scratch, ops_.size());
@@ -493,17 +495,12 @@ void Program::run_column_op(State& s, int i, int64_t row, int64_t element, int64
     offset = s.bases[op.access] + (c.row ? 0 : offset_of(index_of(element, inner_), a->inner));
     stride = a->outer.back();
   }
-  auto kept = [&](const Op& o) { return s.kept + o.kept * columns_ + element * columns_ * lane_bytes(o.instr.lane); };
-  auto operand = [&](int k) -> const void* {
-    if (k < 0) return nullptr;
-    const Op& o = ops_[static_cast<size_t>(k)];
-    return o.kept >= 0 ? kept(o) : s.values[k];
-  };
+  auto operand = [&](int k) { return k < 0 ? nullptr : s.values[k]; };
   if (c.kind == Instr::store)
     return kernel.store(a->type, c.lane, operand(c.a), s.tensors[a->tensor], offset, stride, n);
   if (c.kind == Instr::reduce)
     return kernel.accumulate(c.lane, c.reduction, operand(c.a), n, s.sums + i * kRegisterBytes);
-  std::byte* y = op.kept >= 0 ? kept(op) : s.registers + op.reg * kRegisterBytes;
+  std::byte* y = s.registers + op.reg * kRegisterBytes;
   s.values[i] = y;
   switch (c.kind) {
     case Instr::load:
