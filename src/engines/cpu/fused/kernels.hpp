@@ -8,7 +8,7 @@
 namespace tsr::cpu {
 
 // Elements in a block; a handful of f32 registers of this size stay in the first-level cache.
-constexpr int64_t kBlock = 512;
+constexpr int64_t kBlock = 1024;
 
 struct ApplyArgs {
   const tessera::PointwiseOptions* options;

@@ -39,7 +39,8 @@ struct Program::State {
   double* row_values;         // by op: 8 bytes each, for row values
   int64_t* bases;             // by access: element offset of the row
   std::byte* sums;            // by op: running reductions of neighbouring rows
-  Dims outer;                 // index of the row
+  bool first_phase;
+  Dims outer;  // index of the row
 };
 
 Program::Program(const Expr& e, const Graph& g) : has_reduction_(e.has_reduction) {
@@ -320,9 +321,10 @@ void Program::load_block(State& s, const Op& op, int i, int64_t first, int64_t n
     int64_t at = base + offset_of(index_of(first, inner_), a.inner);
     const char* block = static_cast<const char*>(s.tensors[a.tensor]) + at * lane_bytes(lane);
     s.values[i] = block;
-    // The next block comes in while this one is computed with.
-    for (int64_t ahead = 0; ahead < n * lane_bytes(lane); ahead += 64)
-      __builtin_prefetch(block + n * lane_bytes(lane) + ahead);
+    // The next block comes in while this one is computed with; later phases find the row in a cache.
+    if (s.first_phase)
+      for (int64_t ahead = 0; ahead < n * lane_bytes(lane); ahead += 64)
+        __builtin_prefetch(block + n * lane_bytes(lane) + ahead);
     return;
   }
   auto* y = reinterpret_cast<char*>(s.registers + op.reg * kRegisterBytes);
@@ -406,6 +408,7 @@ static int64_t integer_start_of(tessera::ReduceMode mode) {
 }
 
 void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) const {
+  s.first_phase = &p == phases_.data();
   for (int i : p.reductions) {
     const Instr& c = ops_[static_cast<size_t>(i)].instr;
     s.accumulators[i] = {start_of(c.reduction), integer_start_of(c.reduction)};

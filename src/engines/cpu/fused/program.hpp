@@ -3,6 +3,10 @@
 //
 // A phase is one pass over the elements of a row. A reduction ends its phase: what depends on its result runs in a
 // later one. Element values that later phases need are kept for the whole row; loads are repeated instead.
+//
+// Where the elements of a row lie far apart but neighbouring rows side by side (a reduction over columns), the roles
+// change: a block is then a run of neighbouring rows, the program walks along them one element at a time, and later
+// phases compute everything again.
 #pragma once
 
 #include "engines/cpu/fused/kernels.hpp"
