@@ -196,6 +196,12 @@ class Lowering {
     if (it == values_.end()) {
       const Tensor& x = g_.tensor(t);
       Instr i{.kind = Instr::load, .lane = lane_of(x.dtype), .row = constant_along_rows(x.dims), .tensor = t};
+      if (x.is_constant() && x.numel() == 1 && is_real(x.dtype)) {
+        i.kind = Instr::constant;
+        i.row = true;
+        i.value = load<double>(x.dtype, x.constant.data(), 0);
+        i.tensor = kNone;
+      }
       if (!broadcast_fits(x.dims))
         decline("input ", describe(x), " does not broadcast over the region's sizes ", e_.space);
       it = values_.emplace(t, emit(i)).first;

@@ -180,6 +180,10 @@ bool common(const ApplyArgs& g, M mode) {
 template <class T>
 void real_apply(const ApplyArgs& g) {
   const PointwiseOptions& o = *g.options;
+  // One multiply-add instead of two passes: plans fold constant factors into these alphas.
+  T s = T(o.alpha1), t = T(o.alpha2);
+  if (o.mode == M::add) return binary<T>(g, [=](T x, T b) { return s * x + t * b; });
+  if (o.mode == M::sub) return binary<T>(g, [=](T x, T b) { return s * x - t * b; });
   if (common<T>(g, o.mode)) return;
   T lower = T(o.lower), upper = T(o.upper), slope = T(o.slope), alpha = T(o.alpha), beta = T(o.beta);
   auto one = [&](auto f) { unary<T>(g, f); };
@@ -315,8 +319,11 @@ const void* scaled(const void* a, double alpha, bool scalar, int64_t n, T* buffe
 template <class T, class F>
 void apply_as(ApplyArgs g, const F& f) {
   T first[kBlock], second[kBlock];
-  g.a = scaled(g.a, g.options->alpha1, g.a_scalar, g.n, first);
-  g.b = scaled(g.b, g.options->alpha2, g.b_scalar, g.n, second);
+  bool inside = (g.options->mode == M::add || g.options->mode == M::sub) && T(0.5) != T(0);  // real_apply scales itself
+  if (!inside) {
+    g.a = scaled(g.a, g.options->alpha1, g.a_scalar, g.n, first);
+    g.b = scaled(g.b, g.options->alpha2, g.b_scalar, g.n, second);
+  }
   int64_t n = g.n;
   bool scalar = g.a_scalar && (!g.b || g.b_scalar) && (!g.c || g.c_scalar);
   if (scalar) g.n = 1;

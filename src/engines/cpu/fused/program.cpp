@@ -47,10 +47,33 @@ Program::Program(const Expr& e, const Graph& g) : has_reduction_(e.has_reduction
   rows_ = e.rows();
   row_length_ = e.row_length();
   for (const Instr& i : e.code) ops_.push_back({i});
+  fold_factors();
   collapse(e, g);
   choose_columns();
   schedule();
   allocate();
+}
+
+// mul by a constant, read by one add or sub: the constant becomes a factor of that operation. What nobody reads any
+// more is left out by schedule().
+void Program::fold_factors() {
+  using M = tessera::PointwiseMode;
+  std::vector<int> readers(ops_.size(), 0);
+  for (const Op& op : ops_)
+    for (int k : {op.instr.a, op.instr.b, op.instr.c})
+      if (k >= 0) ++readers[static_cast<size_t>(k)];
+  for (Op& op : ops_) {
+    Instr& c = op.instr;
+    if (c.kind != Instr::apply || (c.options.mode != M::add && c.options.mode != M::sub) || c.lane == Lane::i64)
+      continue;
+    const Instr& x = ops_[static_cast<size_t>(c.a)].instr;
+    bool product = x.kind == Instr::apply && x.options.mode == M::mul && x.options.alpha1 == 1 && x.options.alpha2 == 1;
+    if (!product || x.row || readers[static_cast<size_t>(c.a)] != 1) continue;
+    const Instr& factor = ops_[static_cast<size_t>(x.b)].instr;
+    if (factor.kind != Instr::constant) continue;
+    c.options.alpha1 *= factor.value;
+    c.a = x.a;
+  }
 }
 
 // Drops axes of size 1 and merges neighbours that every tensor walks through without a gap.
@@ -134,11 +157,19 @@ void Program::schedule() {
     }
     if (!c.row || c.kind == Instr::reduce) phases = std::max(phases, phase[i] + 1);
   }
+  std::vector<bool> read(count, false);
+  for (size_t i = count; i-- > 0;) {
+    const Instr& c = ops_[i].instr;
+    if (c.kind != Instr::store && !read[i]) continue;
+    for (int k : {c.a, c.b, c.c})
+      if (k >= 0) read[static_cast<size_t>(k)] = true;
+  }
   phases_.resize(static_cast<size_t>(phases));
   std::vector<std::vector<int>> anchors(static_cast<size_t>(phases));  // what a phase must compute, in order
   for (size_t i = 0; i < count; ++i) {
     const Instr& c = ops_[i].instr;
     auto p = static_cast<size_t>(phase[i]);
+    if (c.kind != Instr::store && !read[i]) continue;
     if (c.kind == Instr::reduce) phases_[p].reductions.push_back(static_cast<int>(i));
     if (c.row && c.kind != Instr::reduce)
       (p < phases_.size() ? phases_[p].row_ops : last_row_ops_).push_back(static_cast<int>(i));

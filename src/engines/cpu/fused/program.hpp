@@ -51,6 +51,7 @@ class Program {
   };
   struct State;
 
+  void fold_factors();
   void collapse(const Expr& e, const Graph& g);
   void choose_columns();
   void schedule();
