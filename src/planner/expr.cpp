@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "graph/ops/norm_shape.hpp"
 #include "graph/pointwise_modes.hpp"
 #include "graph/text.hpp"
 
@@ -96,34 +97,10 @@ class Lowering {
   }
 
   Dims norm_kept(const Node& n) const {
-    const auto& o = attrs<NormOptions>(n);
-    const Dims& x = g_.tensor(n.in[0]).dims;
-    Dims kept = x;
-    int scale_slot = is(n, "norm_fwd") ? 1 : 2;
-    TensorId scale = n.in[static_cast<size_t>(scale_slot)];
-    switch (o.mode) {
-      case NormMode::batch:
-        for (int i = 0; i < kept.size(); ++i)
-          if (i != 1) kept[i] = 1;
-        return kept;
-      case NormMode::instance:
-        for (int i = 2; i < kept.size(); ++i) kept[i] = 1;
-        return kept;
-      case NormMode::layer:
-      case NormMode::rms:
-        if (scale != kNone) {
-          Dims s = aligned(g_.tensor(scale).dims, x.size());
-          for (int i = 0; i < kept.size(); ++i)
-            if (s[i] == x[i]) kept[i] = 1;
-        } else if (!o.axes.empty()) {
-          for (int64_t a : o.axes) kept[static_cast<int>(normalize_axis(a, kept.size()))] = 1;
-        } else {
-          for (int i = 1; i < kept.size(); ++i) kept[i] = 1;
-        }
-        return kept;
-      default:
-        decline(spelling(n), " is not lowered to row-wise work");
-    }
+    NormMode mode = attrs<NormOptions>(n).mode;
+    if (mode == NormMode::group || mode == NormMode::ada_layer)
+      decline(spelling(n), " is not lowered to row-wise work");
+    return norm_shape(g_, n).stats;
   }
 
   void reduced_axes(const Node& n) {

@@ -170,7 +170,6 @@ TEST(Text, DeepNesting) {
   expect_refused(nested(100000), {"nest deeper than 100"});
 }
 
-// Sub-graphs are options of attention, which a build may lack.
 TEST(Text, Subgraphs) {
   const std::string head =
       "q = input f32[1,2,3,4]; k = input f32[1,2,5,4]; v = input f32[1,2,5,4]; w = input f32[1,1,3,5]; ";
