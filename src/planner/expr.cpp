@@ -412,8 +412,6 @@ class Lowering {
     Lane lane = compute_lane(n);
     int x = value(n.in[kX], lane), dy = value(n.in[kDy], lane);
     bool rms = o.mode == NormMode::rms, fixed = o.mode == NormMode::batch && o.phase == Phase::inference;
-    if (!rms && (slot(n.in, kMean) == kNone) != (slot(n.in, kInv) == kNone))
-      decline(spelling(n), " with only one of mean and inv_variance");
     int d = x, average = -1, inverse = -1;
     if (slot(n.in, kInv) != kNone) {
       inverse = value(n.in[kInv], lane);
