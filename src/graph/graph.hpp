@@ -34,6 +34,7 @@ struct Tensor {
   bool by_value = false;            // a scalar whose value arrives in host memory at execution
   std::vector<std::byte> constant;  // non-empty: the value itself, part of the graph
   int64_t alignment = 16;           // promised alignment of the pointer in bytes
+  bool frozen = false;              // promise: an input whose contents stay the same for all executions of a plan
   TensorId ragged = kNone;          // tensor of element offsets, one for each batch and one past the end
   int64_t ragged_multiplier = 1;
   Reordering reordering = Reordering::none;

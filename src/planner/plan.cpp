@@ -438,6 +438,9 @@ Cache& cache() {
 }  // namespace
 
 std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o) {
+  // A plan that prepares frozen weights belongs to those weights: another model of the same shape needs its own.
+  for (TensorId t : g->inputs())
+    if (g->tensor(t).frozen) return make_plan(g, d, o);
   uint64_t key = hash_text(o.key(), hash_text(d.key(), g->fingerprint()));
   if (auto plan = cache().find(key)) return plan;
   auto plan = make_plan(g, d, o);
