@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -13,7 +12,8 @@
 #include "command.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
-#include "harness/runner.hpp"
+#include "harness/cases.hpp"
+#include "harness/measure.hpp"
 #include "planner/explain.hpp"
 
 namespace tsr::cli {
@@ -23,89 +23,6 @@ struct Arguments {
   std::vector<std::string> files;
   std::string filter, json;
   double seconds = 1;
-};
-
-struct Stats {
-  double median = 0, p10 = 0, p90 = 0;
-};
-
-Stats stats(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  auto at = [&](double q) { return v[static_cast<size_t>(q * static_cast<double>(v.size() - 1) + 0.5)]; };
-  return {at(0.5), at(0.1), at(0.9)};
-}
-
-using Work = std::function<void()>;
-
-// Seconds of one call, measured over enough calls that the clock's own cost vanishes.
-double sample(const Work& work, int calls) {
-  double start = now();
-  for (int i = 0; i < calls; ++i) work();
-  return (now() - start) / calls;
-}
-
-// Runs all works in turn until the time is over, at least once each; the first round warms up when others follow.
-std::vector<Stats> interleave(const std::vector<Work>& works, double seconds) {
-  constexpr double kSample = 50e-6;
-  constexpr size_t kRounds = 2000;
-  std::vector<std::vector<double>> times(works.size());
-  std::vector<int> calls;
-  double start = now();
-  for (const Work& w : works) {
-    double once = sample(w, 1);
-    times[calls.size()].push_back(once);
-    if (once < 0.01) once = sample(w, 1);  // the first call of all pays for cold caches
-    calls.push_back(std::clamp(static_cast<int>(kSample / std::max(once, 1e-9)), 1, 10000));
-  }
-  for (size_t round = 0; round < kRounds && now() - start < seconds; ++round)
-    for (size_t i = 0; i < works.size(); ++i) times[i].push_back(sample(works[i], calls[i]));
-  std::vector<Stats> out;
-  for (auto& t : times) {
-    if (t.size() > 1) t.erase(t.begin());
-    out.push_back(stats(std::move(t)));
-  }
-  return out;
-}
-
-// A plan with everything it needs to run.
-class Runnable {
- public:
-  Runnable(const std::shared_ptr<const Graph>& g, GraphBuffers& buffers, const PlanOptions& o)
-      : plan_(make_plan(g, cpu_device(), o)),
-        bindings_(bind(*g, buffers)),
-        workspace_(plan_->workspace_bytes(), 256),
-        table_(static_cast<size_t>(plan_->graph().tensor_count()), nullptr) {
-    const Graph& planned = plan_->graph();
-    for (const Binding& b : bindings_) table_[static_cast<size_t>(planned.find_uid(b.uid))] = b.data;
-    size_t scratch = 0;
-    for (const PlannedStep& s : plan_->steps()) {
-      scratch = std::max(scratch, s.step->workspace_bytes());
-      for (const auto* list : {&s.region.inputs, &s.region.outputs})
-        for (TensorId t : *list) provide(planned.tensor(t), table_[static_cast<size_t>(t)]);
-    }
-    temporaries_.emplace_back(scratch, 256);
-  }
-  const Plan& plan() const { return *plan_; }
-  void operator()() { plan_->execute(bindings_, workspace_.data(), workspace_.size()); }
-  // The work of execute() without what it adds: checks, binding and placement.
-  void steps_alone() {
-    for (const PlannedStep& s : plan_->steps()) s.step->run({table_.data(), temporaries_.back().data(), nullptr});
-  }
-
- private:
-  void provide(const Tensor& t, void*& pointer) {
-    if (pointer) return;
-    if (t.is_constant())
-      pointer = const_cast<std::byte*>(t.constant.data());
-    else
-      pointer = temporaries_.emplace_back(static_cast<size_t>(t.bytes()), 256).data();
-  }
-
-  std::shared_ptr<const Plan> plan_;
-  std::vector<Binding> bindings_;
-  GuardedBuffer workspace_;
-  std::vector<void*> table_;
-  std::deque<GuardedBuffer> temporaries_;  // and last the scratch memory of a step
 };
 
 // Reads and writes `bytes` in all, on all threads.
@@ -144,8 +61,8 @@ Row measure(const Case& c, double seconds) {
   r.op = joined(ops);
   if (!g->inputs().empty()) r.dtype = name(g->tensor(g->inputs()[0]).dtype);
   GraphBuffers buffers(*g, c.data);
-  Runnable fused(g, buffers, {});
-  Runnable unfused(g, buffers, {.fuse = false, .recognise = false});
+  Runnable fused(make_plan(g, cpu_device()), buffers);
+  Runnable unfused(make_plan(g, cpu_device(), {.fuse = false, .recognise = false}), buffers);
   for (const PlannedStep& s : fused.plan().steps()) {
     std::string e(s.engine->info().name);
     if (std::find(engines.begin(), engines.end(), e) == engines.end()) engines.push_back(e);
@@ -244,7 +161,7 @@ std::vector<Figure> figures(double seconds) {
   auto large = chain(1000, 16), tiny = chain(1, 1);
   (void)cached_plan(large, d);
   GraphBuffers buffers(*tiny, {});
-  Runnable run(tiny, buffers, {});
+  Runnable run(make_plan(tiny, d), buffers);
   // Apart from each other: planning sweeps the caches that the short calls live in.
   double planning = interleave({[&] { (void)make_plan(large, d); }}, seconds / 3)[0].median;
   double lookup = interleave({[&] { (void)cached_plan(large, d); }}, seconds / 3)[0].median;
