@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tessera bench`: plans against the same graph unfused and against a copy of as many bytes, interleaved so that
-// drifting clocks hurt all alike; then the costs of the library itself.
+// `tessera bench`: plans against the same graph unfused, a copy of as many bytes, oneDNN called directly and PyTorch,
+// interleaved so that drifting clocks hurt all alike; then the costs of the library itself.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -14,14 +14,16 @@
 #include "graph/text.hpp"
 #include "harness/cases.hpp"
 #include "harness/measure.hpp"
+#include "peers.hpp"
 #include "planner/explain.hpp"
+#include "planner/partition.hpp"
 
 namespace tsr::cli {
 namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string filter, json;
+  std::string filter, json, python = "python3";
   double seconds = 1;
 };
 
@@ -41,8 +43,17 @@ class Copy {
 
 struct Row {
   std::string suite, text, op, dtype, engine;
-  Stats plan, unfused, copy;
-  double bytes = 0, planning = 0, lookup = 0, overhead = 0;  // overhead 0: below the noise
+  Stats plan;
+  std::vector<std::pair<std::string, double>> peers;                    // seconds
+  std::string compared;                                                 // the peer that `ratio` is about
+  double bytes = 0, limit = 0, planning = 0, lookup = 0, overhead = 0;  // overhead 0: below the noise
+  size_t workspace = 0;
+
+  std::optional<double> ratio() const {  // above 1: the plan is faster than the peer
+    for (const auto& [name, seconds] : peers)
+      if (name == compared) return seconds / plan.median;
+    return std::nullopt;
+  }
 };
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -51,30 +62,60 @@ std::string joined(const std::vector<std::string>& parts) {
   return s;
 }
 
-Row measure(const Case& c, double seconds) {
-  Row r;
-  r.suite = std::filesystem::path(c.file).stem().string();
-  auto g = std::make_shared<const Graph>(parse_graph(c.text));
-  r.text = print_graph(*g, {.one_line = true});
-  std::vector<std::string> ops, engines;
-  for (NodeId n = 0; n < g->node_count(); ++n) ops.push_back(spelling(g->node(n)));
+// Seconds that the machine needs at least for the whole graph, every input read and every output written once.
+double graph_limit(const Graph& g, const Device& d) {
+  GraphIndex index(g);
+  std::vector<NodeId> nodes;
+  for (NodeId n = 0; n < g.node_count(); ++n)
+    if (index.live[static_cast<size_t>(n)]) nodes.push_back(n);
+  return region_limits(make_region(g, index, std::move(nodes)), d).seconds();
+}
+
+void describe_graph(const Graph& g, Row& r) {
+  r.text = print_graph(g, {.one_line = true});
+  std::vector<std::string> ops;
+  for (NodeId n = 0; n < g.node_count(); ++n) ops.push_back(spelling(g.node(n)));
   r.op = joined(ops);
-  if (!g->inputs().empty()) r.dtype = name(g->tensor(g->inputs()[0]).dtype);
-  GraphBuffers buffers(*g, c.data);
-  Runnable fused(make_plan(g, cpu_device()), buffers);
-  Runnable unfused(make_plan(g, cpu_device(), {.fuse = false, .recognise = false}), buffers);
-  for (const PlannedStep& s : fused.plan().steps()) {
+  if (!g.inputs().empty()) r.dtype = name(g.tensor(g.inputs()[0]).dtype);
+}
+
+void describe_plan(const Plan& plan, Row& r) {
+  std::vector<std::string> engines;
+  for (const PlannedStep& s : plan.steps()) {
     std::string e(s.engine->info().name);
     if (std::find(engines.begin(), engines.end(), e) == engines.end()) engines.push_back(e);
   }
   r.engine = joined(engines);
-  r.bytes = fused.plan().bytes_moved();
-  Copy copy(r.bytes);
-  auto all = interleave({[&] { fused(); }, [&] { unfused(); }, [&] { copy(); }, [&] { fused.steps_alone(); }}, seconds);
-  r.plan = all[0], r.unfused = all[1], r.copy = all[2];
-  double added = all[0].median - all[3].median;
-  if (added > all[0].p90 - all[0].p10) r.overhead = added;
+  r.bytes = plan.bytes_moved();
+  r.workspace = plan.workspace_bytes();
+  r.limit = graph_limit(plan.graph(), plan.device());
+}
+
+Row measure(const Case& c, double seconds, TorchPeer& torch) {
+  Row r;
+  r.suite = std::filesystem::path(c.file).stem().string();
+  r.compared = c.peer.empty() ? "unfused" : c.peer;
+  auto g = std::make_shared<const Graph>(parse_graph(c.text));
+  describe_graph(*g, r);
+  GraphBuffers buffers(*g, c.data);
   Device d = cpu_device();
+  Runnable fused(make_plan(g, d), buffers);
+  describe_plan(fused.plan(), r);
+  // One operation alone has no other way to run.
+  std::optional<Runnable> unfused;
+  if (g->node_count() > 1) unfused.emplace(make_plan(g, d, {.fuse = false, .recognise = false}), buffers);
+  Copy copy(r.bytes);
+  OnednnPeer onednn(fused.plan().graph());
+  std::vector<std::string> names = {"plan", "steps", "copy"};
+  std::vector<Work> works = {[&] { fused(); }, [&] { fused.steps_alone(); }, [&] { copy(); }};
+  if (unfused) names.push_back("unfused"), works.emplace_back([&] { (*unfused)(); });
+  if (onednn.runs()) names.push_back("onednn"), works.emplace_back([&] { onednn.run(); });
+  std::vector<Stats> all = interleave(works, seconds);
+  r.plan = all[0];
+  for (size_t i = 2; i < all.size(); ++i) r.peers.emplace_back(names[i], all[i].median);
+  if (auto t = torch.measure(fused.plan().graph(), seconds / 2)) r.peers.emplace_back("torch", *t);
+  double added = all[0].median - all[1].median;
+  if (added > all[0].p90 - all[0].p10) r.overhead = added;
   (void)cached_plan(g, d);
   auto costs = interleave({[&] { (void)make_plan(g, d); }, [&] { (void)cached_plan(g, d); }}, 0.02);
   r.planning = costs[0].median, r.lookup = costs[1].median;
@@ -93,6 +134,8 @@ std::string commit() {
 }
 
 Json row_json(const Row& r, const std::string& cpu, const std::string& revision) {
+  Json peers = Json::object();
+  for (const auto& [name, seconds] : r.peers) peers[name] = seconds * 1e3;
   return {{"suite", r.suite},
           {"case", r.text},
           {"op", r.op},
@@ -101,10 +144,13 @@ Json row_json(const Row& r, const std::string& cpu, const std::string& revision)
           {"ms", r.plan.median * 1e3},
           {"p10", r.plan.p10 * 1e3},
           {"p90", r.plan.p90 * 1e3},
-          {"peers", {{"unfused", r.unfused.median * 1e3}, {"copy", r.copy.median * 1e3}}},
-          {"ratio", r.unfused.median / r.plan.median},  // above 1: the plan is faster than the unfused one
+          {"peers", peers},
+          {"peer", r.compared},
+          {"ratio", r.ratio() ? Json(*r.ratio()) : Json()},
+          {"limit_fraction", r.limit / r.plan.median},
           {"bytes", r.bytes},
           {"gbps", r.bytes / r.plan.median * 1e-9},
+          {"workspace_bytes", r.workspace},
           {"plan_ms", r.planning * 1e3},
           {"lookup_ms", r.lookup * 1e3},
           {"overhead_ms", r.overhead * 1e3},
@@ -114,20 +160,18 @@ Json row_json(const Row& r, const std::string& cpu, const std::string& revision)
 }
 
 void print_row(const Row& r) {
-  auto spread = [](const Stats& s) {
-    return cat(human_seconds(s.median), " (", human_seconds(s.p10), " .. ", human_seconds(s.p90), ")");
-  };
-  auto times = [&](const Stats& s) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", s.median / r.plan.median);
-    return std::string(text);
-  };
-  std::cout << paint(Colour::bold, r.suite + ": " + r.text) << "\n  plan     " << spread(r.plan) << ", "
-            << human_bytes(r.bytes) << ", " << human_bytes(r.bytes / r.plan.median) << "/s, " << r.engine
-            << "\n  unfused  " << spread(r.unfused) << ", " << times(r.unfused) << " times the plan\n  copy     "
-            << spread(r.copy) << ", " << times(r.copy) << " times the plan\n  planning " << human_seconds(r.planning)
-            << ", cached look-up " << human_seconds(r.lookup) << ", execute adds "
-            << (r.overhead > 0 ? human_seconds(r.overhead) : "less than the noise") << "\n";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.0f%% of the machine's limit", 100 * r.limit / r.plan.median);
+  std::cout << paint(Colour::bold, r.suite + ": " + r.text) << "\n  plan     " << human_seconds(r.plan.median) << " ("
+            << human_seconds(r.plan.p10) << " .. " << human_seconds(r.plan.p90) << "), " << r.engine << ", " << text
+            << ", workspace " << human_bytes(static_cast<double>(r.workspace)) << "\n";
+  for (const auto& [name, seconds] : r.peers) {
+    std::snprintf(text, sizeof text, "  %-8s %s, %.3g times the plan", name.c_str(), human_seconds(seconds).c_str(),
+                  seconds / r.plan.median);
+    std::cout << text << (name == r.compared ? "  <-" : "") << "\n";
+  }
+  std::cout << "  planning " << human_seconds(r.planning) << ", cached look-up " << human_seconds(r.lookup)
+            << ", execute adds " << (r.overhead > 0 ? human_seconds(r.overhead) : "less than the noise") << std::endl;
 }
 
 // A chain of pointwise operations, built without the text form.
@@ -181,11 +225,13 @@ int run(const Arguments& a) {
   }
   std::string cpu = cpu_model(), revision = commit();
   int refused = 0, measured = 0;
+  TorchPeer torch(a.python);
+  std::cout << "PyTorch " << (torch.version().empty() ? "is not there: no such peer" : torch.version()) << "\n";
   for (const std::string& file : case_files(a.files, "bench/suites"))
     for (const Case& c : read_cases(file)) {
       if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
       try {
-        Row r = measure(c, a.seconds);
+        Row r = measure(c, a.seconds, torch);
         print_row(r);
         ++measured;
         if (out.is_open()) out << row_json(r, cpu, revision).dump() << std::endl;
@@ -197,9 +243,17 @@ int run(const Arguments& a) {
   require(measured + refused > 0, "no case matches the filter '", a.filter, "'");
   for (const Figure& f : figures(std::min(a.seconds, 1.0))) {
     std::cout << f.name << ": " << human_seconds(f.seconds) << "\n";
-    Json j = {
-        {"suite", "library"},    {"case", f.name},          {"op", "none"},     {"dtype", "f32"}, {"engine", "none"},
-        {"ms", f.seconds * 1e3}, {"peers", Json::object()}, {"ratio", nullptr}, {"cpu", cpu},     {"commit", revision}};
+    Json j = {{"suite", "library"},
+              {"case", f.name},
+              {"op", "none"},
+              {"dtype", "f32"},
+              {"engine", "none"},
+              {"ms", f.seconds * 1e3},
+              {"peers", Json::object()},
+              {"ratio", nullptr},
+              {"limit_fraction", nullptr},
+              {"cpu", cpu},
+              {"commit", revision}};
     if (out.is_open()) out << j.dump() << std::endl;
   }
   return refused ? kFailed : kOk;
@@ -209,10 +263,11 @@ int run(const Arguments& a) {
 
 void add_bench(CLI::App& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("bench", "Measure graphs: fused, unfused, and a copy of as many bytes");
+  CLI::App* c = app.add_subcommand("bench", "Measure graphs beside the unfused graph, a copy, oneDNN and PyTorch");
   c->add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
   c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c->add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
+  c->add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one")->capture_default_str();
   c->add_option("--seconds", a->seconds, "time for each case")->capture_default_str();
   c->callback([a, &action] { action = [a] { return run(*a); }; });
 }

@@ -22,7 +22,7 @@ Graph region_graph(const Region& r) {
   for (NodeId n : r.nodes) captured.insert(r.graph->node(n).captures.begin(), r.graph->node(n).captures.end());
   auto place = [&](TensorId t, bool stored) {
     Tensor x = r.graph->tensor(t);
-    if (!captured.count(t)) x.name.clear();
+    if (!captured.count(t)) x.name = cat("region_", g.tensor_count());
     x.uid = 0;
     x.ragged = id_of.at(x.ragged);
     x.stored = stored && !x.by_value && !x.is_constant();
