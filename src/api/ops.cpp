@@ -2,6 +2,7 @@
 #include "tessera/ops.hpp"
 
 #include "api/state.hpp"
+#include "graph/gradient.hpp"
 #include "graph/pointwise_modes.hpp"
 
 namespace tessera {
@@ -226,6 +227,19 @@ Results rnn_fwd(Tensor x, Tensor weight, RnnOptions o, const Named& named, const
 Results ctc_loss(Tensor logits, Tensor labels, Tensor label_lengths, Tensor input_lengths, CtcOptions o,
                  const Wanted& wanted) {
   return call("ctc_loss", {logits, labels, label_lengths, input_lengths}, o, {}, wanted);
+}
+
+std::vector<Tensor> gradient(Tensor loss, const std::vector<Tensor>& inputs, Tensor seed) {
+  GraphState& s = *GraphState::of(loss);
+  std::vector<tsr::TensorId> ids;
+  for (const Tensor& t : inputs) ids.push_back(s.resolve(t));
+  std::vector<Tensor> results;
+  for (tsr::TensorId d : tsr::gradient(s.graph, s.resolve(loss), ids, seed ? s.resolve(seed) : kNone)) {
+    std::string name = "d_" + inputs[results.size()].name();
+    if (s.graph.find(name) == kNone) s.graph.rename(d, name);
+    results.push_back(s.handle(d));
+  }
+  return results;
 }
 
 }  // namespace tessera
