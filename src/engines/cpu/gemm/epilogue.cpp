@@ -28,10 +28,13 @@ Region rest_of(const Region& r, NodeId anchor) {
 }
 
 // The value of the anchor's result: read as `type`, rounded where it is stored or where rounding is the point.
-int define_product(const Region& r, const Tensor& c, TensorId id, DType type, Lane lane, std::vector<Instr>& code) {
-  auto emit = [&](const Instr& i) {
-    code.push_back(i);
-    return static_cast<int>(code.size()) - 1;
+int define_product(const Region& r, TensorId id, DType type, Lane lane, Expr& e) {
+  const Tensor& c = r.graph->tensor(id);
+  bool row = e.row_length() == 1;
+  auto emit = [&](Instr i) {
+    i.row = row && (i.kind != Instr::store || e.has_reduction);
+    e.code.push_back(i);
+    return static_cast<int>(e.code.size()) - 1;
   };
   Lane from = type == DType::f64 ? Lane::f64 : Lane::f32;
   bool stored = contains(r.outputs, id);
@@ -79,7 +82,7 @@ Epilogue::Parts Epilogue::prepare(const Region& r, NodeId anchor, DType type, co
     if (i.kind == Instr::load && i.tensor == id) lane = i.lane;
   p.expr = e;
   p.expr.code.clear();
-  int product = define_product(r, c, id, type, lane, p.expr.code);
+  int product = define_product(r, id, type, lane, p.expr);
   std::vector<int> place;
   auto moved = [&](int i) { return i < 0 ? i : place[static_cast<size_t>(i)]; };
   for (Instr i : e.code) {
