@@ -27,18 +27,34 @@ const T* as_lane(const StridedMatrix& m, int64_t offset, int64_t stride, int64_t
   return buffer;
 }
 
+// Pieces are short: a call of memcpy would take longer than the copy.
+template <class T>
+void copy_piece(T* to, const T* from, int64_t n) {
+  constexpr int64_t kWide = 128 / sizeof(T);
+  if (n == kWide)
+    std::memcpy(to, from, 128);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
 // Neighbours lie closer together than inner elements: read along them.
 template <class T>
 void pack_along(const StridedMatrix& m, const Panels<T>& to, int64_t first) {
+  constexpr int64_t kAhead = 4;  // rows: short runs far apart are more than the processor foresees
   T buffer[kRun];
+  int64_t bytes = byte_size(m.type, 1);
   for (int64_t p = 0; p < m.depth; ++p)
     for (int64_t i = 0; i < m.n; i += kRun) {
-      int64_t count = std::min(kRun, m.n - i);
-      const T* run = as_lane(m, m.offset + i * m.stride + p * m.inner, m.stride, count, buffer);
+      int64_t count = std::min(kRun, m.n - i), offset = m.offset + i * m.stride + p * m.inner;
+      if (m.stride == 1 && p + kAhead < m.depth) {
+        const char* next = static_cast<const char*>(m.base) + (offset + kAhead * m.inner) * bytes;
+        for (int64_t b = 0; b < count * bytes; b += 64) __builtin_prefetch(next + b);
+      }
+      const T* run = as_lane(m, offset, m.stride, count, buffer);
       for (int64_t j = 0, piece; j < count; j += piece) {
         int64_t at = first + i + j;
         piece = std::min(count - j, to.width - at % to.width);
-        std::memcpy(to.place(at, p), run + j, static_cast<size_t>(piece) * sizeof(T));
+        copy_piece(to.place(at, p), run + j, piece);
       }
     }
 }
