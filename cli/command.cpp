@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -98,7 +97,5 @@ std::string cpu_model() {
     if (line.rfind("model name", 0) == 0) return line.substr(std::min(line.find(':') + 2, line.size()));
   return "unknown";
 }
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace tsr::cli

@@ -4,6 +4,7 @@
 
 #include "command.hpp"
 #include "harness/fuzz.hpp"
+#include "harness/measure.hpp"
 #include "harness/runner.hpp"
 
 namespace tsr::cli {

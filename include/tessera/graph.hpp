@@ -45,6 +45,9 @@ struct InputOptions {
   Ints strides;        // instead of a layout
   int64_t alignment = 16;
   int64_t uid = 0;  // 0: given by the graph
+  // A promise that the contents stay the same for all executions of a plan, as weights do in inference: an engine may
+  // prepare them once. Plans of such graphs are not shared through the plan cache.
+  bool frozen = false;
 };
 
 class Graph {

@@ -130,6 +130,7 @@ Tensor Graph::input(std::string_view name, DType type, const Ints& dims, const I
   }
   if (!o.strides.empty()) t.strides = tsr::Dims(o.strides);
   t.alignment = o.alignment;
+  t.frozen = o.frozen;
   t.uid = o.uid;
   t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
   return state_->handle(state_->graph.add_tensor(t));

@@ -231,6 +231,10 @@ class Parser {
       take();
       if (key.text == "align") {
         t.alignment = integer();
+      } else if (key.text == "frozen") {
+        Token v = expect_word("true or false");
+        if (v.text != "true" && v.text != "false") unknown(v, "truth value", std::vector<std::string>{"true", "false"});
+        t.frozen = v.text == "true";
       } else if (key.text == "ragged") {
         t.ragged = lookup(scope, expect_word("the tensor of ragged offsets"));
         if (accept("*")) t.ragged_multiplier = integer();
@@ -241,7 +245,7 @@ class Parser {
         if (it == names.end()) unknown(v, "reordering", names);
         t.reordering = static_cast<Reordering>(it - names.begin());
       } else {
-        unknown(key, "tensor option", std::vector<std::string>{"align", "ragged", "reorder"});
+        unknown(key, "tensor option", std::vector<std::string>{"align", "frozen", "ragged", "reorder"});
       }
     }
   }
