@@ -122,17 +122,6 @@ Row measure(const Case& c, double seconds, TorchPeer& torch) {
   return r;
 }
 
-std::string commit() {
-  std::string text;
-  if (std::FILE* p = popen("git -C '" TESSERA_SOURCE_DIR "' rev-parse --short HEAD 2>/dev/null", "r")) {
-    char buffer[64];
-    if (std::fgets(buffer, sizeof buffer, p)) text = buffer;
-    pclose(p);
-  }
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.empty() ? "unknown" : text;
-}
-
 Json row_json(const Row& r, const std::string& cpu, const std::string& revision) {
   Json peers = Json::object();
   for (const auto& [name, seconds] : r.peers) peers[name] = seconds * 1e3;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every engine, one line each, in order of preference. Numbers in EngineInfo::id are public and never reused.
 #include "engines/cpu/fused/fused.hpp"
+#include "engines/cpu/gemm/gemm.hpp"
 #include "engines/reference/reference.hpp"
 
 namespace tsr {
@@ -8,6 +9,7 @@ namespace tsr {
 std::span<const Engine* const> all_engines() {
   static const Engine* const list[] = {
       &cpu::fused_engine(),
+      &cpu::gemm_engine(),
       &ref::engine(),
   };
   return list;
