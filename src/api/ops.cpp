@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops.hpp"
 
+#include <cmath>
+
 #include "api/state.hpp"
 #include "graph/gradient.hpp"
 #include "graph/pointwise_modes.hpp"
@@ -38,9 +40,11 @@ size_t find_slot(const std::vector<tsr::Slot>& slots, std::string_view name, con
             near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
+// A number takes the type of its neighbour where that matters, f32 otherwise; as in the text form.
 Tensor scalar_like(const Tensor& t, double v) {
   GraphState& s = *GraphState::of(t);
   DType type = t.dtype() == DType::f64 || t.dtype() == DType::c128 ? DType::f64 : DType::f32;
+  if (tsr::is_integer(t.dtype()) && v == std::floor(v)) type = t.dtype() == DType::i64 ? DType::i64 : DType::i32;
   return s.handle(s.graph.add_tensor(tsr::make_scalar_constant(type, v)));
 }
 

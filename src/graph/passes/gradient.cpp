@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/ops/list.hpp"
+#include "graph/passes/recompute.hpp"
 #include "graph/passes/rewrite.hpp"
 
 namespace tsr {
@@ -87,6 +88,7 @@ std::vector<TensorId> Gradient::run() {
   }
   std::vector<TensorId> results;
   for (TensorId x : inputs_) results.push_back(result(x));
+  recompute_pointwise(g_, nodes);
   return results;
 }
 
