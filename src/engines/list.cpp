@@ -2,6 +2,7 @@
 // Every engine, one line each, in order of preference. Numbers in EngineInfo::id are public and never reused.
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
+#include "engines/cpu/rnn/rnn.hpp"
 #include "engines/reference/reference.hpp"
 
 namespace tsr {
@@ -10,6 +11,7 @@ std::span<const Engine* const> all_engines() {
   static const Engine* const list[] = {
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
+      &cpu::rnn_engine(),
       &ref::engine(),
   };
   return list;

@@ -71,8 +71,6 @@ class GemmStep : public Step, private Result<T> {
       epilogue_.run(tensors, first + i * columns, t.columns, t.at + i * t.stride, scratch);
   }
 
-  size_t scratch_bytes() const override { return epilogue_.scratch_bytes(); }
-
   void fill_beyond_limits(void* const* tensors, const ResultTile<T>& t) const {
     const Limits& l = problem_.limits;
     if (l.rows.tensor == kNone && l.columns.tensor == kNone) return;

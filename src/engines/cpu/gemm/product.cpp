@@ -207,7 +207,7 @@ void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker
       for (int64_t i = 0; i < c.rows; i += tile.rows)
         tile.multiply(std::min(tile.rows, c.rows - i), std::min(tile.columns, c.columns - j), step,
                       left + i * r.shape.depth + k * tile.rows, tile.rows, right.at + j / tile.columns * right.panel,
-                      tile.columns, c.at + i * c.stride + j, c.stride, k > 0);
+                      tile.columns, c.at + i * c.stride + j, c.stride, c.add || k > 0);
   }
   r.result.finish(r.tensors, c, own + worker_bytes_ - finish_scratch_);
 }

@@ -31,7 +31,8 @@ template <class T>
 struct ResultTile {
   int64_t batch, row, rows, column, columns;
   T* at;
-  int64_t stride;  // from one row to the next
+  int64_t stride;    // from one row to the next
+  bool add = false;  // to what is there
 };
 
 // What becomes of finished tiles.
@@ -44,7 +45,6 @@ class Result {
   // Inner positions that count for a batch.
   virtual int64_t depth(void* const* tensors, int64_t batch, int64_t depth) const = 0;
   virtual void finish(void* const* tensors, const ResultTile<T>& tile, std::byte* scratch) const = 0;
-  virtual size_t scratch_bytes() const = 0;  // of finish, for each worker
 };
 
 struct ProductShape {
