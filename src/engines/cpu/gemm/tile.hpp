@@ -13,6 +13,9 @@ struct Tile {
   // Rows of b must be readable (not meaningful) up to a multiple of `columns`. f32, one thread.
   void (*multiply)(int64_t m, int64_t n, int64_t k, const float* at, int64_t lda, const float* b, int64_t ldb, float* c,
                    int64_t ldc, bool accumulate);
+  // The same with a[i*lda + p]: the left operand as it lies in row-major memory.
+  void (*multiply_rows)(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
+                        float* c, int64_t ldc, bool accumulate);
   // to[j*ld + i] = from[i*stride + j] for i < rows, j < columns
   void (*transpose)(int64_t rows, int64_t columns, const float* from, int64_t stride, float* to, int64_t ld);
 };

@@ -22,16 +22,22 @@ constexpr int64_t kColumns = int64_t{kLanes} * kVectors;
 
 using Vector = float __attribute__((vector_size(kBytes), aligned(4)));
 
-template <int Rows>
-void block(int64_t k, const float* at, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t n,
+// `Inner` says that the inner dimension of A comes first, otherwise its rows do.
+template <int Rows, bool Inner>
+void block(int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t n,
            bool accumulate) {
   Vector sum[Rows][kVectors] = {};
+  // One pointer for three rows, which x86 addresses as base, base + lda and base + 2 lda: all stay in registers.
+  const float* third[(Rows + 2) / 3];
+  for (int i = 0; i < Rows; i += 3) third[i / 3] = a + i * lda;
   for (int64_t p = 0; p < k; ++p) {
     Vector right[kVectors];
     for (int v = 0; v < kVectors; ++v) std::memcpy(&right[v], b + p * ldb + v * kLanes, kBytes);
 #pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i)
-      for (int v = 0; v < kVectors; ++v) sum[i][v] += at[p * lda + i] * right[v];
+      for (int v = 0; v < kVectors; ++v) sum[i][v] += (Inner ? a[i] : third[i / 3][i % 3 * lda]) * right[v];
+    if (Inner) a += lda;
+    for (auto& t : third) ++t;
   }
   for (int i = 0; i < Rows; ++i) {
     float* to = c + i * ldc;
@@ -43,29 +49,30 @@ void block(int64_t k, const float* at, int64_t lda, const float* b, int64_t ldb,
         std::memcpy(to + v * kLanes, &old, kBytes);
       }
     } else {
-      float row[kColumns];
-      std::memcpy(row, sum[i], sizeof row);
-      for (int64_t j = 0; j < n; ++j) to[j] = (accumulate ? to[j] : 0.0f) + row[j];
+      float part[kColumns];
+      std::memcpy(part, sum[i], sizeof part);
+      for (int64_t j = 0; j < n; ++j) to[j] = (accumulate ? to[j] : 0.0f) + part[j];
     }
   }
 }
 
 using Block = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, int64_t, bool);
 
-template <size_t... I>
+template <bool Inner, size_t... I>
 Block block_of(int64_t rows, std::index_sequence<I...>) {
-  static constexpr Block kBlocks[] = {block<static_cast<int>(I) + 1>...};
+  static constexpr Block kBlocks[] = {block<static_cast<int>(I) + 1, Inner>...};
   return kBlocks[rows - 1];
 }
 
-void multiply(int64_t m, int64_t n, int64_t k, const float* at, int64_t lda, const float* b, int64_t ldb, float* c,
+template <bool Inner>
+void multiply(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
               int64_t ldc, bool accumulate) {
   for (int64_t j = 0; j < n; j += kColumns) {
     int64_t columns = n - j < kColumns ? n - j : kColumns;
     for (int64_t i = 0; i < m; i += kRows) {
       int64_t rows = m - i < kRows ? m - i : kRows;
-      block_of(rows, std::make_index_sequence<kRows>())(k, at + i, lda, b + j, ldb, c + i * ldc + j, ldc, columns,
-                                                        accumulate);
+      block_of<Inner>(rows, std::make_index_sequence<kRows>())(k, a + (Inner ? i : i * lda), lda, b + j, ldb,
+                                                               c + i * ldc + j, ldc, columns, accumulate);
     }
   }
 }
@@ -90,6 +97,6 @@ void transpose(int64_t rows, int64_t columns, const float* from, int64_t stride,
 }  // namespace
 
 extern const Tile kTile;
-const Tile kTile = {kRows, kColumns, multiply, transpose};
+const Tile kTile = {kRows, kColumns, multiply<true>, multiply<false>, transpose};
 
 }  // namespace tsr::cpu::TESSERA_ISA
