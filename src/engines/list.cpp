@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every engine, one line each, in order of preference. Numbers in EngineInfo::id are public and never reused.
+#include "engines/cpu/attention/attention.hpp"
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/reference/reference.hpp"
 
@@ -8,6 +9,7 @@ namespace tsr {
 std::span<const Engine* const> all_engines() {
   static const Engine* const list[] = {
       &cpu::fused_engine(),
+      &cpu::attention_engine(),
       &ref::engine(),
   };
   return list;
