@@ -209,7 +209,8 @@ ForwardStep::Task ForwardStep::start(const Run& run, const Worker& w, int64_t ta
   Task y = {group / p_.groups(), group % p_.groups(), block * blocks_of_task_ * kRows, 0};
   int64_t rows = p_.group * p_.length_q(run.tensors, y.b) - y.row;
   y.blocks = std::clamp<int64_t>(sdpa::ceil_div(std::max<int64_t>(rows, 0), kRows), 0, blocks_of_task_);
-  for (int64_t i = 0; i < y.blocks; ++i) p_.fill(w.blocks[i].lanes, run.tensors, y.b, y.g, y.row + i * kRows);
+  for (int64_t i = 0; i < y.blocks; ++i)
+    p_.fill(w.blocks[i].lanes, run.tensors, y.b, y.g * p_.group, p_.group, y.row + i * kRows);
   return y;
 }
 

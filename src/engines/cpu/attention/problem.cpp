@@ -102,19 +102,19 @@ float Problem::sink_of(Tensors t, int64_t h) const {
   return sink.given() ? static_cast<float>(sink.at(t, h)) : -INFINITY;
 }
 
-void Problem::fill(Lanes& y, Tensors t, int64_t b, int64_t g, int64_t first) const {
+void Problem::fill(Lanes& y, Tensors t, int64_t b, int64_t head, int64_t heads, int64_t first) const {
   int64_t len_q = length_q(t, b), len_kv = length_kv(t, b);
   int64_t off = options.align == tessera::Align::bottom_right ? len_kv - len_q : 0;
   int64_t right = std::min(options.right.value_or(kFar), kFar), left = std::min(options.left.value_or(kFar), kFar);
   y.b = b;
-  y.k_head = g * group / (n.hq / n.hk);
-  y.v_head = g * group / (n.hq / n.hv);
-  y.count = std::clamp<int64_t>(group * len_q - first, 0, kRows);
+  y.k_head = head / (n.hq / n.hk);
+  y.v_head = head / (n.hq / n.hv);
+  y.count = std::clamp<int64_t>(heads * len_q - first, 0, kRows);
   y.width = y.few() ? kVectorLanes : round_up(y.count, tile().columns > kVectorLanes ? tile().columns : kVectorLanes);
   y.lo = len_kv, y.hi = 0, y.inner_lo = 0, y.inner_hi = len_kv;
   for (int64_t i = 0; i < y.width; ++i) {
     // Lanes behind the last repeat it, so that every lane has sound numbers.
-    int64_t row = first + std::min(i, y.count - 1), h = g * group + row / len_q, query = row % len_q;
+    int64_t row = first + std::min(i, y.count - 1), h = head + row / len_q, query = row % len_q;
     y.head[i] = h;
     y.query[i] = query;
     y.last[i] = std::clamp<int64_t>(query + off + right + 1, 0, len_kv);

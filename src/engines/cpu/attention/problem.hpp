@@ -101,8 +101,8 @@ struct Problem {
   // What products of stored q and k are multiplied by.
   float score_scale(Tensors t) const;
   float sink_of(Tensors t, int64_t h) const;
-  // Rows [first, ...) of the queries of group g, batch b: at most kRows.
-  void fill(Lanes& y, Tensors t, int64_t b, int64_t g, int64_t first) const;
+  // Rows [first, ...) of the queries of batch b that `heads` neighbours from `head` on have: at most kRows.
+  void fill(Lanes& y, Tensors t, int64_t b, int64_t head, int64_t heads, int64_t first) const;
   // Queries of these lanes times `factor`: [d][width] for matrix tiles, [count][d] where there are few. `rows` holds
   // kRows rows of d.
   void pack(const Sequences& x, const Lanes& lanes, Tensors t, float factor, float* rows, float* to) const;

@@ -7,5 +7,6 @@
 namespace tsr::cpu::attention {
 
 std::unique_ptr<Step> make_forward(const Region& r, int threads);
+std::unique_ptr<Step> make_backward(const Region& r, int threads);
 
 }  // namespace tsr::cpu::attention

@@ -16,8 +16,8 @@ struct Vectors {
   bool (*softmax)(int64_t keys, int64_t width, float* s, float* max, float* sum, float* factor);
   // s = exp(s - shift) * factor, by lane; -inf gives 0 whatever the shift.
   void (*probabilities)(int64_t keys, int64_t width, float* s, const float* shift, const float* factor);
-  // dp = p * (dp - delta), 0 where p is 0.
-  void (*gradient)(int64_t keys, int64_t width, const float* p, float* dp, const float* delta);
+  // dp = p * (dp - delta) * factor, 0 where p is 0.
+  void (*gradient)(int64_t keys, int64_t width, const float* p, float* dp, const float* delta, float factor);
   // Scores outside of keys [first, last) of their lane become -inf.
   void (*mask)(int64_t keys, int64_t width, float* s, const int32_t* first, const int32_t* last);
   // s += slope * (key + shift), by lane.

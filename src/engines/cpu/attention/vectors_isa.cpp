@@ -88,11 +88,11 @@ void probabilities(int64_t keys, int64_t width, float* s, const float* shift, co
   }
 }
 
-void gradient(int64_t keys, int64_t width, const float* p, float* dp, const float* delta) {
+void gradient(int64_t keys, int64_t width, const float* p, float* dp, const float* delta, float factor) {
   for (int64_t lane = 0; lane < width; lane += kLanes) {
     Vector c = get(delta + lane);
     for (int64_t k = 0; k < keys; ++k) {
-      Vector q = get(p + k * width + lane), d = q * (get(dp + k * width + lane) - c);
+      Vector q = get(p + k * width + lane), d = q * (get(dp + k * width + lane) - c) * factor;
       put(dp + k * width + lane, q == 0.0f ? Vector{} : d);
     }
   }
