@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every engine, one line each, in order of preference. Numbers in EngineInfo::id are public and never reused.
+#include "engines/cpu/attention/attention.hpp"
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
@@ -12,6 +13,7 @@ std::span<const Engine* const> all_engines() {
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
       &cpu::rnn_engine(),
+      &cpu::attention_engine(),
       &ref::engine(),
   };
   return list;
