@@ -4,12 +4,18 @@
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
+#ifdef TESSERA_HAS_ONEDNN
+#include "engines/cpu/onednn/onednn.hpp"
+#endif
 #include "engines/reference/reference.hpp"
 
 namespace tsr {
 
 std::span<const Engine* const> all_engines() {
   static const Engine* const list[] = {
+#ifdef TESSERA_HAS_ONEDNN
+      &onednn::engine(),
+#endif
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
       &cpu::rnn_engine(),
