@@ -43,12 +43,12 @@ struct Program::State {
   Dims outer;  // index of the row
 };
 
-Program::Program(const Expr& e, const Graph& g) : has_reduction_(e.has_reduction) {
+Program::Program(const Expr& e, const Graph& g, const std::vector<int>& order) : has_reduction_(e.has_reduction) {
   rows_ = e.rows();
   row_length_ = e.row_length();
   for (const Instr& i : e.code) ops_.push_back({i});
   fold_factors();
-  collapse(e, g);
+  collapse(e, g, order);
   choose_columns();
   schedule();
   allocate();
@@ -77,7 +77,7 @@ void Program::fold_factors() {
 }
 
 // Drops axes of size 1 and merges neighbours that every tensor walks through without a gap.
-void Program::collapse(const Expr& e, const Graph& g) {
+void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& order) {
   std::vector<Dims> strides;
   for (Op& op : ops_) {
     if (op.instr.kind != Instr::load && op.instr.kind != Instr::store) continue;
@@ -92,10 +92,12 @@ void Program::collapse(const Expr& e, const Graph& g) {
   std::vector<int> axis_in_row(kMaxRank, -1), axis_in_outer(kMaxRank, -1);
   auto build = [&](bool row, Dims& dims, std::vector<int>& where) {
     std::vector<int> axes;
-    for (int i = 0; i < e.space.size(); ++i)
+    for (int k = 0; k < e.space.size(); ++k) {
+      int i = order.empty() ? k : order[static_cast<size_t>(k)];
       if (e.row_axis[static_cast<size_t>(i)] == row && e.space[i] != 1) axes.push_back(i);
+    }
     // Slowest first, by the memory order of the access with the largest reach (the outputs are the last accesses).
-    if (!strides.empty()) {
+    if (order.empty() && !strides.empty()) {
       size_t lead = strides.size() - 1;
       for (size_t k = strides.size(); k-- > 0;) {
         bool full = std::all_of(axes.begin(), axes.end(), [&](int a) { return strides[k][a] != 0; });

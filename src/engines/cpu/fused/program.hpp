@@ -15,7 +15,9 @@ namespace tsr::cpu {
 
 class Program {
  public:
-  Program(const Expr& e, const Graph& g);
+  // `order` lists the axes of the space from slowest to fastest, for callers that run parts of the space; without it
+  // axes are walked in the order of memory. Rows, and elements of a row, are counted in this order.
+  Program(const Expr& e, const Graph& g, const std::vector<int>& order = {});
 
   int64_t rows() const { return rows_; }
   int64_t row_length() const { return row_length_; }
@@ -52,7 +54,7 @@ class Program {
   struct State;
 
   void fold_factors();
-  void collapse(const Expr& e, const Graph& g);
+  void collapse(const Expr& e, const Graph& g, const std::vector<int>& order);
   void choose_columns();
   void schedule();
   void allocate();
