@@ -13,6 +13,7 @@
 
 #include "base/thread_team.hpp"
 #include "engines/cpu/onednn/compat.hpp"
+#include "graph/pointwise_modes.hpp"
 #include "planner/engine.hpp"
 
 namespace tsr::onednn {
@@ -75,6 +76,8 @@ class Sequence : public Step {
   Place reserve(size_t bytes);  // workspace of this step
   // Converts element by element; both tensors have the same sizes.
   void copy(const Tensor& from, Place source, const Tensor& to, Place target);
+  // The same for the sum of two tensors of one description.
+  void add(const Tensor& from, Place a, Place b, const Tensor& to, Place target);
   void reorder(const Desc& from, Place source, const Desc& to, Place target);
   void call(const Primitives& p, std::vector<Arg> args);
   // `bytes` that `fill` computes from tensor `source` alone, given their place. Where the tensor is frozen that happens
@@ -92,8 +95,7 @@ class Sequence : public Step {
   struct Copy {
     Graph graph;
     std::unique_ptr<Step> step;
-    Place from, to;
-    size_t scratch;
+    std::vector<Place> places;  // of the graph's tensors: inputs, then the output
   };
   struct Command {  // a copy or a call
     std::unique_ptr<Copy> copy;
@@ -118,6 +120,7 @@ class Sequence : public Step {
     std::array<std::byte*, kMaxPrepared> prepared;
   };
 
+  void pointwise(PointwiseMode mode, const Tensor& from, std::vector<Place> sources, const Tensor& to, Place target);
   std::byte* resolve(const Frame& f, Place p) const;
   void run_all(const std::vector<Command>& commands, const Frame& f) const;
   void run_call(const Command& c, const Frame& f) const;
