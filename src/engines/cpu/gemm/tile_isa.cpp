@@ -32,6 +32,9 @@ using Vector = typename VectorOf<T>::Type;
 template <class T, int Rows>
 void block(int64_t k, const T* at, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n,
            bool accumulate) {
+  // Rows of C lie far apart, often too far for the processor to foresee.
+  for (int i = 0; i < Rows; ++i)
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + i * ldc + v * kLanes<T>, 1);
   Vector<T> sum[Rows][kVectors] = {};
   for (int64_t p = 0; p < k; ++p) {
     Vector<T> right[kVectors];
