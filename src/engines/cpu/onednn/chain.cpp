@@ -120,6 +120,8 @@ class Reader {
   Reason two(const Node& n, const PointwiseOptions& o, int at) {
     TensorId other = n.in[at == 0 ? 1 : 0];
     const Tensor& t = g_.tensor(other);
+    if (std::find(r_.internals.begin(), r_.internals.end(), other) != r_.internals.end())
+      return Reason::no(spelling(n), " reads an earlier value of the chain, ", describe(t));
     double mine = at == 0 ? o.alpha1 : o.alpha2, theirs = at == 0 ? o.alpha2 : o.alpha1;
     if (t.is_constant() && t.numel() == 1) return with_constant(n, o.mode, at, mine, theirs * constant(t));
     auto how = spread(t, g_.tensor(c_.result).dims, channel_);
