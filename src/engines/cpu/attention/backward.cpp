@@ -18,9 +18,16 @@ namespace {
 
 using namespace sdpa::bwd;
 
+// Rows that were taken out of the operands of products: see take_out().
+struct Taken {
+  int64_t q_count, do_count;
+  int64_t q[kRows], grad_o[kRows], k[kKeys];
+};
+
 // Scratch memory of one thread. `turned` operands are as Problem::pack() makes them.
 struct Worker {
   Lanes* lanes;
+  Taken* taken;
   float *q_turned, *do_turned, *q, *grad_o, *dq;  // of a block of queries
   float *stats, *delta;                           // by lane
   float *p, *dp, *s, *keep, *dbias;               // tiles
@@ -90,7 +97,7 @@ class BackwardStep : public Step {
   int64_t unit_, units_;  // heads of a task, tasks of a batch
   int64_t splits_ = 1;
   struct {
-    size_t lanes, q_turned, do_turned, q, grad_o, dq, stats, delta, p, dp, s, keep, dbias, k, v, row, scores;
+    size_t lanes, taken, q_turned, do_turned, q, grad_o, dq, stats, delta, p, dp, s, keep, dbias, k, v, row, scores;
   } at_ = {};
   size_t worker_bytes_ = 0, amax_at_ = 0, delta_at_ = 0, k_at_ = 0, v_at_ = 0, workspace_bytes_ = 0;
 };
@@ -130,6 +137,7 @@ void BackwardStep::lay_out() {
   int64_t tile_floats = p_.key_tile * kRows, widest = std::max(ld_, ldv_);
   Layout one;
   at_.lanes = one.add(sizeof(Lanes));
+  at_.taken = one.add(sizeof(Taken));
   at_.q_turned = one.add_floats(kRows * ld_);
   at_.do_turned = one.add_floats(kRows * ldv_);
   at_.q = one.add_floats(kRows * ld_);
@@ -160,6 +168,7 @@ Worker BackwardStep::worker(const Run& run, int i) const {
   std::byte* base = run.workspace + static_cast<size_t>(i) * worker_bytes_;
   auto floats = [&](size_t at) { return reinterpret_cast<float*>(base + at); };
   return {reinterpret_cast<Lanes*>(base + at_.lanes),
+          reinterpret_cast<Taken*>(base + at_.taken),
           floats(at_.q_turned),
           floats(at_.do_turned),
           floats(at_.q),
@@ -268,6 +277,9 @@ void BackwardStep::begin(const Run& run, const Worker& w, int64_t b, int64_t hea
     lanes.first[i] = lanes.last[i] = lanes.inner_hi = 0;
     w.stats[i] = 0;
   }
+  Rows q = {w.q, ld_}, grad_o = {w.grad_o, ldv_};
+  w.taken->q_count = take_out(q, lanes.count, p_.n.d, w.q, ld_, w.taken->q);
+  w.taken->do_count = take_out(grad_o, lanes.count, p_.n.dv, w.grad_o, ldv_, w.taken->grad_o);
 }
 
 void BackwardStep::run_task(const Run& run, const Worker& w, int64_t task) const {
@@ -345,7 +357,23 @@ void BackwardStep::visit(const Run& run, const Worker& w, int64_t split, int64_t
   float *dk = sum_k(run, split, lanes.b, lanes.k_head, first), *dv = sum_v(run, split, lanes.b, lanes.v_head, first);
   matrix.multiply_rows(keys, n.dv, lanes.count, w.p, lanes.width, w.grad_o, ldv_, dv, ldv_, true);
   matrix.multiply_rows(keys, n.d, lanes.count, w.dp, lanes.width, w.q, ld_, dk, ld_, true);
+  int64_t k_count = take_out(k, keys, n.d, w.k, ld_, w.taken->k);
   matrix.multiply(lanes.count, n.d, keys, w.dp, lanes.width, k.data, k.ld, w.dq, ld_, true);
+  for (int64_t x = 0; x < k_count; ++x) {
+    int64_t key = w.taken->k[x], at = key * lanes.width;
+    read_row(p_.k, run.tensors, lanes.b, lanes.k_head, first + key, w.row);
+    put_back(lanes.count, w.p + at, w.dp + at, 1, w.row, n.d, w.dq, ld_);
+  }
+  for (int64_t x = 0; x < w.taken->q_count; ++x) {
+    int64_t i = w.taken->q[x];
+    read_row(p_.q, run.tensors, lanes.b, lanes.head[i], lanes.query[i], w.row);
+    put_back(keys, w.p + i, w.dp + i, lanes.width, w.row, n.d, dk, ld_);
+  }
+  for (int64_t x = 0; x < w.taken->do_count; ++x) {
+    int64_t i = w.taken->grad_o[x];
+    read_row(do_, run.tensors, lanes.b, lanes.head[i], lanes.query[i], w.row);
+    put_back(keys, w.p + i, w.p + i, lanes.width, w.row, n.dv, dv, ldv_);
+  }
 }
 
 void BackwardStep::note(const Worker& w, Amax which, int64_t n, const float* x) const {

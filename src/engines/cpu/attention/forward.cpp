@@ -26,7 +26,6 @@ constexpr int64_t kLeastKeys = 512;    // worth a split
 // What a walk over the keys does with each tile.
 enum class Pass : uint8_t {
   online,    // running softmax and weighted sum at once
-  careful,   // the same with values of NaN and infinity kept out of the products: 0 times them is not 0
   softmax,   // maximum and sum only
   weighted,  // weighted sum with the final probabilities, where these are rounded or measured
 };
@@ -41,7 +40,7 @@ struct Block {
 struct Worker {
   Block* blocks;
   float *s, *k, *v, *keep, *factor, *row;
-  int64_t* special;  // keys of the tile whose values are not all finite
+  int64_t* special;  // keys of the tile whose values were taken out
   std::byte* scores;
   float *amax_s, *amax_o;
 };
@@ -53,7 +52,7 @@ struct Run {
   float scale, scale_s, result_scale, scale_o;
 };
 
-// Values of a tile, and how many keys of it were taken out because their values are not finite.
+// Values of a tile, and how many of them were taken out because they are not finite.
 struct Values {
   Rows rows;
   int64_t special;
@@ -79,7 +78,6 @@ class ForwardStep : public Step {
   Task start(const Run& run, const Worker& w, int64_t task) const;
   void reset(const Run& run, Block& b, bool with_sink) const;
   void walk(const Run& run, const Worker& w, const Task& task, int64_t split, Pass pass) const;
-  Values values(const Run& run, const Worker& w, const Lanes& lanes, int64_t first, int64_t keys, Pass pass) const;
   void visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v, Pass pass) const;
   void drop(const Run& run, const Worker& w, const Block& b, int64_t first, int64_t keys, float factor) const;
   void accumulate(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Values v) const;
@@ -225,19 +223,12 @@ void ForwardStep::reset(const Run& run, Block& b, bool with_sink) const {
 void ForwardStep::run_task(const Run& run, const Worker& w, int64_t part) const {
   int64_t split = part % splits_;
   Task task = start(run, w, part / splits_);
-  bool nan = false;
   for (int64_t i = 0; i < task.blocks; ++i) {
     p_.pack(p_.q, w.blocks[i].lanes, run.tensors, run.scale, w.s, w.blocks[i].q);
     reset(run, w.blocks[i], split == 0);
   }
   walk(run, w, task, split, two_passes() ? Pass::softmax : Pass::online);
   if (two_passes()) walk(run, w, task, split, Pass::weighted);
-  for (int64_t i = 0; i < task.blocks; ++i)
-    nan = nan || vectors().any_nan(w.blocks[i].lanes.count * columns_, w.blocks[i].o);
-  if (nan && !two_passes()) {
-    for (int64_t i = 0; i < task.blocks; ++i) reset(run, w.blocks[i], split == 0);
-    walk(run, w, task, split, Pass::careful);
-  }
   for (int64_t i = 0; i < task.blocks; ++i) {
     Block& b = w.blocks[i];
     if (splits_ == 1)
@@ -267,26 +258,14 @@ void ForwardStep::walk(const Run& run, const Worker& w, const Task& task, int64_
         continue;
       if (!k.data) {
         k = read_rows(p_.k, run.tensors, b.lanes.b, b.lanes.k_head, first, keys, false, w.k, p_.n.d);
-        if (pass != Pass::softmax) v = values(run, w, b.lanes, first, keys, pass);
+        if (pass != Pass::softmax) {
+          v.rows = read_rows(p_.v, run.tensors, b.lanes.b, b.lanes.v_head, first, keys, true, w.v, columns_);
+          v.special = take_out(v.rows, keys, p_.n.dv, w.v, columns_, w.special);
+        }
       }
       visit(run, w, b, first, keys, k, v, pass);
     }
   }
-}
-
-Values ForwardStep::values(const Run& run, const Worker& w, const Lanes& lanes, int64_t first, int64_t keys,
-                           Pass pass) const {
-  Rows rows = read_rows(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys, true, w.v, columns_);
-  if (pass != Pass::careful) return {rows, 0};
-  int64_t special = 0;
-  for (int64_t k = 0; k < keys; ++k) {
-    float* to = w.v + k * columns_;
-    if (rows.data != w.v) std::copy_n(rows.data + k * rows.ld, p_.n.dv, to);
-    if (std::all_of(to, to + p_.n.dv, [](float x) { return std::isfinite(x); })) continue;
-    std::fill_n(to, p_.n.dv, 0.0f);
-    w.special[special++] = k;
-  }
-  return {{w.v, columns_}, special};
 }
 
 void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v,
@@ -331,11 +310,8 @@ void ForwardStep::accumulate(const Run& run, const Worker& w, Block& b, int64_t 
   for (int64_t x = 0; x < v.special; ++x) {
     int64_t k = w.special[x];
     read_row(p_.v, run.tensors, lanes.b, lanes.v_head, first + k, w.row);
-    for (int64_t i = 0; i < lanes.count; ++i) {
-      float p = w.s[k * lanes.width + i];
-      if (p == 0) continue;
-      for (int64_t j = 0; j < p_.n.dv; ++j) b.o[i * columns_ + j] += p * w.row[j];
-    }
+    const float* p = w.s + k * lanes.width;
+    put_back(lanes.count, p, p, 1, w.row, p_.n.dv, b.o, columns_);
   }
 }
 

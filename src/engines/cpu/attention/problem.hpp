@@ -61,6 +61,12 @@ struct Rows {
 // readable up to a multiple of the matrix tile's columns. Scratch: `count` rows of `ld`.
 Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
                float* scratch, int64_t ld);
+// Rows that are not all finite become 0, because 0 times them is not: what a mask hides must not count. Lists them in
+// `which` and returns how many there are; `x` moves to the scratch memory when there are any.
+int64_t take_out(Rows& x, int64_t count, int64_t columns, float* scratch, int64_t ld, int64_t* which);
+// Puts one such row back into products: y[i] += c[i] * row, wherever the probability p[i] is not 0.
+void put_back(int64_t n, const float* p, const float* c, int64_t stride, const float* row, int64_t columns, float* y,
+              int64_t ld);
 void read_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to);
 void write_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, const float* from);
 // Elements [first, first + count) of a row.
