@@ -39,16 +39,22 @@ struct Block {
 // Scratch memory of one thread.
 struct Worker {
   Block* blocks;
-  float *s, *k, *v, *keep, *factor, *row;
+  float *of_blocks, *s, *k, *v, *keep, *factor, *row;
   int64_t* special;  // keys of the tile whose values were taken out
   std::byte* scores;
   float *amax_s, *amax_o;
 };
 
+// What all threads share.
+struct Shared {
+  std::byte* workers;
+  float *amax, *partials;
+};
+
 struct Run {
   Tensors tensors;
   Scores::Run scores;
-  std::byte* workspace;
+  Shared shared;
   float scale, scale_s, result_scale, scale_o;
 };
 
@@ -69,8 +75,10 @@ class ForwardStep : public Step {
     int64_t b, g, row, blocks;
   };
 
-  void lay_out();
+  Worker cut(Pieces& p) const;
+  Shared cut_shared(Pieces& p) const;
   Worker worker(const Run& run, int i) const;
+  int64_t state_floats() const { return kRows * (columns_ + 2); }  // of a block: o, max and sum, one after the other
   float* partial(const Run& run, int64_t part) const;
   bool two_passes() const { return p_.rounds_to_fp8 || amax_s_.given(); }
 
@@ -93,11 +101,8 @@ class ForwardStep : public Step {
   Sequences o_, stats_, max_, sum_, dump_, amax_s_, amax_o_;
   Numbers scale_o_;
   int64_t columns_;  // of o and v in scratch memory
-  int64_t blocks_of_task_ = 1, tasks_of_group_ = 0, tasks_ = 0, splits_ = 1, partial_floats_ = 0;
-  struct {
-    size_t blocks, lanes, s, k, v, keep, factor, row, special, scores;
-  } at_;
-  size_t worker_bytes_ = 0, amax_at_ = 0, partials_at_ = 0, workspace_bytes_ = 0;
+  int64_t blocks_of_task_ = 1, tasks_of_group_ = 0, tasks_ = 0, splits_ = 1;
+  size_t worker_bytes_ = 0, workspace_bytes_ = 0;
 };
 
 ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int threads)
@@ -121,68 +126,66 @@ ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int thr
   tasks_ = heads * tasks_of_group_;
   if (tasks_ > 0 && tasks_ < wanted && threads > 1 && !two_passes())
     splits_ = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, sdpa::ceil_div(wanted, tasks_));
-  lay_out();
+  Pieces one(nullptr), all(nullptr);
+  cut(one);
+  worker_bytes_ = one.used();
+  cut_shared(all);
+  workspace_bytes_ = all.used();
 }
 
-void ForwardStep::lay_out() {
+Worker ForwardStep::cut(Pieces& p) const {
   const sdpa::Shape& n = p_.n;
-  Layout one;
-  int64_t block_floats = kRows * (n.d + columns_ + 2), tile_floats = p_.key_tile * kRows;
-  at_.lanes = one.add(blocks_of_task_ * static_cast<int64_t>(sizeof(Block)));
-  at_.blocks = one.add_floats(blocks_of_task_ * round_up(block_floats, 16));
-  at_.s = one.add_floats(std::max(tile_floats, kRows * n.d));  // also rows of q before they are turned
-  at_.k = one.add_floats(p_.key_tile * n.d);
-  at_.v = one.add_floats(p_.key_tile * columns_);
-  at_.keep = one.add_floats(scores_.drops() ? tile_floats : 0);
-  at_.factor = one.add_floats(kRows);
-  at_.row = one.add_floats(std::max({n.dv, p_.key_tile, int64_t{1}}));
-  at_.special = one.add(p_.key_tile * 8);
-  at_.scores = one.add(scores_.scratch_bytes());
-  worker_bytes_ = one.bytes();
-  Layout all;
-  all.add(static_cast<int64_t>(worker_bytes_) * threads_);
-  amax_at_ = all.add_floats(2 * threads_);
-  partial_floats_ = kRows * (columns_ + 2) * blocks_of_task_;
-  partials_at_ = all.add_floats(splits_ > 1 ? tasks_ * splits_ * partial_floats_ : 0);
-  workspace_bytes_ = all.bytes();
+  int64_t tile_floats = p_.key_tile * kRows;
+  Worker w = {};
+  w.blocks = p.take<Block>(blocks_of_task_);
+  w.of_blocks = p.take(blocks_of_task_ * (kRows * n.d + state_floats()));
+  w.s = p.take(std::max(tile_floats, kRows * n.d));  // also rows of q before they are turned
+  w.k = p.take(p_.key_tile * n.d);
+  w.v = p.take(p_.key_tile * columns_);
+  w.keep = p.take(scores_.drops() ? tile_floats : 0);
+  w.factor = p.take(kRows);
+  w.row = p.take(std::max(n.dv, p_.key_tile));
+  w.special = p.take<int64_t>(p_.key_tile);
+  w.scores = p.take<std::byte>(scores_.scratch_bytes());
+  return w;
+}
+
+Shared ForwardStep::cut_shared(Pieces& p) const {
+  Shared y = {};
+  y.workers = p.take<std::byte>(static_cast<int64_t>(worker_bytes_) * threads_);
+  y.amax = p.take(2 * threads_);
+  y.partials = p.take(splits_ > 1 ? tasks_ * splits_ * blocks_of_task_ * state_floats() : 0);
+  return y;
 }
 
 Worker ForwardStep::worker(const Run& run, int i) const {
-  std::byte* base = run.workspace + static_cast<size_t>(i) * worker_bytes_;
-  auto floats = [&](size_t at) { return reinterpret_cast<float*>(base + at); };
-  auto* amax = reinterpret_cast<float*>(run.workspace + amax_at_) + 2 * i;
-  Worker w = {reinterpret_cast<Block*>(base + at_.lanes),
-              floats(at_.s),
-              floats(at_.k),
-              floats(at_.v),
-              floats(at_.keep),
-              floats(at_.factor),
-              floats(at_.row),
-              reinterpret_cast<int64_t*>(base + at_.special),
-              base + at_.scores,
-              amax,
-              amax + 1};
-  int64_t block_floats = round_up(kRows * (p_.n.d + columns_ + 2), 16);
-  for (int64_t b = 0; b < blocks_of_task_; ++b) {
-    float* at = floats(at_.blocks) + b * block_floats;
-    w.blocks[b].q = at;
-    w.blocks[b].o = at + kRows * p_.n.d;
-    w.blocks[b].max = w.blocks[b].o + kRows * columns_;
-    w.blocks[b].sum = w.blocks[b].max + kRows;
+  Pieces pieces(run.shared.workers + static_cast<size_t>(i) * worker_bytes_);
+  Worker w = cut(pieces);
+  w.amax_s = run.shared.amax + 2 * i;
+  w.amax_o = w.amax_s + 1;
+  float* at = w.of_blocks;
+  for (int64_t b = 0; b < blocks_of_task_; ++b, at += state_floats()) {
+    Block& y = w.blocks[b];
+    y.q = at;
+    at += kRows * p_.n.d;
+    y.o = at;
+    y.max = y.o + kRows * columns_;
+    y.sum = y.max + kRows;
   }
   return w;
 }
 
 float* ForwardStep::partial(const Run& run, int64_t part) const {
-  return reinterpret_cast<float*>(run.workspace + partials_at_) + part * partial_floats_;
+  return run.shared.partials + part * blocks_of_task_ * state_floats();
 }
 
 void ForwardStep::run(const StepArgs& a) const {
   Tensors t = a.tensors;
   auto number = [&](const Numbers& x) { return static_cast<float>(x.read(t, 1)); };
-  Run run = {t, scores_.start(t), a.workspace, p_.score_scale(t), number(p_.scale_s), 1, number(scale_o_)};
+  Pieces pieces(a.workspace);
+  Run run = {t, scores_.start(t), cut_shared(pieces), p_.score_scale(t), number(p_.scale_s), 1, number(scale_o_)};
   run.result_scale = number(p_.descale_v) * number(p_.descale_s);
-  std::fill_n(reinterpret_cast<float*>(a.workspace + amax_at_), 2 * threads_, 0.0f);
+  std::fill_n(run.shared.amax, 2 * threads_, 0.0f);
   parallel_for(tasks_ * splits_, 1, threads_, [&](int64_t first, int64_t last, int i) {
     Worker w = worker(run, i);
     for (int64_t part = first; part < last; ++part) run_task(run, w, part);
@@ -234,7 +237,7 @@ void ForwardStep::run_task(const Run& run, const Worker& w, int64_t part) const 
     if (splits_ == 1)
       write(run, w, b);
     else
-      std::copy_n(b.o, kRows * (columns_ + 2), partial(run, part) + i * kRows * (columns_ + 2));
+      std::copy_n(b.o, state_floats(), partial(run, part) + i * state_floats());
   }
 }
 
@@ -318,13 +321,12 @@ void ForwardStep::accumulate(const Run& run, const Worker& w, Block& b, int64_t 
 // Parts of the keys add up once they are scaled to the same maximum.
 void ForwardStep::combine(const Run& run, const Worker& w, int64_t task) const {
   Task rows = start(run, w, task);
-  int64_t size = kRows * (columns_ + 2);
   for (int64_t i = 0; i < rows.blocks; ++i) {
     Block& b = w.blocks[i];
     for (int64_t lane = 0; lane < b.lanes.count; ++lane) {
       b.max[lane] = -INFINITY, b.sum[lane] = 0;
       std::fill_n(b.o + lane * columns_, columns_, 0.0f);
-      auto part = [&](int64_t split) { return partial(run, task * splits_ + split) + i * size; };
+      auto part = [&](int64_t split) { return partial(run, task * splits_ + split) + i * state_floats(); };
       for (int64_t s = 0; s < splits_; ++s) b.max[lane] = std::max(b.max[lane], part(s)[kRows * columns_ + lane]);
       if (b.max[lane] == -INFINITY) continue;
       for (int64_t s = 0; s < splits_; ++s) {
@@ -386,7 +388,7 @@ void ForwardStep::write_rest(const Run& run, const Worker& w, int64_t b, int64_t
 }
 
 void ForwardStep::write_amax(const Run& run) const {
-  const auto* amax = reinterpret_cast<const float*>(run.workspace + amax_at_);
+  const float* amax = run.shared.amax;
   float s = 0, o = 0;
   for (int i = 0; i < threads_; ++i) {
     if (!(amax[2 * i] <= s)) s = amax[2 * i];

@@ -124,19 +124,22 @@ Sequences make_sequences(const Graph& g, TensorId id);
 Sequences make_output(const Region& r, int slot);
 int64_t round_up(int64_t n, int64_t to);
 
-// Scratch memory of a worker: pieces in the order in which they are asked for.
-class Layout {
+// Memory cut into aligned pieces, in the order in which they are asked for. Without memory it only counts: the same
+// function sizes a workspace when a step is built and hands it out when it runs.
+class Pieces {
  public:
-  size_t add(int64_t bytes) {
-    size_t at = bytes_;
-    bytes_ += static_cast<size_t>(round_up(bytes, 64));
-    return at;
+  explicit Pieces(std::byte* memory) : base_(reinterpret_cast<uintptr_t>(memory)) {}
+  template <class T = float>
+  T* take(int64_t n) {
+    auto* y = reinterpret_cast<T*>(base_ + used_);
+    used_ += static_cast<size_t>(round_up(n * static_cast<int64_t>(sizeof(T)), 64));
+    return y;
   }
-  size_t add_floats(int64_t n) { return add(n * 4); }
-  size_t bytes() const { return bytes_; }
+  size_t used() const { return used_; }
 
  private:
-  size_t bytes_ = 0;
+  uintptr_t base_;
+  size_t used_ = 0;
 };
 
 }  // namespace tsr::cpu::attention
