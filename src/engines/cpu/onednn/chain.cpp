@@ -72,12 +72,24 @@ class Reader {
       return Reason::no("the region has another result than ", describe(g_.tensor(c_.result)));
     if (c_.ops.size() > kMaxOps)
       return Reason::no("the chain needs ", c_.ops.size(), " post-ops, the most are ", kMaxOps);
+    // oneDNN 2.6 keeps one set of parameters for each function: a second linear post-op computes as the first does.
+    for (const PostOp& p : c_.ops)
+      for (const PostOp& q : c_.ops)
+        if (p.operand == kNone && p.what == q.what && (p.alpha != q.alpha || p.beta != q.beta))
+          return Reason::no("the chain needs the same post-op twice with different parameters");
     return Reason::yes();
   }
 
  private:
   void push(const PostOp& p) {
-    if (!is_nothing(p)) c_.ops.push_back(p);
+    if (is_nothing(p)) return;
+    if (is_linear(p) && !c_.ops.empty() && is_linear(c_.ops.back())) {
+      PostOp& last = c_.ops.back();
+      last.beta = last.beta * p.alpha + p.beta;
+      last.alpha *= p.alpha;
+    } else {
+      c_.ops.push_back(p);
+    }
   }
 
   Reason node(const Node& n) {
