@@ -87,6 +87,27 @@ Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t firs
   return {scratch, ld};
 }
 
+int64_t take_out(Rows& x, int64_t count, int64_t columns, float* scratch, int64_t ld, int64_t* which) {
+  const Vectors& loops = vectors();
+  if (loops.finite(count, columns, x.data, x.ld)) return 0;
+  int64_t found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    float* to = scratch + i * ld;
+    if (x.data != scratch) std::copy_n(x.data + i * x.ld, columns, to);
+    if (loops.finite(1, columns, to, ld)) continue;
+    std::fill_n(to, columns, 0.0f);
+    which[found++] = i;
+  }
+  x = {scratch, ld};
+  return found;
+}
+
+void put_back(int64_t n, const float* p, const float* c, int64_t stride, const float* row, int64_t columns, float* y,
+              int64_t ld) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; p[i * stride] != 0 && j < columns; ++j) y[i * ld + j] += c[i * stride] * row[j];
+}
+
 void read_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to) {
   if (step < s.steps(t, b, step + 1))
     read_existing(s, t, b, h, step, to);

@@ -36,7 +36,8 @@ struct Vectors {
   void (*round_fp8)(int64_t n, float* y, bool e4m3);
   // Largest magnitude, NaN when there is one.
   float (*max_abs)(int64_t n, const float* x);
-  bool (*any_nan)(int64_t n, const float* x);
+  // No NaN and no infinity among rows of `columns` numbers.
+  bool (*finite)(int64_t rows, int64_t columns, const float* x, int64_t ld);
 };
 
 const Vectors& vectors();

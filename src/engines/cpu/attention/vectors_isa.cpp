@@ -234,16 +234,28 @@ float max_abs(int64_t n, const float* x) {
   return nan ? __builtin_nanf("") : largest;
 }
 
-bool any_nan(int64_t n, const float* x) {
-  int nan = 0;
-  for (int64_t i = 0; i < n; ++i) nan |= x[i] != x[i];
-  return nan != 0;
+// x - x is 0 exactly for finite numbers.
+bool finite(int64_t rows, int64_t columns, const float* x, int64_t ld) {
+  Integers seen = {};
+  bool rest = true;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = x + r * ld;
+    int64_t i = 0;
+    for (; i + kLanes <= columns; i += kLanes) {
+      Vector v = get(row + i);
+      seen |= (Integers)(v - v);
+    }
+    for (; i < columns; ++i) rest = rest && row[i] - row[i] == 0.0f;
+  }
+  int32_t any = 0;
+  for (int i = 0; i < kLanes; ++i) any |= seen[i];
+  return any == 0 && rest;
 }
 
 }  // namespace
 
 extern const Vectors kVectors;
 const Vectors kVectors = {softmax, probabilities, gradient, mask, alibi,     add,     multiply,
-                          scale,   scale_rows,    dots,     keep, round_fp8, max_abs, any_nan};
+                          scale,   scale_rows,    dots,     keep, round_fp8, max_abs, finite};
 
 }  // namespace tsr::cpu::attention::TESSERA_ISA
