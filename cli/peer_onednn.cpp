@@ -65,6 +65,12 @@ double time_primitive(const Pd& pd, const std::vector<PeerArg>& args) {
 
 }  // namespace
 
+std::optional<LinkedOneDnn> linked_onednn() {
+  const auto* v = dnnl::version();
+  return LinkedOneDnn{cat(v->major, ".", v->minor, ".", v->patch),
+                      v->cpu_runtime == DNNL_RUNTIME_OMP ? "OpenMP, shared with Tessera's own loops" : "unknown"};
+}
+
 std::optional<double> peer_matmul(int64_t m, int64_t n, int64_t k, DType type) {
   auto t = native_type(type);
   if (!t) return std::nullopt;
@@ -131,6 +137,7 @@ std::optional<double> peer_lstm(int64_t steps, int64_t batch, int64_t inputs, in
 
 namespace tsr::cli {
 
+std::optional<LinkedOneDnn> linked_onednn() { return std::nullopt; }
 std::optional<double> peer_matmul(int64_t, int64_t, int64_t, DType) { return std::nullopt; }
 std::optional<double> peer_conv(PeerConv, const PeerConvSizes&, DType) { return std::nullopt; }
 std::optional<double> peer_lstm(int64_t, int64_t, int64_t, int64_t) { return std::nullopt; }

@@ -5,10 +5,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/dtype.hpp"
 
 namespace tsr::cli {
+
+// The oneDNN that the library is built with.
+struct LinkedOneDnn {
+  std::string version, runtime;
+};
+std::optional<LinkedOneDnn> linked_onednn();
 
 // Median milliseconds of repeated executions with thread_count() threads.
 std::optional<double> peer_matmul(int64_t m, int64_t n, int64_t k, DType type);
