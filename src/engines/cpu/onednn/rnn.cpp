@@ -187,9 +187,9 @@ class Builder {
       d.w = desc({1, directions_, inputs, gates_, hidden_}, tag::any);
       d.r = desc({1, directions_, hidden_, gates_, hidden_}, tag::any);
       if (has_bias()) d.bias = desc({1, directions_, bias_rows(), hidden_}, tag::ldgo);
-      layer.primitives = make_primitives([&](const RnnDescription* team) {
+      layer.primitives = make_primitives([&](bool is_team) {
         auto made = describe_rnn(cell(), o_.bidirectional, d, attributes());
-        if (!team && made) d.w = made->w, d.r = made->r;
+        if (is_team && made) d.w = made->w, d.r = made->r;
         return made;
       });
       if (!layer.primitives.team.get(true)) fail(Status::internal_error, "oneDNN refused a recurrent layer");
