@@ -21,8 +21,16 @@ TEST(Tile, MultipliesEverySizeAndTouchesNothingElse) {
             c(static_cast<size_t>(m * ldc), kMark);
         for (size_t i = 0; i < a.size(); ++i) a[i] = number(static_cast<int64_t>(i));
         for (size_t i = 0; i < b.size(); ++i) b[i] = number(static_cast<int64_t>(i) + 5);
+        std::vector<float> rows(static_cast<size_t>(m * (k + 1)));  // the same left operand, row-major
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t p = 0; p < k; ++p)
+            rows[static_cast<size_t>(i * (k + 1) + p)] = a[static_cast<size_t>(p * lda + i)];
         for (bool accumulate : {false, true}) {
           tile().multiply(m, n, k, a.data(), lda, b.data(), ldb, c.data(), ldc, accumulate);
+          std::vector<float> d(c.size(), kMark);
+          tile().multiply_rows(m, n, k, rows.data(), k + 1, b.data(), ldb, d.data(), ldc, false);
+          if (accumulate) tile().multiply_rows(m, n, k, rows.data(), k + 1, b.data(), ldb, d.data(), ldc, true);
+          ASSERT_EQ(c, d) << m << "x" << n << "x" << k;
           for (int64_t i = 0; i < m; ++i)
             for (int64_t j = 0; j < ldc; ++j) {
               float want = 0;

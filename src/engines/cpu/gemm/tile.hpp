@@ -14,6 +14,9 @@ struct BasicTile {
   // Rows of b must be readable (not meaningful) up to a multiple of `columns`. One thread.
   void (*multiply)(int64_t m, int64_t n, int64_t k, const T* at, int64_t lda, const T* b, int64_t ldb, T* c,
                    int64_t ldc, bool accumulate);
+  // The same with a[i*lda + p]: the left operand as it lies in row-major memory.
+  void (*multiply_rows)(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T* c,
+                        int64_t ldc, bool accumulate);
   // to[j*ld + i] = from[i*stride + j] for i < rows, j < columns
   void (*transpose)(int64_t rows, int64_t columns, const T* from, int64_t stride, T* to, int64_t ld);
 };

@@ -29,19 +29,24 @@ struct VectorOf {
 template <class T>
 using Vector = typename VectorOf<T>::Type;
 
-template <class T, int Rows>
-void block(int64_t k, const T* at, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n,
-           bool accumulate) {
+// `Inner` says that the inner dimension of A comes first, otherwise its rows do.
+template <class T, int Rows, bool Inner>
+void block(int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n, bool accumulate) {
   // Rows of C lie far apart, often too far for the processor to foresee.
   for (int i = 0; i < Rows; ++i)
     for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + i * ldc + v * kLanes<T>, 1);
   Vector<T> sum[Rows][kVectors] = {};
+  // One pointer for three rows, which x86 addresses as base, base + lda and base + 2 lda: all stay in registers.
+  const T* third[(Rows + 2) / 3];
+  for (int i = 0; i < Rows; i += 3) third[i / 3] = a + i * lda;
   for (int64_t p = 0; p < k; ++p) {
     Vector<T> right[kVectors];
     for (int v = 0; v < kVectors; ++v) std::memcpy(&right[v], b + p * ldb + v * kLanes<T>, kBytes);
 #pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i)
-      for (int v = 0; v < kVectors; ++v) sum[i][v] += at[p * lda + i] * right[v];
+      for (int v = 0; v < kVectors; ++v) sum[i][v] += (Inner ? a[i] : third[i / 3][i % 3 * lda]) * right[v];
+    if (Inner) a += lda;
+    for (auto& t : third) ++t;
   }
   for (int i = 0; i < Rows; ++i) {
     T* to = c + i * ldc;
@@ -53,9 +58,9 @@ void block(int64_t k, const T* at, int64_t lda, const T* b, int64_t ldb, T* c, i
         std::memcpy(to + v * kLanes<T>, &old, kBytes);
       }
     } else {
-      T row[kColumns<T>];
-      std::memcpy(row, sum[i], sizeof row);
-      for (int64_t j = 0; j < n; ++j) to[j] = (accumulate ? to[j] : T(0)) + row[j];
+      T part[kColumns<T>];
+      std::memcpy(part, sum[i], sizeof part);
+      for (int64_t j = 0; j < n; ++j) to[j] = (accumulate ? to[j] : T(0)) + part[j];
     }
   }
 }
@@ -63,21 +68,21 @@ void block(int64_t k, const T* at, int64_t lda, const T* b, int64_t ldb, T* c, i
 template <class T>
 using Block = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, int64_t, bool);
 
-template <class T, size_t... I>
+template <class T, bool Inner, size_t... I>
 Block<T> block_of(int64_t rows, std::index_sequence<I...>) {
-  static constexpr Block<T> kBlocks[] = {block<T, static_cast<int>(I) + 1>...};
+  static constexpr Block<T> kBlocks[] = {block<T, static_cast<int>(I) + 1, Inner>...};
   return kBlocks[rows - 1];
 }
 
-template <class T>
-void multiply(int64_t m, int64_t n, int64_t k, const T* at, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
+template <class T, bool Inner>
+void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
               bool accumulate) {
   for (int64_t j = 0; j < n; j += kColumns<T>) {
     int64_t columns = n - j < kColumns<T> ? n - j : kColumns<T>;
     for (int64_t i = 0; i < m; i += kRows) {
       int64_t rows = m - i < kRows ? m - i : kRows;
-      block_of<T>(rows, std::make_index_sequence<kRows>())(k, at + i, lda, b + j, ldb, c + i * ldc + j, ldc, columns,
-                                                           accumulate);
+      block_of<T, Inner>(rows, std::make_index_sequence<kRows>())(k, a + (Inner ? i : i * lda), lda, b + j, ldb,
+                                                                  c + i * ldc + j, ldc, columns, accumulate);
     }
   }
 }
@@ -149,8 +154,9 @@ void transpose(int64_t rows, int64_t columns, const T* from, int64_t stride, T* 
 }  // namespace
 
 extern const Tile kTile;
-const Tile kTile = {kRows, kColumns<float>, multiply<float>, transpose<float>};
+const Tile kTile = {kRows, kColumns<float>, multiply<float, true>, multiply<float, false>, transpose<float>};
 extern const BasicTile<double> kWideTile;
-const BasicTile<double> kWideTile = {kRows, kColumns<double>, multiply<double>, transpose<double>};
+const BasicTile<double> kWideTile = {kRows, kColumns<double>, multiply<double, true>, multiply<double, false>,
+                                     transpose<double>};
 
 }  // namespace tsr::cpu::TESSERA_ISA
