@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/gemm/epilogue.hpp"
+#include "engines/cpu/gemm/moe.hpp"
 #include "engines/cpu/gemm/problem.hpp"
 
 namespace tsr::cpu {
@@ -77,20 +78,31 @@ class GemmStep : public Step, private Result<T> {
   Product<T> product_;
 };
 
+template <Problem<float> (*narrow)(const Anchored&), Problem<double> (*wide)(const Anchored&),
+          bool (*is_wide)(const Anchored&)>
+std::unique_ptr<Step> build_product(const Anchored& a) {
+  if (is_wide(a)) return std::make_unique<GemmStep<double>>(a, wide(a));
+  return std::make_unique<GemmStep<float>>(a, narrow(a));
+}
+
 // What the engine knows of a kind of anchor.
 struct Kind {
   std::string_view op;
   Reason (*check)(const Anchored& a);
   bool (*is_wide)(const Anchored& a);
-  Problem<float> (*problem)(const Anchored& a);
-  Problem<double> (*wide_problem)(const Anchored& a);
+  std::unique_ptr<Step> (*build)(const Anchored& a);
 };
 
+constexpr auto kBuildMatmul = build_product<matmul_problem<float>, matmul_problem<double>, matmul_is_wide>;
+constexpr auto kBuildConv = build_product<conv_problem<float>, conv_problem<double>, conv_is_wide>;
+
 constexpr Kind kKinds[] = {
-    {"matmul", check_matmul, matmul_is_wide, matmul_problem<float>, matmul_problem<double>},
-    {"conv_fprop", check_conv, conv_is_wide, conv_problem<float>, conv_problem<double>},
-    {"conv_dgrad", check_conv, conv_is_wide, conv_problem<float>, conv_problem<double>},
-    {"conv_wgrad", check_conv, conv_is_wide, conv_problem<float>, conv_problem<double>},
+    {"matmul", check_matmul, matmul_is_wide, kBuildMatmul},
+    {"conv_fprop", check_conv, conv_is_wide, kBuildConv},
+    {"conv_dgrad", check_conv, conv_is_wide, kBuildConv},
+    {"conv_wgrad", check_conv, conv_is_wide, kBuildConv},
+    {"moe_matmul", check_moe, moe_is_wide, build_moe},
+    {"moe_matmul_bwd", check_moe_bwd, moe_bwd_is_wide, build_moe_bwd},
 };
 
 const Kind* kind_of(const Node& n) {
@@ -138,9 +150,7 @@ class GemmEngine : public Engine {
     Anchored a{r, find_anchor(r), {}};
     if (Reason why = lower_epilogue(r, a.anchor, &a.rest); !why)
       fail(Status::internal_error, "gemm_cpu built a region that it declines: ", why.text());
-    const Kind& k = *kind_of(a.node());
-    if (k.is_wide(a)) return std::make_unique<GemmStep<double>>(a, k.wide_problem(a));
-    return std::make_unique<GemmStep<float>>(a, k.problem(a));
+    return kind_of(a.node())->build(a);
   }
 };
 
