@@ -73,9 +73,10 @@ void write_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step
 void write_part(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, int64_t first, int64_t count,
                 const float* from);
 
-constexpr int64_t kRows = 96;   // queries of a tile: a multiple of the matrix tile's rows and columns
-constexpr int64_t kKeys = 192;  // keys of a tile, unless blocks of 128 may be masked
-constexpr int64_t kFew = 8;     // up to so many queries, scores are dot products instead of matrix tiles
+constexpr int64_t kRows = 96;     // queries of a tile: a multiple of the matrix tile's rows and columns
+constexpr int64_t kKeys = 192;    // keys of a tile, unless blocks of 128 may be masked
+constexpr int64_t kFewKeys = 32;  // keys of a tile of few queries: converted, they stay in the first-level cache
+constexpr int64_t kFew = 8;       // up to so many queries, scores are dot products instead of matrix tiles
 
 // The queries of a tile. Heads that share keys and values share tiles: a row is a query of one of these heads.
 struct Lanes {
