@@ -337,6 +337,7 @@ void Program::make_chains() {
         if ((side_by_side() ? a.outer.back() : a.inner.back()) == 1) ahead.push_back(i);
       }
     phase.code = ChainBuilder(*this, phase.ops, false, std::move(ahead)).build();
+    phase.block = block_of(phase);
     for (int i : phase.ops) {
       const Op& op = ops_[static_cast<size_t>(i)];
       bool store = op.instr.kind == Instr::store && !op.instr.row && !side_by_side();
@@ -344,6 +345,16 @@ void Program::make_chains() {
     }
   }
   last_row_code_ = ChainBuilder(*this, last_row_ops_, true, {}).build();
+}
+
+// A chain that uses no block register may take more at once.
+int64_t Program::block_of(const Phase& p) const {
+  if (side_by_side() || p.code.size() != 1 || p.code[0].op >= 0) return kBlock;
+  for (const Source& s : p.code[0].chain.slots) {
+    const Op& op = ops_[static_cast<size_t>(s.index)];
+    if (s.kind == Source::value && !op.instr.row && op.kept < 0) return kBlock;
+  }
+  return 4 * kBlock;
 }
 
 // Whether to prefetch the next row during the second phase, rather than the next block during each.

@@ -59,6 +59,7 @@ class Program {
     std::vector<int> reductions;
     std::vector<Piece> row_code, code;  // the same as chains
     int streamed = -1;                  // a store past the caches
+    int64_t block = kBlock;             // elements that run_code takes at once
   };
   struct State;
   class ChainBuilder;
@@ -73,6 +74,7 @@ class Program {
   void schedule();
   void allocate();
   void make_chains();
+  int64_t block_of(const Phase& p) const;
   bool prefetch_rows() const;
   bool direct(const Op& op) const;   // a chain can reach this memory itself
   bool repeats(const Op& op) const;

@@ -13,8 +13,8 @@ namespace {
 using tessera::ReduceMode;
 
 constexpr int64_t kRegisterBytes = kBlock * 8;
-// Blocks whose partial sums are collected in f32 before they go on in f64.
-constexpr int64_t kDrainRows = 4, kDrainColumns = 32;
+// Elements of a row, or blocks of rows side by side, whose sums are collected in f32 before they go on in f64.
+constexpr int64_t kDrainRows = 4 * kBlock, kDrainColumns = 32;
 // Elements that are worth waking another thread for.
 constexpr int64_t kGrain = 32 * 1024;
 
@@ -286,14 +286,15 @@ void Program::run_elements(State& s, const Phase& p, int64_t first, int64_t last
   int64_t undrained = 0;
   for (int64_t at = first; at < last; at += s.n) {
     s.first = at;
-    s.n = std::min(at == first ? first_block(s, p) : kBlock, last - at);
+    s.n = std::min(at == first ? first_block(s, p) : p.block, last - at);
     if (whole_runs_) s.n = std::min(s.n, inner_.back() - s.index[inner_.size() - 1]);
     run_code(s, p.code);
     if (whole_runs_)
       advance(s.index, inner_, s.n);
     else if (at + s.n < last)
       s.index = index_of(at + s.n, inner_);
-    if (++undrained == kDrainRows) drain(s, p), undrained = 0;
+    undrained += s.n;
+    if (undrained >= kDrainRows) drain(s, p), undrained = 0;
   }
   drain(s, p);
 }
@@ -328,10 +329,10 @@ void Program::finish_reductions(State& s, const Phase& p) const {
 
 // Where a first block ends so that all others write to aligned addresses.
 int64_t Program::first_block(const State& s, const Phase& p) const {
-  if (p.streamed < 0) return kBlock;
+  if (p.streamed < 0) return p.block;
   const Op& op = ops_[static_cast<size_t>(p.streamed)];
   auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory(s, op)) % 64);
-  return kBlock - past / format_bytes(format_of(op));
+  return p.block - past / format_bytes(format_of(op));
 }
 
 // --- code
