@@ -28,8 +28,10 @@ ChainStep short_form(ChainStep s) {
   bool scalar = s.format == Format::scalar, f32 = s.format == Format::f32;
   if (s.kind == ChainStep::take && f32) s.kind = ChainStep::take_f32;
   if (s.kind == ChainStep::reduce && s.reduction == ReduceMode::add) s.kind = ChainStep::reduce_add;
+  if (s.kind == ChainStep::reduce && s.reduction == ReduceMode::max) s.kind = ChainStep::reduce_max;
   if (s.kind == ChainStep::keep && (s.third_format == Format::none || s.third_format == Format::f32))
     s.kind = s.stream ? ChainStep::stream_f32 : ChainStep::keep_f32;
+  if (plain && s.mode == M::exp) s.kind = ChainStep::exp_f32;
   if (!plain || s.swapped || (!scalar && !f32)) return s;
   if (s.mode == M::add) s.kind = scalar ? ChainStep::add_scalar : ChainStep::add_f32;
   if (s.mode == M::sub) s.kind = scalar ? ChainStep::sub_scalar : ChainStep::sub_f32;
@@ -328,9 +330,9 @@ void Program::make_chains() {
     Phase& phase = phases_[p];
     phase.row_code = ChainBuilder(*this, phase.row_ops, true, {}).build();
     std::vector<int> ahead;
-    // While one row is worked on, the next one comes in: the first phase finds it in a cache.
-    if (!row_ahead || p == 1)
-      for (int i : phases_[row_ahead ? 0 : p].ops) {
+    // While one row is worked on, the next one comes in.
+    if (!row_ahead || p == 0)
+      for (int i : phase.ops) {
         const Op& op = ops_[static_cast<size_t>(i)];
         if (op.access < 0 || op.instr.kind != Instr::load || op.instr.row || !direct(op)) continue;
         const Access& a = accesses_[static_cast<size_t>(op.access)];
@@ -357,7 +359,7 @@ int64_t Program::block_of(const Phase& p) const {
   return 4 * kBlock;
 }
 
-// Whether to prefetch the next row during the second phase, rather than the next block during each.
+// Whether to prefetch the next row during the first phase, rather than the next block during each.
 bool Program::prefetch_rows() const {
   constexpr int64_t kFits = 32 * 1024;  // elements that stay in a cache beside what is being computed
   return !side_by_side() && parts_ == 1 && phases_.size() > 1 && row_length_ <= kFits;

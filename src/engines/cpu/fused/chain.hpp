@@ -34,6 +34,8 @@ struct ChainStep {
     mul_add_f32,  // times the operand plus `third`
     keep_f32,
     stream_f32,
+    exp_f32,
+    reduce_max,
     reduce_add,
     reduce_square,  // sum of squares
   };
@@ -65,7 +67,10 @@ struct ChainArgs {
 void shorten(std::vector<ChainStep>& steps);
 
 constexpr int64_t format_bytes(Format f) {
-  return f == Format::f32 || f == Format::i32 ? 4 : f == Format::bf16 || f == Format::f16 ? 2 : f == Format::scalar ? 0 : 1;
+  return f == Format::f32 || f == Format::i32    ? 4
+         : f == Format::bf16 || f == Format::f16 ? 2
+         : f == Format::scalar                   ? 0
+                                                 : 1;
 }
 
 }  // namespace tsr::cpu

@@ -108,41 +108,43 @@ TESSERA_INLINE void fetch(Format f, const char* p, int64_t at, int lanes, const 
 
 TESSERA_INLINE bool aligned(const void* p, size_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
-// Past the caches, where the address allows.
-TESSERA_INLINE void stream_one(F32 v, char* p) {
+// Past the caches, to an aligned address.
+template <class V>
+TESSERA_INLINE void stream_one(V v, char* p) {
+#if defined(__AVX2__)
+  if constexpr (sizeof v == 64) {
 #if defined(__AVX512F__)
-  if (aligned(p, 64)) return _mm512_stream_ps(reinterpret_cast<float*>(p), (__m512)v);
-#elif defined(__AVX2__)
-  if (aligned(p, 32)) return _mm256_stream_ps(reinterpret_cast<float*>(p), (__m256)v);
+    return _mm512_stream_ps(reinterpret_cast<float*>(p), (__m512)v);
 #endif
-  std::memcpy(p, &v, sizeof v);
-}
-TESSERA_INLINE void stream_one(U16 v, char* p) {
-#if defined(__AVX512F__)
-  if (aligned(p, 32)) return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
-#elif defined(__AVX2__)
-  if (aligned(p, 16)) return _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
+  } else if constexpr (sizeof v == 32) {
+    return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
+  } else {
+    return _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
+  }
 #endif
   std::memcpy(p, &v, sizeof v);
 }
 
+// W vectors to memory, past the caches where `stream` says so and the address allows.
+template <int W, bool Whole, class F>
+TESSERA_INLINE void keep_as(char* p, bool stream, int64_t at, int lanes, int64_t bytes, const F& value) {
+  char* to = p + at * bytes;
+  if (Whole && stream && aligned(to, static_cast<size_t>(kLanes * bytes)))
+    unrolled<W>([&](auto k) __attribute__((always_inline)) { stream_one(value(k), to + k * kLanes * bytes); });
+  else
+    unrolled<W>([&](auto k) __attribute__((always_inline)) { write<Whole>(value(k), to + k * kLanes * bytes, lanes); });
+}
+
 template <int W, bool Whole>
 TESSERA_INLINE void keep(const ChainStep& s, char* p, int64_t at, int lanes, const F32* v) {
-  auto each = [&](int64_t bytes, auto narrow) __attribute__((always_inline)) {
-    unrolled<W>([&](auto k) __attribute__((always_inline)) {
-      char* to = p + (at + k * kLanes) * bytes;
-      if (Whole && s.stream)
-        stream_one(narrow(v[k]), to);
-      else
-        write<Whole>(narrow(v[k]), to, lanes);
-    });
-  };
   if (s.third_format == Format::bf16)
-    each(2, [](F32 x) { return __builtin_convertvector(float_to_bfloat(x), U16); });
-  else if (s.third_format == Format::f16)
-    each(2, [](F32 x) { return __builtin_convertvector(float_to_half(x), U16); });
+    keep_as<W, Whole>(
+        p, s.stream, at, lanes,
+        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(float_to_bfloat(v[k]), U16); });
   else
-    each(4, [](F32 x) { return x; });
+    keep_as<W, Whole>(
+        p, s.stream, at, lanes,
+        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(float_to_half(v[k]), U16); });
 }
 
 // NaN wins.
@@ -224,31 +226,33 @@ int64_t strips(const ChainArgs& g, int64_t at, int64_t end, int lanes) {
           with_f32([](F32 x, F32 b) { return x * b; });
           continue;
         case ChainStep::mul_add_f32:
-          each([&](auto k) __attribute__((always_inline)) {
-            v[k] = v[k] * f32_at(s->slot, k) + f32_at(s->third, k);
-          });
+          each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * f32_at(s->slot, k) + f32_at(s->third, k); });
           continue;
         case ChainStep::keep_f32:
-          each([&](auto k) __attribute__((always_inline)) {
-            write<Whole>(v[k], pointer(s->third) + (at + k * kLanes) * 4, lanes);
-          });
+          keep_as<W, Whole>(
+              pointer(s->third), false, at, lanes, 4, [&](auto k) __attribute__((always_inline)) { return v[k]; });
           continue;
         case ChainStep::stream_f32:
-          each([&](auto k) __attribute__((always_inline)) {
-            char* to = pointer(s->third) + (at + k * kLanes) * 4;
-            if constexpr (Whole)
-              stream_one(v[k], to);
-            else
-              write<Whole>(v[k], to, lanes);
-          });
+          keep_as<W, Whole>(
+              pointer(s->third), true, at, lanes, 4, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+          continue;
+        case ChainStep::exp_f32:
+          each([&](auto k) __attribute__((always_inline)) { v[k] = f_exp(v[k]); });
+          continue;
+        case ChainStep::reduce_max:
+          reduce<W, Whole>(
+              ReduceMode::max, pointer(s->third), g.side_by_side, at,
+              lanes, [&](auto k) __attribute__((always_inline)) { return v[k]; });
           continue;
         case ChainStep::reduce_add:
-          reduce<W, Whole>(ReduceMode::add, pointer(s->third), g.side_by_side, at, lanes,
-                           [&](auto k) __attribute__((always_inline)) { return v[k]; });
+          reduce<W, Whole>(
+              ReduceMode::add, pointer(s->third), g.side_by_side, at,
+              lanes, [&](auto k) __attribute__((always_inline)) { return v[k]; });
           continue;
         case ChainStep::reduce_square:
-          reduce<W, Whole>(ReduceMode::add, pointer(s->third), g.side_by_side, at, lanes,
-                           [&](auto k) __attribute__((always_inline)) { return v[k] * v[k]; });
+          reduce<W, Whole>(
+              ReduceMode::add, pointer(s->third), g.side_by_side, at,
+              lanes, [&](auto k) __attribute__((always_inline)) { return v[k] * v[k]; });
           continue;
         default:
           break;

@@ -31,8 +31,8 @@ Program::Program(const Expr& e, const Graph& g, int threads) : has_reduction_(e.
   make_chains();
 }
 
-// mul by a constant, read by one add or sub: the constant becomes a factor of that operation. A store rounds on its own.
-// What nobody reads any more is left out by schedule().
+// mul by a constant, read by one add or sub: the constant becomes a factor of that operation. A store rounds on its
+// own. What nobody reads any more is left out by schedule().
 void Program::simplify(const Graph& g) {
   using M = tessera::PointwiseMode;
   std::vector<int> readers(ops_.size(), 0);

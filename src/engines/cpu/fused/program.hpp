@@ -76,7 +76,7 @@ class Program {
   void make_chains();
   int64_t block_of(const Phase& p) const;
   bool prefetch_rows() const;
-  bool direct(const Op& op) const;   // a chain can reach this memory itself
+  bool direct(const Op& op) const;  // a chain can reach this memory itself
   bool repeats(const Op& op) const;
   Format format_of(const Op& op) const;  // of memory, `none` where chains cannot convert it
 
@@ -122,12 +122,12 @@ class Program {
   int registers_ = 0, row_registers_ = 0;
   int64_t kept_bytes_ = 0;
   int64_t rows_ = 1, row_length_ = 1;
-  int64_t columns_ = 1;       // neighbouring rows in a block
-  int64_t tile_ = 1;          // neighbouring elements of each of them
-  std::vector<int> tiled_;    // row values that elements read, repeated for the tile
-  bool whole_runs_ = true;    // blocks end where the innermost axis of a row does
+  int64_t columns_ = 1;     // neighbouring rows in a block
+  int64_t tile_ = 1;        // neighbouring elements of each of them
+  std::vector<int> tiled_;  // row values that elements read, repeated for the tile
+  bool whole_runs_ = true;  // blocks end where the innermost axis of a row does
   bool has_reduction_ = false;
-  int64_t parts_ = 1;         // pieces that threads share of each phase, 1 where they share the rows
+  int64_t parts_ = 1;  // pieces that threads share of each phase, 1 where they share the rows
   int threads_;
 };
 

@@ -129,9 +129,8 @@ void Program::run(void* const* tensors, std::byte* workspace) const {
   if (parts_ > 1) return run_split(tensors, workspace);
   if (has_reduction_) {
     int64_t elements = std::max<int64_t>(row_length_ * columns_, 1);
-    return parallel_for(blocks(), (kGrain + elements - 1) / elements, threads_, [&](int64_t a, int64_t b, int worker) {
-      run_blocks(tensors, a, b, scratch(worker));
-    });
+    return parallel_for(blocks(), (kGrain + elements - 1) / elements, threads_,
+                        [&](int64_t a, int64_t b, int worker) { run_blocks(tensors, a, b, scratch(worker)); });
   }
   parallel_for(row_length_, kGrain, threads_, [&](int64_t first, int64_t last, int worker) {
     State s = make_state(tensors, scratch(worker));
@@ -416,7 +415,9 @@ void Program::run_op(State& s, int i) const {
   const Kernels& kernel = kernels();
   const Op& op = ops_[static_cast<size_t>(i)];
   const Instr& c = op.instr;
-  auto scalar = [&](int k) { return k >= 0 && !s.in_row_code && !side_by_side() && ops_[static_cast<size_t>(k)].instr.row; };
+  auto scalar = [&](int k) {
+    return k >= 0 && !s.in_row_code && !side_by_side() && ops_[static_cast<size_t>(k)].instr.row;
+  };
   auto operand = [&](int k) -> const void* { return k < 0 ? nullptr : place(s, k); };
   // An operand as one value for each element.
   auto spread = [&](int k) -> const void* {
