@@ -15,6 +15,8 @@ constexpr Setting kSettings[] = {
     {"TESSERA_LOG", "1", "0 silent, 1 errors, 2 warnings, 3 plans chosen, 4 candidates and reasons, 5 everything"},
     {"TESSERA_LOG_FILE", "", "where log lines go; empty means standard error"},
     {"TESSERA_THREADS", "0", "threads of the CPU engines; 0 means one per core this process may use"},
+    {"TESSERA_CACHE", "", "folder for measured constants, tuning and compiled kernels; empty means ~/.cache/tessera"},
+    {"TESSERA_TUNING", "", "file of measured choices; empty means `tuning` in the cache folder"},
     {"TESSERA_PLAN_CACHE", "1024", "plans kept in memory; the least recently used is dropped"},
 };
 

@@ -166,6 +166,7 @@ void Graph::check_tensor(TensorId id) const {
             ": dimension 1 must be a multiple of ", info(t.dtype).vector);
   require(t.alignment > 0 && (t.alignment & (t.alignment - 1)) == 0, "tensor '", t.name, "': alignment ", t.alignment,
           " is not a power of two");
+  require(!t.frozen || (t.stored && producer(id) == kNone), "tensor '", t.name, "': only an input can be frozen");
   if (t.by_value || t.is_constant())
     require(!t.stored || t.numel() >= 1, "tensor '", t.name, "': a scalar has at least one element");
   if (t.ragged != kNone) {
@@ -222,6 +223,22 @@ NodeId Graph::add_node(Node n) {
     sorted_ = was_sorted;
     throw;
   }
+}
+
+TensorId Graph::add_output(NodeId id, size_t slot) {
+  TensorId t = add_tensor({});
+  nodes_[at(id)].out[slot] = t;
+  producer_[at(t)] = id;
+  infer(id);
+  return t;
+}
+
+void Graph::replace_inputs(NodeId first, const std::unordered_map<TensorId, TensorId>& instead) {
+  for (NodeId i = first; i < node_count(); ++i)
+    for (TensorId& t : nodes_[at(i)].in)
+      if (auto it = instead.find(t); it != instead.end()) t = it->second;
+  finalized_ = false;
+  sort_nodes();
 }
 
 void Graph::take_back(size_t tensors, size_t nodes) {

@@ -150,6 +150,7 @@ class Printer {
   std::string tensor_options(const Tensor& t) const {
     std::string s;
     if (t.alignment != 16) s += " align=" + std::to_string(t.alignment);
+    if (t.frozen) s += " frozen=true";
     if (t.ragged != kNone) {
       s += " ragged=" + g_.tensor(t.ragged).name;
       if (t.ragged_multiplier != 1) s += "*" + std::to_string(t.ragged_multiplier);

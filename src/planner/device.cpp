@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/device.hpp"
 
+#include <algorithm>
+
 #include "base/thread_pool.hpp"
+#include "planner/machine.hpp"
 
 namespace tsr {
 
@@ -10,9 +13,11 @@ Device cpu_device() {
   d.kind = DeviceKind::cpu;
   d.name = "cpu";
   d.units = thread_count();
-  // Typical of one core of a current server; good enough to rank engines that differ by factors.
-  d.bytes_per_second = 8e9 * d.units;
-  d.flops_per_second = 3e10 * d.units;
+  const Machine& m = this_machine();
+  d.bytes_per_second = std::min(m.copy_one * d.units, m.copy_all);
+  d.flops_per_second = m.flops_one * d.units;
+  d.narrow_flops_per_second = m.narrow_flops_one * d.units;
+  d.step_seconds = m.loop_seconds;
   return d;
 }
 

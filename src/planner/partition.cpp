@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each region has a level, larger than the levels of all regions it reads from. Regions of one level therefore never
 // depend on each other and may be merged without making a cycle; a node may join the regions of the highest level among
-// its producers. That needs no reachability search: the work is linear in the graph, times the cost of `accepts`.
+// its producers, or one producer that nobody else reads. That needs no reachability search: the work is linear in the
+// graph, times the cost of `accepts`.
 #include "planner/partition.hpp"
 
 #include <algorithm>
@@ -52,21 +53,38 @@ class Partitioner {
     int highest = 0;
     for (size_t r : roots) highest = std::max(highest, level_[r]);
     level_[self] = highest + 1;
-    std::vector<NodeId> merged = {n};
     for (size_t r : roots)
-      if (level_[r] == highest) {
-        top.push_back(r);
-        merged.insert(merged.end(), members_[r].begin(), members_[r].end());
-      }
-    if (top.empty() || merged.size() > kMaxRegionNodes) return;
+      if (level_[r] == highest) top.push_back(r);
+    if (join(n, top, highest)) return;
+    // A region that nobody else reads yet may take the node alone and rise above the other producers.
+    if (roots.size() > 1)
+      for (size_t r : roots)
+        if (!read_elsewhere(r, n) && join(n, {r}, highest + 1)) return;
+  }
+
+  bool join(NodeId n, const std::vector<size_t>& roots, int level) {
+    std::vector<NodeId> merged = {n};
+    for (size_t r : roots) merged.insert(merged.end(), members_[r].begin(), members_[r].end());
+    if (roots.empty() || merged.size() > kMaxRegionNodes) return false;
     std::sort(merged.begin(), merged.end());
-    if (!accepts_(make_region(g_, index_, merged))) return;
-    size_t root = top[0];
-    for (size_t r : top) parent_[r] = root, members_[r].clear();
-    parent_[self] = root;
-    members_[self].clear();
+    if (!accepts_(make_region(g_, index_, merged))) return false;
+    size_t root = roots[0];
+    for (size_t r : roots) parent_[r] = root, members_[r].clear();
+    parent_[static_cast<size_t>(n)] = root;
+    members_[static_cast<size_t>(n)].clear();
     members_[root] = std::move(merged);
-    level_[root] = highest;
+    level_[root] = level;
+    return true;
+  }
+
+  // Does a node that was placed before `n`, outside the region, read from it?
+  bool read_elsewhere(size_t root, NodeId n) {
+    for (NodeId m : members_[root])
+      for (TensorId t : g_.node(m).out)
+        if (t != kNone)
+          for (NodeId user : index_.consumers[static_cast<size_t>(t)])
+            if (user < n && find(static_cast<size_t>(user)) != root) return true;
+    return false;
   }
 
   // Runs as close to the author's order as dependencies allow, so that temporaries live briefly.

@@ -242,14 +242,7 @@ class Program::ChainBuilder {
   void apply(int i) {
     const Instr& c = op(i).instr;
     ChainStep s;
-    s.kind = ChainStep::apply;
-    s.mode = c.options.mode;
-    s.alpha1 = static_cast<float>(c.options.alpha1), s.alpha2 = static_cast<float>(c.options.alpha2);
-    s.scaled = s.alpha1 != 1 || s.alpha2 != 1;
-    s.lower = static_cast<float>(c.options.lower), s.upper = static_cast<float>(c.options.upper);
-    s.slope = static_cast<float>(c.options.slope);
-    bool elu = s.mode == M::elu || s.mode == M::elu_bwd;
-    s.one = static_cast<float>(elu ? c.options.alpha : c.options.beta);
+    s.set(c.options);
     if (s.mode == M::select) {
       select(c, s);
     } else if (c.b < 0) {

@@ -49,6 +49,17 @@ struct ChainStep {
   int slot = -1, third = -1;  // pointers among ChainArgs::slots
   float alpha1 = 1, alpha2 = 1;
   float lower = 0, upper = 0, slope = 0, one = 0;  // of the mode
+
+  // Makes this the step that applies a pointwise operation.
+  void set(const tessera::PointwiseOptions& o) {
+    using M = tessera::PointwiseMode;
+    kind = o.mode == M::select ? select : apply;
+    mode = o.mode;
+    alpha1 = static_cast<float>(o.alpha1), alpha2 = static_cast<float>(o.alpha2);
+    scaled = alpha1 != 1 || alpha2 != 1;
+    lower = static_cast<float>(o.lower), upper = static_cast<float>(o.upper), slope = static_cast<float>(o.slope);
+    one = static_cast<float>(mode == M::elu || mode == M::elu_bwd ? o.alpha : o.beta);
+  }
 };
 
 // f32 values that a reduction collects side by side, at most: the widest vector of any instruction set.

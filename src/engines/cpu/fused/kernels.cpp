@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/fused/kernels.hpp"
 
+#include "base/isa.hpp"
+
 namespace tsr::cpu {
 
 namespace generic {
@@ -18,10 +20,8 @@ extern const Kernels kKernels;
 const Kernels& kernels() {
   static const Kernels& best = [&]() -> const Kernels& {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
-      return avx512::kKernels;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::kKernels;
+    if (best_isa() == Isa::avx512) return avx512::kKernels;
+    if (best_isa() == Isa::avx2) return avx2::kKernels;
 #endif
     return generic::kKernels;
   }();

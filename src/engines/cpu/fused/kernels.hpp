@@ -20,7 +20,7 @@ struct ApplyArgs {
 
 struct Kernels {
   const char* isa;
-  void (*apply)(Lane lane, const ApplyArgs& args);  // f64 and i64; f32 runs in chains
+  void (*apply)(Lane lane, const ApplyArgs& args);
   void (*chain)(const ChainArgs& args);
   // Adds the kPartials values that a chain's reduction collected to its running value, and starts them anew.
   void (*drain)(tessera::ReduceMode mode, float* partials, double& total);

@@ -122,8 +122,24 @@ void apply_as(ApplyArgs g, void (*f)(const ApplyArgs&)) {
   for (int64_t i = g.n; i < n; ++i) y[i] = y[0];
 }
 
+// As a chain of one operation.
+void chain_apply(const ApplyArgs& g) {
+  auto format = [](bool scalar) { return scalar ? Format::scalar : Format::f32; };
+  ChainStep steps[3];
+  steps[0].format = format(g.a_scalar), steps[0].slot = 0;
+  ChainStep& s = steps[1];
+  s.set(*g.options);
+  if (g.b) s.format = format(g.b_scalar), s.slot = 1;
+  if (g.c) s.third_format = format(g.c_scalar), s.third = 2;
+  steps[2].kind = ChainStep::keep_f32, steps[2].third = 3;
+  void* slots[] = {const_cast<void*>(g.a), const_cast<void*>(g.b), const_cast<void*>(g.c), g.y};
+  run_chain({steps, 3, slots, g.n, false});
+}
+
 void apply(Lane lane, const ApplyArgs& g) {
-  if (lane == Lane::f64)
+  if (lane == Lane::f32)
+    chain_apply(g);
+  else if (lane == Lane::f64)
     apply_as<double>(g, real_apply);
   else
     apply_as<int64_t>(g, integer_apply);

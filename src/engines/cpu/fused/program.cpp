@@ -18,13 +18,23 @@ bool cheap(const Instr& i) {
 }  // namespace
 
 Program::Program(const Expr& e, const Graph& g, int threads) : has_reduction_(e.has_reduction), threads_(threads) {
+  make(e, g, {});
+}
+
+Program::Program(const Expr& e, const Graph& g, const std::vector<int>& order) : has_reduction_(e.has_reduction) {
+  make(e, g, order);
+}
+
+void Program::make(const Expr& e, const Graph& g, const std::vector<int>& order) {
   rows_ = e.rows();
   row_length_ = e.row_length();
   for (const Instr& i : e.code) ops_.push_back({i});
   simplify(g);
-  collapse(e, g);
-  choose_columns();
-  choose_split();
+  collapse(e, g, order);
+  if (order.empty()) {
+    choose_columns();
+    choose_split();
+  }
   schedule();
   allocate();
   choose_tile();
@@ -58,7 +68,7 @@ void Program::simplify(const Graph& g) {
 }
 
 // Drops axes of size 1 and merges neighbours that every tensor walks through without a gap.
-void Program::collapse(const Expr& e, const Graph& g) {
+void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& order) {
   std::vector<Dims> strides;
   for (Op& op : ops_) {
     if (op.instr.kind != Instr::load && op.instr.kind != Instr::store) continue;
@@ -69,8 +79,8 @@ void Program::collapse(const Expr& e, const Graph& g) {
     strides.push_back(e.strides_of(t));
   }
   std::vector<int> axis_in_row(kMaxRank, -1), axis_in_outer(kMaxRank, -1);
-  collapse_axes(e, strides, false, axis_in_outer);
-  collapse_axes(e, strides, true, axis_in_row);
+  collapse_axes(e, order, strides, false, axis_in_outer);
+  collapse_axes(e, order, strides, true, axis_in_row);
   if (inner_.empty()) {
     inner_.push_back(1);
     for (Access& a : accesses_) a.inner.push_back(1);
@@ -84,12 +94,15 @@ void Program::collapse(const Expr& e, const Graph& g) {
 }
 
 // The axes within a row, or those of the rows; `where` tells where each axis of the space went.
-void Program::collapse_axes(const Expr& e, const std::vector<Dims>& strides, bool row, std::vector<int>& where) {
+void Program::collapse_axes(const Expr& e, const std::vector<int>& order, const std::vector<Dims>& strides, bool row,
+                            std::vector<int>& where) {
   std::vector<int> axes;
-  for (int i = 0; i < e.space.size(); ++i)
+  for (int k = 0; k < e.space.size(); ++k) {
+    int i = order.empty() ? k : order[static_cast<size_t>(k)];
     if (e.row_axis[static_cast<size_t>(i)] == row && e.space[i] != 1) axes.push_back(i);
+  }
   // Slowest first, by the memory order of the access with the largest reach (the outputs are the last accesses).
-  if (!strides.empty()) {
+  if (order.empty() && !strides.empty()) {
     size_t lead = strides.size() - 1;
     for (size_t k = strides.size(); k-- > 0;) {
       bool full = std::all_of(axes.begin(), axes.end(), [&](int a) { return strides[k][a] != 0; });

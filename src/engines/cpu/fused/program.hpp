@@ -19,10 +19,22 @@ namespace tsr::cpu {
 
 class Program {
  public:
+  // For run().
   Program(const Expr& e, const Graph& g, int threads);
+  // For callers that run parts of the space: `order` lists its axes from slowest to fastest; rows, and elements of a
+  // row, are counted in this order.
+  Program(const Expr& e, const Graph& g, const std::vector<int>& order);
 
   size_t workspace_bytes() const;
   void run(void* const* tensors, std::byte* workspace) const;
+
+  int64_t row_length() const { return row_length_; }
+  bool has_reduction() const { return has_reduction_; }
+  size_t scratch_bytes() const;  // for a row or block at work
+  // Whole rows [first, last).
+  void run_rows(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const;
+  // Elements [first, last) of the only row; for programs without reductions.
+  void run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const;
 
  private:
   struct Op {
@@ -66,8 +78,10 @@ class Program {
 
   // --- making
   void simplify(const Graph& g);
-  void collapse(const Expr& e, const Graph& g);
-  void collapse_axes(const Expr& e, const std::vector<Dims>& strides, bool row, std::vector<int>& where);
+  void make(const Expr& e, const Graph& g, const std::vector<int>& order);
+  void collapse(const Expr& e, const Graph& g, const std::vector<int>& order);
+  void collapse_axes(const Expr& e, const std::vector<int>& order, const std::vector<Dims>& strides, bool row,
+                     std::vector<int>& where);
   void choose_columns();
   void choose_tile();
   void choose_split();
@@ -84,20 +98,18 @@ class Program {
   bool side_by_side() const { return columns_ > 1; }
   bool in_chain(const Op& op) const;  // the reduction is a step of a chain
   int64_t blocks() const;             // independent pieces of work: rows, or blocks of neighbouring rows
-  size_t scratch_bytes() const;       // for each worker
   size_t result_bytes() const;
   int64_t sum_count() const;
   int64_t partial_count() const;
   int64_t sum_width(const State& s) const;
   State make_state(void* const* tensors, std::byte* scratch) const;
   void set_constants(State& s) const;
-  void run_blocks(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const;
   void run_split(void* const* tensors, std::byte* workspace) const;
   void start_block(State& s, int64_t block) const;
   void run_row_code(State& s, const std::vector<Piece>& code) const;
   void start_reductions(State& s, const Phase& p) const;
   void start_partials(State& s, int i) const;
-  void run_elements(State& s, const Phase& p, int64_t first, int64_t last) const;
+  void run_phase(State& s, const Phase& p, int64_t first, int64_t last) const;
   void walk_columns(State& s, const Phase& p, int64_t first, int64_t last) const;
   void drain(State& s, const Phase& p) const;
   void finish_reductions(State& s, const Phase& p) const;
@@ -128,7 +140,7 @@ class Program {
   bool whole_runs_ = true;  // blocks end where the innermost axis of a row does
   bool has_reduction_ = false;
   int64_t parts_ = 1;  // pieces that threads share of each phase, 1 where they share the rows
-  int threads_;
+  int threads_ = 1;
 };
 
 }  // namespace tsr::cpu

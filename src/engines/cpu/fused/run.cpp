@@ -130,19 +130,23 @@ void Program::run(void* const* tensors, std::byte* workspace) const {
   if (has_reduction_) {
     int64_t elements = std::max<int64_t>(row_length_ * columns_, 1);
     return parallel_for(blocks(), (kGrain + elements - 1) / elements, threads_,
-                        [&](int64_t a, int64_t b, int worker) { run_blocks(tensors, a, b, scratch(worker)); });
+                        [&](int64_t a, int64_t b, int worker) { run_rows(tensors, a, b, scratch(worker)); });
   }
-  parallel_for(row_length_, kGrain, threads_, [&](int64_t first, int64_t last, int worker) {
-    State s = make_state(tensors, scratch(worker));
-    set_constants(s);
-    start_block(s, 0);
-    run_row_code(s, phases_[0].row_code);
-    run_elements(s, phases_[0], first, last);
-    kernels().fence();
-  });
+  parallel_for(row_length_, kGrain, threads_,
+               [&](int64_t first, int64_t last, int worker) { run_elements(tensors, first, last, scratch(worker)); });
 }
 
-void Program::run_blocks(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
+void Program::run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
+  State s = make_state(tensors, scratch);
+  set_constants(s);
+  start_block(s, 0);
+  run_row_code(s, phases_[0].row_code);
+  run_phase(s, phases_[0], first, last);
+  kernels().fence();
+}
+
+// Or blocks of neighbouring rows.
+void Program::run_rows(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
   State s = make_state(tensors, scratch);
   set_constants(s);
   for (int64_t block = first; block < last; ++block) {
@@ -150,7 +154,7 @@ void Program::run_blocks(void* const* tensors, int64_t first, int64_t last, std:
     for (const Phase& p : phases_) {
       run_row_code(s, p.row_code);
       start_reductions(s, p);
-      run_elements(s, p, 0, row_length_);
+      run_phase(s, p, 0, row_length_);
       finish_reductions(s, p);
     }
     run_row_code(s, last_row_code_);
@@ -175,7 +179,7 @@ void Program::run_split(void* const* tensors, std::byte* workspace) const {
         s.row = main.row, s.width = main.width, s.outer = main.outer;
         for (int64_t part = first; part < last; ++part) {
           start_reductions(s, p);
-          run_elements(s, p, row_length_ * part / parts_, row_length_ * (part + 1) / parts_);
+          run_phase(s, p, row_length_ * part / parts_, row_length_ * (part + 1) / parts_);
           std::byte* to = results + result * static_cast<size_t>(part);
           for (int i : p.reductions) {
             std::memcpy(to, s.sums + i * sum_count(), bytes);
@@ -278,7 +282,7 @@ void Program::drain(State& s, const Phase& p) const {
   }
 }
 
-void Program::run_elements(State& s, const Phase& p, int64_t first, int64_t last) const {
+void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) const {
   if (first >= last) return;
   if (side_by_side()) return walk_columns(s, p, first, last);
   s.index = index_of(first, inner_);

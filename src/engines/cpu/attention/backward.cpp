@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention backward, tile by tile. Probabilities are computed again from the statistics; gradients of a block of
+// queries stay in scratch memory while its keys go by, gradients of keys and values add up in the workspace. Heads that
+// share keys belong to one task; where that leaves threads idle, the queries are split and each part adds up on its
+// own, so that the order of additions never depends on timing.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/thread_pool.hpp"
+#include "engines/cpu/attention/scores.hpp"
+#include "engines/cpu/attention/steps.hpp"
+#include "engines/cpu/attention/vectors.hpp"
+#include "engines/cpu/gemm/tile.hpp"
+
+namespace tsr::cpu::attention {
+namespace {
+
+using namespace sdpa::bwd;
+
+// Scratch memory of one thread. `turned` operands are as Problem::pack() makes them.
+struct Worker {
+  Lanes* lanes;
+  float *q_turned, *do_turned, *q, *grad_o, *dq;  // of a block of queries
+  float *stats, *delta;                           // by lane
+  float *p, *dp, *s, *keep, *dbias;               // tiles
+  float *k, *v, *row;                             // rows of keys
+  std::byte* scores;
+  float* amax;  // of dq, dk, dv and dp
+};
+
+struct Run {
+  Tensors tensors;
+  Scores::Run scores;
+  std::byte* workspace;
+  float score_scale;                    // of products of stored numbers
+  float scale, descale_o, descale_do;   // of q k^T; of stored numbers
+  float do_v;                           // of products of stored do and v
+  float scale_s, scale_dp, dq, dk, dv;  // factors of roundings and results
+  float scale_dq, scale_dk, scale_dv;
+};
+
+// A tensor that broadcasts, with the leading dimensions that it may leave out.
+Sequences with_rank_4(Sequences x) {
+  Dims dims = Dims::filled(4 - x.dims.size(), 1), strides = Dims::filled(4 - x.dims.size(), 0);
+  for (int i = 0; i < x.dims.size(); ++i) dims.push_back(x.dims[i]), strides.push_back(x.strides[i]);
+  x.dims = dims, x.strides = strides;
+  return x;
+}
+
+class BackwardStep : public Step {
+ public:
+  BackwardStep(const Region& r, const Graph& g, const Node& n, int threads);
+  size_t workspace_bytes() const override { return workspace_bytes_; }
+  void run(const StepArgs& a) const override;
+
+ private:
+  enum Amax { kOfDq, kOfDk, kOfDv, kOfDp, kAmaxCount };
+
+  void lay_out();
+  Run start(const StepArgs& a) const;
+  Worker worker(const Run& run, int i) const;
+  float* delta(const Run& run, int64_t b, int64_t h) const;
+  // Sums of part `split` for one key.
+  float* sum_k(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const;
+  float* sum_v(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const;
+
+  void find_delta(const Run& run, const Worker& w, int64_t b, int64_t h) const;
+  void run_task(const Run& run, const Worker& w, int64_t task) const;
+  void begin(const Run& run, const Worker& w, int64_t b, int64_t head, int64_t heads, int64_t row) const;
+  void score_gradient(const Run& run, const Worker& w, int64_t first, int64_t keys, Rows k, Rows v, float factor) const;
+  void visit(const Run& run, const Worker& w, int64_t split, int64_t first, int64_t keys) const;
+  void write_queries(const Run& run, const Worker& w) const;
+  void write_keys(const Run& run, const Worker& w, int64_t b, int64_t key) const;
+  void sum_row(const Run& run, const Worker& w, const Sequences& x, bool values, int64_t b, int64_t h,
+               int64_t key) const;
+  void write_padding(const Run& run, const Worker& w, int64_t b, int64_t h) const;
+  void bias_gradient(const Run& run, const Worker& w, int64_t task) const;
+  void sink_gradient(const Run& run) const;
+  void write_amax(const Run& run) const;
+  void note(const Worker& w, Amax which, int64_t n, const float* x) const;
+
+  Problem p_;
+  Scores scores_;
+  std::optional<ScoreMod> modifier_;
+  int threads_;
+  Sequences o_, do_, stats_, delta_, dq_, dk_, dv_, dbias_, dsink_, amax_[kAmaxCount];
+  Numbers descale_o_, descale_do_, descale_dp_, scale_dq_, scale_dk_, scale_dv_, scale_dp_;
+  int64_t ld_, ldv_;      // of rows of d and dv elements in scratch memory
+  int64_t unit_, units_;  // heads of a task, tasks of a batch
+  int64_t splits_ = 1;
+  struct {
+    size_t lanes, q_turned, do_turned, q, grad_o, dq, stats, delta, p, dp, s, keep, dbias, k, v, row, scores;
+  } at_ = {};
+  size_t worker_bytes_ = 0, amax_at_ = 0, delta_at_ = 0, k_at_ = 0, v_at_ = 0, workspace_bytes_ = 0;
+};
+
+BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int threads)
+    : p_(g, n),
+      scores_(g, n, p_),
+      threads_(threads),
+      o_(make_sequences(g, n.in[kO])),
+      do_(make_sequences(g, n.in[kDo])),
+      stats_(make_sequences(g, n.in[kStats])),
+      dq_(make_output(r, kDq)),
+      dk_(make_output(r, kDk)),
+      dv_(make_output(r, kDv)),
+      dbias_(with_rank_4(make_output(r, kDbias))),
+      dsink_(make_output(r, kDsink)),
+      ld_(round_up(p_.n.d, tile().columns)),
+      ldv_(round_up(p_.n.dv, tile().columns)) {
+  if (sdpa::has(n, kDelta)) delta_ = make_sequences(g, n.in[kDelta]);
+  for (int i = 0; i < kAmaxCount; ++i) amax_[i] = make_output(r, kAmaxDq + i);
+  const auto& o = p_.options;
+  if (o.score_mod_bwd) modifier_.emplace(g, n, *o.score_mod_bwd, o.score_mod->captures.size());
+  auto numbers = [&](int slot) { return make_numbers(g, n, slot); };
+  descale_o_ = numbers(kDescaleO), descale_do_ = numbers(kDescaleDo), descale_dp_ = numbers(kDescaleDp);
+  scale_dq_ = numbers(kScaleDq), scale_dk_ = numbers(kScaleDk), scale_dv_ = numbers(kScaleDv);
+  scale_dp_ = numbers(kScaleDp);
+  unit_ = std::lcm(p_.n.hq / p_.n.hk, p_.n.hq / p_.n.hv);
+  units_ = p_.n.hq / unit_;
+  int64_t tasks = p_.n.b * units_, blocks = sdpa::ceil_div(p_.group * p_.n.sq, kRows);
+  if (tasks > 0 && tasks < 2 * threads && threads > 1)
+    splits_ = std::clamp<int64_t>(sdpa::ceil_div(2 * threads, tasks), 1, std::max<int64_t>(blocks, 1));
+  lay_out();
+}
+
+void BackwardStep::lay_out() {
+  const sdpa::Shape& n = p_.n;
+  int64_t tile_floats = p_.key_tile * kRows, widest = std::max(ld_, ldv_);
+  Layout one;
+  at_.lanes = one.add(sizeof(Lanes));
+  at_.q_turned = one.add_floats(kRows * ld_);
+  at_.do_turned = one.add_floats(kRows * ldv_);
+  at_.q = one.add_floats(kRows * ld_);
+  at_.grad_o = one.add_floats(kRows * ldv_);
+  at_.dq = one.add_floats(kRows * ld_);
+  at_.stats = one.add_floats(kRows);
+  at_.delta = one.add_floats(kRows);
+  at_.p = one.add_floats(std::max(tile_floats, kRows * widest));  // also rows before they are turned
+  at_.dp = one.add_floats(tile_floats);
+  at_.s = one.add_floats(modifier_ ? tile_floats : 0);
+  at_.dbias = one.add_floats(dbias_.given() ? tile_floats : 0);
+  at_.keep = one.add_floats(scores_.drops() ? tile_floats : 0);
+  at_.k = one.add_floats(p_.key_tile * ld_);
+  at_.v = one.add_floats(p_.key_tile * ldv_);
+  at_.row = one.add_floats(std::max(2 * widest, p_.key_tile));
+  at_.scores = one.add(std::max(scores_.scratch_bytes(), modifier_ ? modifier_->scratch_bytes() : 0));
+  worker_bytes_ = one.bytes();
+  Layout all;
+  all.add(static_cast<int64_t>(worker_bytes_) * threads_);
+  amax_at_ = all.add_floats(int64_t{kAmaxCount} * threads_);
+  delta_at_ = all.add_floats(n.b * n.hq * n.sq);
+  k_at_ = all.add_floats(splits_ * n.b * n.hk * n.skv * ld_);
+  v_at_ = all.add_floats(splits_ * n.b * n.hv * n.skv * ldv_);
+  workspace_bytes_ = all.bytes();
+}
+
+Worker BackwardStep::worker(const Run& run, int i) const {
+  std::byte* base = run.workspace + static_cast<size_t>(i) * worker_bytes_;
+  auto floats = [&](size_t at) { return reinterpret_cast<float*>(base + at); };
+  return {reinterpret_cast<Lanes*>(base + at_.lanes),
+          floats(at_.q_turned),
+          floats(at_.do_turned),
+          floats(at_.q),
+          floats(at_.grad_o),
+          floats(at_.dq),
+          floats(at_.stats),
+          floats(at_.delta),
+          floats(at_.p),
+          floats(at_.dp),
+          floats(at_.s),
+          floats(at_.keep),
+          floats(at_.dbias),
+          floats(at_.k),
+          floats(at_.v),
+          floats(at_.row),
+          base + at_.scores,
+          reinterpret_cast<float*>(run.workspace + amax_at_) + i * kAmaxCount};
+}
+
+float* BackwardStep::delta(const Run& run, int64_t b, int64_t h) const {
+  return reinterpret_cast<float*>(run.workspace + delta_at_) + (b * p_.n.hq + h) * p_.n.sq;
+}
+float* BackwardStep::sum_k(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const {
+  int64_t row = ((split * p_.n.b + b) * p_.n.hk + h) * p_.n.skv + key;
+  return reinterpret_cast<float*>(run.workspace + k_at_) + row * ld_;
+}
+float* BackwardStep::sum_v(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const {
+  int64_t row = ((split * p_.n.b + b) * p_.n.hv + h) * p_.n.skv + key;
+  return reinterpret_cast<float*>(run.workspace + v_at_) + row * ldv_;
+}
+
+Run BackwardStep::start(const StepArgs& a) const {
+  Tensors t = a.tensors;
+  auto number = [&](const Numbers& x) { return static_cast<float>(x.read(t, 1)); };
+  Run run = {.tensors = t, .scores = scores_.start(t), .workspace = a.workspace};
+  run.score_scale = p_.score_scale(t);
+  run.scale = static_cast<float>(p_.options.scale * p_.scale.read(t, 1));
+  run.descale_o = number(descale_o_), run.descale_do = number(descale_do_);
+  run.do_v = run.descale_do * number(p_.descale_v);
+  run.scale_s = number(p_.scale_s), run.scale_dp = number(scale_dp_);
+  run.dq = number(descale_dp_) * number(p_.descale_k);
+  run.dk = number(descale_dp_) * number(p_.descale_q);
+  run.dv = number(p_.descale_s) * run.descale_do;
+  run.scale_dq = number(scale_dq_), run.scale_dk = number(scale_dk_), run.scale_dv = number(scale_dv_);
+  return run;
+}
+
+void BackwardStep::run(const StepArgs& a) const {
+  Run run = start(a);
+  std::fill_n(reinterpret_cast<float*>(a.workspace + amax_at_), kAmaxCount * threads_, 0.0f);
+  auto each = [&](int64_t count, int64_t grain, const auto& f) {
+    parallel_for(count, grain, threads_, [&](int64_t first, int64_t last, int i) {
+      Worker w = worker(run, i);
+      for (int64_t x = first; x < last; ++x) f(w, x);
+    });
+  };
+  const sdpa::Shape& n = p_.n;
+  each(n.b * n.hq, 1, [&](const Worker& w, int64_t x) { find_delta(run, w, x / n.hq, x % n.hq); });
+  each(n.b * units_ * splits_, 1, [&](const Worker& w, int64_t x) { run_task(run, w, x); });
+  each(n.b * n.skv, 64, [&](const Worker& w, int64_t x) { write_keys(run, w, x / n.skv, x % n.skv); });
+  each(n.b * n.hq, 1, [&](const Worker& w, int64_t x) { write_padding(run, w, x / n.hq, x % n.hq); });
+  if (dbias_.given()) {
+    const Dims& d = dbias_.dims;
+    int64_t queries = sdpa::ceil_div(d[2], kRows), keys = sdpa::ceil_div(d[3], p_.key_tile);
+    each(d[0] * d[1] * queries * keys, 1, [&](const Worker& w, int64_t x) { bias_gradient(run, w, x); });
+  }
+  if (dsink_.given()) sink_gradient(run);
+  write_amax(run);
+}
+
+// Sum of do o for each query, times what dropout multiplies by where the caller gave it without.
+void BackwardStep::find_delta(const Run& run, const Worker& w, int64_t b, int64_t h) const {
+  float *to = delta(run, b, h), *o = w.row, *grad_o = w.row + ldv_;
+  for (int64_t query = 0; query < p_.length_q(run.tensors, b); ++query) {
+    if (delta_.given()) {
+      read_row(delta_, run.tensors, b, h, query, to + query);
+      to[query] *= run.scores.keep_factor;
+      continue;
+    }
+    read_row(o_, run.tensors, b, h, query, o);
+    read_row(do_, run.tensors, b, h, query, grad_o);
+    float sum = 0;
+    vectors().dots(1, 1, p_.n.dv, o, p_.n.dv, grad_o, p_.n.dv, &sum, 1);
+    to[query] = sum * run.descale_o * run.descale_do;
+  }
+}
+
+// Everything about a block of queries that does not depend on keys. A row without anything to attend to attends to
+// nothing here either.
+void BackwardStep::begin(const Run& run, const Worker& w, int64_t b, int64_t head, int64_t heads, int64_t row) const {
+  Lanes& lanes = *w.lanes;
+  Tensors t = run.tensors;
+  p_.fill(lanes, t, b, head, heads, row);
+  p_.pack(p_.q, lanes, t, run.score_scale, w.p, w.q_turned);
+  p_.pack(do_, lanes, t, run.do_v, w.p, w.do_turned);
+  float unit = p_.options.stats_log2 ? static_cast<float>(M_LN2) : 1.0f;
+  for (int64_t i = 0; i < lanes.width; ++i) {
+    if (i < lanes.count) {
+      read_row(p_.q, t, b, lanes.head[i], lanes.query[i], w.q + i * ld_);
+      read_row(do_, t, b, lanes.head[i], lanes.query[i], w.grad_o + i * ldv_);
+    }
+    read_row(stats_, t, b, lanes.head[i], lanes.query[i], w.stats + i);
+    w.stats[i] *= unit;
+    w.delta[i] = delta(run, b, lanes.head[i])[lanes.query[i]];
+    if (w.stats[i] != -INFINITY) continue;
+    lanes.first[i] = lanes.last[i] = lanes.inner_hi = 0;
+    w.stats[i] = 0;
+  }
+}
+
+void BackwardStep::run_task(const Run& run, const Worker& w, int64_t task) const {
+  const sdpa::Shape& n = p_.n;
+  int64_t split = task % splits_, b = task / splits_ / units_, first_head = task / splits_ % units_ * unit_;
+  for (int64_t h = 0; h < unit_ * n.hk / n.hq; ++h)
+    std::fill_n(sum_k(run, split, b, first_head * n.hk / n.hq + h, 0), n.skv * ld_, 0.0f);
+  for (int64_t h = 0; h < unit_ * n.hv / n.hq; ++h)
+    std::fill_n(sum_v(run, split, b, first_head * n.hv / n.hq + h, 0), n.skv * ldv_, 0.0f);
+  int64_t rows = p_.group * p_.length_q(run.tensors, b), step = p_.key_tile;
+  for (int64_t head = first_head; head < first_head + unit_; head += p_.group)
+    for (int64_t row = split * kRows; row < rows; row += splits_ * kRows) {
+      begin(run, w, b, head, p_.group, row);
+      std::fill_n(w.dq, kRows * ld_, 0.0f);
+      for (int64_t first = w.lanes->lo; first < w.lanes->hi; first = round_up(first + 1, step)) {
+        int64_t keys = std::min(w.lanes->hi, round_up(first + 1, step)) - first;
+        if (!scores_.hides(run.scores, *w.lanes, first, keys)) visit(run, w, split, first, keys);
+      }
+      write_queries(run, w);
+    }
+}
+
+// p becomes the probabilities before dropout, dp the gradient of what score_mod gives, times `factor`.
+void BackwardStep::score_gradient(const Run& run, const Worker& w, int64_t first, int64_t keys, Rows k, Rows v,
+                                  float factor) const {
+  const Vectors& loops = vectors();
+  const Lanes& lanes = *w.lanes;
+  auto product = [&](int64_t depth, Rows x, const float* y, float* to) {
+    if (lanes.few())
+      loops.dots(keys, lanes.count, depth, x.data, x.ld, y, depth, to, lanes.width);
+    else
+      tile().multiply_rows(keys, lanes.width, depth, x.data, x.ld, y, lanes.width, to, lanes.width, false);
+  };
+  int64_t n = keys * lanes.width;
+  alignas(64) float ones[kRows];
+  std::fill_n(ones, kRows, 1.0f);
+  product(p_.n.d, k, w.q_turned, w.p);
+  if (modifier_) std::copy_n(w.p, n, w.s);
+  scores_.finish(run.scores, lanes, first, keys, w.p, w.scores);
+  loops.probabilities(keys, lanes.width, w.p, w.stats, ones);
+  product(p_.n.dv, v, w.do_turned, w.dp);
+  if (scores_.drops()) {
+    scores_.keep(run.scores, lanes, first, keys, w.keep, w.scores);
+    loops.scale(n, w.keep, run.scores.keep_factor);
+    loops.multiply(n, w.dp, w.keep);
+  }
+  loops.gradient(keys, lanes.width, w.p, w.dp, w.delta, factor);
+}
+
+void BackwardStep::visit(const Run& run, const Worker& w, int64_t split, int64_t first, int64_t keys) const {
+  const Vectors& loops = vectors();
+  const Tile& matrix = tile();
+  const Lanes& lanes = *w.lanes;
+  const sdpa::Shape& n = p_.n;
+  Rows k = read_rows(p_.k, run.tensors, lanes.b, lanes.k_head, first, keys, true, w.k, ld_);
+  Rows v = read_rows(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys, false, w.v, ldv_);
+  score_gradient(run, w, first, keys, k, v, modifier_ ? 1.0f : run.scale);
+  int64_t size = keys * lanes.width;
+  if (modifier_) {
+    modifier_->apply(run.tensors, lanes, first, keys, {w.dp, w.s}, w.dp, w.scores);
+    loops.scale(size, w.dp, run.scale);
+    for (int64_t i = 0; i < size; ++i) w.dp[i] = w.p[i] == 0 ? 0.0f : w.dp[i];  // what was masked stays 0
+  }
+  if (scores_.drops()) loops.multiply(size, w.p, w.keep);
+  if (amax_[kOfDp].given())
+    for (int64_t j = 0; j < keys; ++j) note(w, kOfDp, lanes.count, w.dp + j * lanes.width);
+  if (p_.rounds_to_fp8) {
+    loops.scale(size, w.p, run.scale_s);
+    loops.round_fp8(size, w.p, p_.v.type == DType::e4m3);
+    if (sdpa::is_fp8(do_.type)) {
+      loops.scale(size, w.dp, run.scale_dp);
+      loops.round_fp8(size, w.dp, do_.type == DType::e4m3);
+    }
+  }
+  float *dk = sum_k(run, split, lanes.b, lanes.k_head, first), *dv = sum_v(run, split, lanes.b, lanes.v_head, first);
+  matrix.multiply_rows(keys, n.dv, lanes.count, w.p, lanes.width, w.grad_o, ldv_, dv, ldv_, true);
+  matrix.multiply_rows(keys, n.d, lanes.count, w.dp, lanes.width, w.q, ld_, dk, ld_, true);
+  matrix.multiply(lanes.count, n.d, keys, w.dp, lanes.width, k.data, k.ld, w.dq, ld_, true);
+}
+
+void BackwardStep::note(const Worker& w, Amax which, int64_t n, const float* x) const {
+  if (!amax_[which].given()) return;
+  float largest = vectors().max_abs(n, x);
+  if (!(largest <= w.amax[which])) w.amax[which] = largest;
+}
+
+void BackwardStep::write_queries(const Run& run, const Worker& w) const {
+  const Lanes& lanes = *w.lanes;
+  for (int64_t i = 0; i < lanes.count; ++i) {
+    float* row = w.dq + i * ld_;
+    vectors().scale(p_.n.d, row, run.dq);
+    note(w, kOfDq, p_.n.d, row);
+    vectors().scale(p_.n.d, row, run.scale_dq);
+    if (dq_.given()) write_row(dq_, run.tensors, lanes.b, lanes.head[i], lanes.query[i], row);
+  }
+}
+
+void BackwardStep::write_keys(const Run& run, const Worker& w, int64_t b, int64_t key) const {
+  for (int64_t h = 0; h < p_.n.hk; ++h) sum_row(run, w, dk_, false, b, h, key);
+  for (int64_t h = 0; h < p_.n.hv; ++h) sum_row(run, w, dv_, true, b, h, key);
+}
+
+// Parts add up in their order. Keys past the end of their sequence have sums of 0; ragged results do not hold them.
+void BackwardStep::sum_row(const Run& run, const Worker& w, const Sequences& x, bool values, int64_t b, int64_t h,
+                           int64_t key) const {
+  auto part = [&](int64_t split) { return values ? sum_v(run, split, b, h, key) : sum_k(run, split, b, h, key); };
+  int64_t n = values ? p_.n.dv : p_.n.d;
+  float* y = part(0);
+  for (int64_t s = 1; s < splits_; ++s) vectors().add(n, y, part(s));
+  vectors().scale(n, y, values ? run.dv : run.dk);
+  note(w, values ? kOfDv : kOfDk, n, y);
+  vectors().scale(n, y, values ? run.scale_dv : run.scale_dk);
+  bool exists = x.offsets == kNone || key < p_.length_kv(run.tensors, b);
+  if (x.given() && exists) write_row(x, run.tensors, b, h, key, y);
+}
+
+void BackwardStep::write_padding(const Run& run, const Worker& w, int64_t b, int64_t h) const {
+  if (!dq_.given() || dq_.offsets != kNone) return;
+  std::fill_n(w.row, p_.n.d, 0.0f);
+  for (int64_t query = p_.length_q(run.tensors, b); query < p_.n.sq; ++query)
+    write_row(dq_, run.tensors, b, h, query, w.row);
+}
+
+// One tile of dbias from all scores it was added to: products are made again, so that no two tasks share a result.
+void BackwardStep::bias_gradient(const Run& run, const Worker& w, int64_t task) const {
+  const sdpa::Shape& n = p_.n;
+  const Dims& d = dbias_.dims;
+  int64_t key_tiles = sdpa::ceil_div(d[3], p_.key_tile), query_tiles = sdpa::ceil_div(d[2], kRows);
+  int64_t key_tile = task % key_tiles, query_tile = task / key_tiles % query_tiles;
+  int64_t h = task / key_tiles / query_tiles % d[1], b = task / key_tiles / query_tiles / d[1];
+  int64_t queries = std::min(kRows, d[2] - query_tile * kRows), key0 = key_tile * p_.key_tile;
+  int64_t keys = std::min(p_.key_tile, d[3] - key0);
+  auto range = [](int64_t size, int64_t at, int64_t full) {
+    return size == 1 ? std::pair(int64_t{0}, full) : std::pair(at, at + 1);
+  };
+  float* sum = w.dbias;  // [keys][queries]
+  std::fill_n(sum, keys * queries, 0.0f);
+  auto add = [&](int64_t first, int64_t count) {
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t i = 0; i < w.lanes->count; ++i)
+        sum[(d[3] == 1 ? 0 : first + k - key0) * queries + (d[2] == 1 ? 0 : i)] += w.dp[k * w.lanes->width + i];
+  };
+  auto [b0, b1] = range(d[0], b, n.b);
+  auto [h0, h1] = range(d[1], h, n.hq);
+  for (int64_t batch = b0; batch < b1; ++batch)
+    for (int64_t head = h0; head < h1; ++head) {
+      int64_t length = p_.length_q(run.tensors, batch);
+      int64_t row = d[2] == 1 ? 0 : query_tile * kRows, rows = d[2] == 1 ? length : std::min(length, row + kRows);
+      for (; row < rows; row += kRows) {
+        begin(run, w, batch, head, 1, row);
+        int64_t lo = std::max(w.lanes->lo, d[3] == 1 ? 0 : key0);
+        int64_t hi = std::min(w.lanes->hi, d[3] == 1 ? n.skv : key0 + keys);
+        for (int64_t first = lo; first < hi; first = round_up(first + 1, p_.key_tile)) {
+          int64_t count = std::min(hi, round_up(first + 1, p_.key_tile)) - first;
+          Rows k = read_rows(p_.k, run.tensors, batch, w.lanes->k_head, first, count, false, w.k, ld_);
+          Rows v = read_rows(p_.v, run.tensors, batch, w.lanes->v_head, first, count, false, w.v, ldv_);
+          score_gradient(run, w, first, count, k, v, 1);
+          add(first, count);
+        }
+      }
+    }
+  for (int64_t i = 0; i < queries; ++i) {
+    for (int64_t k = 0; k < keys; ++k) w.row[k] = sum[k * queries + i];
+    write_part(dbias_, run.tensors, b, h, query_tile * kRows + i, key0, keys, w.row);
+  }
+}
+
+// The sink has probability exp(sink - stats) and no value.
+void BackwardStep::sink_gradient(const Run& run) const {
+  float unit = p_.options.stats_log2 ? static_cast<float>(M_LN2) : 1.0f;
+  parallel_for(p_.n.hq, 1, threads_, [&](int64_t first, int64_t last, int) {
+    for (int64_t h = first; h < last; ++h) {
+      double sum = 0;
+      float sink = p_.sink_of(run.tensors, h);
+      for (int64_t b = 0; b < p_.n.b; ++b)
+        for (int64_t query = 0; query < p_.length_q(run.tensors, b); ++query) {
+          float stats = 0;
+          read_row(stats_, run.tensors, b, h, query, &stats);
+          if (stats != -INFINITY) sum -= std::exp(sink - stats * unit) * delta(run, b, h)[query];
+        }
+      auto y = static_cast<float>(sum);
+      write_row(dsink_, run.tensors, 0, h, 0, &y);
+    }
+  });
+}
+
+void BackwardStep::write_amax(const Run& run) const {
+  const auto* amax = reinterpret_cast<const float*>(run.workspace + amax_at_);
+  for (int which = 0; which < kAmaxCount; ++which) {
+    if (!amax_[which].given()) continue;
+    float y = 0;
+    for (int i = 0; i < threads_; ++i)
+      if (float x = amax[i * kAmaxCount + which]; !(x <= y)) y = x;
+    write_row(amax_[which], run.tensors, 0, 0, 0, &y);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Step> make_backward(const Region& r, int threads) {
+  return std::make_unique<BackwardStep>(r, *r.graph, r.graph->node(r.nodes[0]), threads);
+}
+
+}  // namespace tsr::cpu::attention

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// An attention node as this engine sees it: where its tensors lie, and everything about rows and lengths that forward
+// and backward share. A Problem is made when the step is built; what depends on pointers is read at every run.
+#pragma once
+
+#include <optional>
+
+#include "graph/ops/sdpa_common.hpp"
+#include "planner/engine.hpp"
+
+namespace tsr::cpu::attention {
+
+using Tensors = void* const*;  // by TensorId, as in StepArgs
+
+// A few numbers in memory: one, or one for each batch or head.
+struct Numbers {
+  TensorId id = kNone;
+  DType type = DType::f32;
+  int64_t stride = 0;
+  bool given() const { return id != kNone; }
+  double read(Tensors t, double fallback) const { return given() ? load<double>(type, t[id], 0) : fallback; }
+  double at(Tensors t, int64_t i) const { return load<double>(type, t[id], i * stride); }
+  int64_t integer(Tensors t, int64_t i) const { return load<int64_t>(type, t[id], i * stride); }
+};
+
+// A tensor that broadcasts to the scores [b, h, sq, skv]: strides are 0 where it repeats.
+struct Broadcast {
+  TensorId id = kNone;
+  DType type = DType::f32;
+  int64_t batch = 0, head = 0, query = 0, key = 0;
+  bool given() const { return id != kNone; }
+};
+Broadcast make_broadcast(const Tensor& t, TensorId id);
+
+// A tensor [b, h, s, d] of sequences, possibly ragged, paged (the container is [blocks, h, steps, d]) or block-scaled.
+struct Sequences {
+  TensorId id = kNone;
+  DType type = DType::f32;
+  Dims dims, strides;
+  TensorId offsets = kNone;
+  DType offsets_type = DType::i32;
+  int64_t multiplier = 1;
+  std::shared_ptr<const Sequences> pages;  // page table: sequences of blocks' numbers
+  TensorId scales = kNone;
+  Tensor scale_tensor;
+  Dims scale_block;
+
+  bool given() const { return id != kNone; }
+  int64_t batch_start(Tensors t, int64_t b) const;                // element offset
+  int64_t steps(Tensors t, int64_t b, int64_t length) const;      // that exist, at most `length`
+  int64_t row(Tensors t, int64_t b, int64_t h, int64_t s) const;  // element offset of a row that exists
+  int64_t block(Tensors t, int64_t b, int64_t s) const;           // that holds a step, where there are pages
+};
+
+// Rows of f32, in the caller's memory or converted into scratch memory.
+struct Rows {
+  const float* data;
+  int64_t ld;
+};
+// Rows [first, first + count) of a head; those past the end of a ragged sequence are 0. `padded` asks for rows that are
+// readable up to a multiple of the matrix tile's columns. Scratch: `count` rows of `ld`.
+Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
+               float* scratch, int64_t ld);
+void read_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to);
+void write_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, const float* from);
+// Elements [first, first + count) of a row.
+void write_part(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, int64_t first, int64_t count,
+                const float* from);
+
+constexpr int64_t kRows = 96;   // queries of a tile: a multiple of the matrix tile's rows and columns
+constexpr int64_t kKeys = 192;  // keys of a tile, unless blocks of 128 may be masked
+constexpr int64_t kFew = 8;     // up to so many queries, scores are dot products instead of matrix tiles
+
+// The queries of a tile. Heads that share keys and values share tiles: a row is a query of one of these heads.
+struct Lanes {
+  int64_t b, k_head, v_head, count, width;
+  int64_t head[kRows], query[kRows];
+  int64_t first[kRows], last[kRows];  // keys that the row attends to, before masks that depend on data
+  int64_t lo, hi;                     // the union of these
+  int64_t inner_lo, inner_hi;         // and their intersection
+  float slope[kRows];
+  bool few() const { return count <= kFew; }
+};
+
+struct Problem {
+  Problem(const Graph& g, const Node& n);
+
+  sdpa::Shape n;
+  tessera::SdpaOptions options;
+  int64_t group;  // neighbouring heads of q that share a head of k and one of v
+  Sequences q, k, v;
+  Numbers scale, seq_len_q, seq_len_kv, cu_seq_len_q, cu_seq_len_kv;
+  Numbers descale_q, descale_k, descale_v, descale_s, scale_s;
+  Numbers sink, slopes;
+  bool alibi = false, rounds_to_fp8 = false;
+
+  int64_t groups() const { return n.hq / group; }
+  int64_t key_tile = kKeys;  // keys of a tile
+  int64_t length_q(Tensors t, int64_t b) const { return length(t, seq_len_q, cu_seq_len_q, b, n.sq); }
+  int64_t length_kv(Tensors t, int64_t b) const { return length(t, seq_len_kv, cu_seq_len_kv, b, n.skv); }
+  // What products of stored q and k are multiplied by.
+  float score_scale(Tensors t) const;
+  float sink_of(Tensors t, int64_t h) const;
+  // Rows [first, ...) of the queries of batch b that `heads` neighbours from `head` on have: at most kRows.
+  void fill(Lanes& y, Tensors t, int64_t b, int64_t head, int64_t heads, int64_t first) const;
+  // Queries of these lanes times `factor`: [d][width] for matrix tiles, [count][d] where there are few. `rows` holds
+  // kRows rows of d.
+  void pack(const Sequences& x, const Lanes& lanes, Tensors t, float factor, float* rows, float* to) const;
+
+ private:
+  static int64_t length(Tensors t, const Numbers& lengths, const Numbers& prefix, int64_t b, int64_t full);
+};
+
+const Tensor* input(const Graph& g, const Node& n, int slot);  // null when the slot is empty
+Numbers make_numbers(const Graph& g, const Node& n, int slot);
+Sequences make_sequences(const Graph& g, TensorId id);
+// An output of the region's only node, if anyone reads it.
+Sequences make_output(const Region& r, int slot);
+int64_t round_up(int64_t n, int64_t to);
+
+// Scratch memory of a worker: pieces in the order in which they are asked for.
+class Layout {
+ public:
+  size_t add(int64_t bytes) {
+    size_t at = bytes_;
+    bytes_ += static_cast<size_t>(round_up(bytes, 64));
+    return at;
+  }
+  size_t add_floats(int64_t n) { return add(n * 4); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+}  // namespace tsr::cpu::attention

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of q, k, v and results in memory: strides, ragged and paged sequences, types and block scales.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engines/cpu/attention/problem.hpp"
+#include "engines/cpu/attention/vectors.hpp"
+#include "engines/cpu/fused/kernels.hpp"
+#include "engines/cpu/gemm/tile.hpp"
+#include "graph/ops/block_scale.hpp"
+
+namespace tsr::cpu::attention {
+namespace {
+
+using Table = std::array<float, 256>;
+
+Table make_table(DType type) {
+  Table y;
+  for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<float>(from_minifloat_bits(type, static_cast<uint8_t>(i)));
+  return y;
+}
+
+const Table& fp8_table(DType type) {
+  static const Table e4m3 = make_table(DType::e4m3), e5m2 = make_table(DType::e5m2);
+  return type == DType::e4m3 ? e4m3 : e5m2;
+}
+
+void convert(const Sequences& s, const void* base, int64_t offset, float* to) {
+  int64_t d = s.dims[3], stride = s.strides[3];
+  if (!sdpa::is_fp8(s.type)) return kernels().load(s.type, Lane::f32, base, offset, stride, to, d);
+  const Table& table = fp8_table(s.type);
+  const auto* from = static_cast<const uint8_t*>(base) + offset;
+  for (int64_t i = 0; i < d; ++i) to[i] = table[from[i * stride]];
+}
+
+// The factors lie where their own tensor says; neighbours along d share one, or every element has its own.
+void apply_scales(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to) {
+  int64_t along = s.scale_block[3];
+  int cut = block_axis(s.scale_block);
+  for (int64_t i = 0; i < s.dims[3]; i += along) {
+    int64_t at = scale_offset(s.scale_tensor, {b, h, step / s.scale_block[2], i / along}, cut);
+    auto factor = load<float>(DType::e8m0, t[s.scales], at);
+    for (int64_t j = i; j < std::min(i + along, s.dims[3]); ++j) to[j] *= factor;
+  }
+}
+
+void read_existing(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to) {
+  convert(s, t[s.id], s.row(t, b, h, step), to);
+  if (s.scales != kNone) apply_scales(s, t, b, h, step, to);
+}
+
+}  // namespace
+
+int64_t Sequences::batch_start(Tensors t, int64_t b) const {
+  if (offsets == kNone) return b * strides[0];
+  return load<int64_t>(offsets_type, t[offsets], b) * multiplier;
+}
+
+int64_t Sequences::steps(Tensors t, int64_t b, int64_t length) const {
+  if (offsets == kNone) return length;
+  int64_t room = load<int64_t>(offsets_type, t[offsets], b + 1) * multiplier - batch_start(t, b);
+  return std::min(length, std::clamp<int64_t>(room / std::max<int64_t>(1, strides[2]), 0, dims[2]));
+}
+
+int64_t Sequences::block(Tensors t, int64_t b, int64_t s) const {
+  int64_t page = s / dims[2], y = 0;
+  if (page < pages->steps(t, b, pages->dims[2]))
+    y = load<int64_t>(pages->type, t[pages->id], pages->batch_start(t, b) + page * pages->strides[2]);
+  require(y >= 0 && y < dims[0], "page table of sequences ", dims, ": batch ", b, " names block ", y, " of ", dims[0]);
+  return y;
+}
+
+int64_t Sequences::row(Tensors t, int64_t b, int64_t h, int64_t s) const {
+  if (pages) return block(t, b, s) * strides[0] + h * strides[1] + s % dims[2] * strides[2];
+  return batch_start(t, b) + h * strides[1] + s * strides[2];
+}
+
+Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
+               float* scratch, int64_t ld) {
+  int64_t exist = std::clamp<int64_t>(s.steps(t, b, first + count) - first, 0, count);
+  bool plain = s.type == DType::f32 && s.strides[3] == 1 && !s.pages && exist == count && count > 0;
+  if (plain && (!padded || s.dims[3] % tile().columns == 0))
+    return {static_cast<const float*>(t[s.id]) + s.row(t, b, h, first), s.strides[2]};
+  for (int64_t i = 0; i < exist; ++i) read_existing(s, t, b, h, first + i, scratch + i * ld);
+  for (int64_t i = exist; i < count; ++i) std::fill_n(scratch + i * ld, s.dims[3], 0.0f);
+  return {scratch, ld};
+}
+
+void read_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to) {
+  if (step < s.steps(t, b, step + 1))
+    read_existing(s, t, b, h, step, to);
+  else
+    std::fill_n(to, s.dims[3], 0.0f);
+}
+
+void write_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, const float* from) {
+  write_part(s, t, b, h, step, 0, s.dims[3], from);
+}
+
+void write_part(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, int64_t first, int64_t count,
+                const float* from) {
+  if (step >= s.steps(t, b, step + 1)) return;
+  int64_t at = s.row(t, b, h, step) + first * s.strides[3];
+  kernels().store(s.type, Lane::f32, from, t[s.id], at, s.strides[3], count);
+}
+
+}  // namespace tsr::cpu::attention

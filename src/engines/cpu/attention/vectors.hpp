@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector loops of attention. Scores lie in tiles [keys][width]: a lane is a query, so that maxima, sums and
+// exponentials run straight down the keys. vectors_isa.cpp is compiled once for each instruction set; vectors() picks
+// the best.
+#pragma once
+
+#include <cstdint>
+
+namespace tsr::cpu::attention {
+
+constexpr int64_t kVectorLanes = 16;  // widths of tiles are multiples of this
+
+struct Vectors {
+  // Scores become exp(s - max) with the maximum so far; sum counts them. What was summed up before is to be multiplied
+  // by `factor`; false when all factors are 1.
+  bool (*softmax)(int64_t keys, int64_t width, float* s, float* max, float* sum, float* factor);
+  // s = exp(s - shift) * factor, by lane; -inf gives 0 whatever the shift.
+  void (*probabilities)(int64_t keys, int64_t width, float* s, const float* shift, const float* factor);
+  // dp = p * (dp - delta) * factor, 0 where p is 0.
+  void (*gradient)(int64_t keys, int64_t width, const float* p, float* dp, const float* delta, float factor);
+  // Scores outside of keys [first, last) of their lane become -inf.
+  void (*mask)(int64_t keys, int64_t width, float* s, const int32_t* first, const int32_t* last);
+  // s += slope * (key + shift), by lane.
+  void (*alibi)(int64_t keys, int64_t width, float* s, const float* slope, const int32_t* shift);
+  void (*add)(int64_t n, float* y, const float* x);
+  void (*multiply)(int64_t n, float* y, const float* x);
+  void (*scale)(int64_t n, float* y, float factor);
+  // Rows of o times one factor each.
+  void (*scale_rows)(int64_t rows, int64_t columns, float* o, int64_t ld, const float* factor);
+  // s[key*width + row] = sum of k[key*ldk + i] * q[row*ldq + i], i < d: for a few rows, where tiles would be empty.
+  void (*dots)(int64_t keys, int64_t rows, int64_t d, const float* k, int64_t ldk, const float* q, int64_t ldq,
+               float* s, int64_t width);
+  // y[i] = 1 where the upper 24 bits of random_word(seed, offset, first + i) are below the threshold, otherwise 0.
+  void (*keep)(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t threshold, float* y);
+  // What y becomes in an fp8 type: e4m3 when `e4m3`, otherwise e5m2.
+  void (*round_fp8)(int64_t n, float* y, bool e4m3);
+  // Largest magnitude, NaN when there is one.
+  float (*max_abs)(int64_t n, const float* x);
+  bool (*any_nan)(int64_t n, const float* x);
+};
+
+const Vectors& vectors();
+
+}  // namespace tsr::cpu::attention
