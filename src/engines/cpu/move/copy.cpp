@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/move/copy.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/thread_pool.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+constexpr int64_t kTile = 64;                // elements along each side of a tile
+constexpr int64_t kGrainBytes = 128 * 1024;  // worth waking another thread for
+constexpr int64_t kPiece = 64 * 1024;        // elements of a longer line that make a piece of work
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Merges axes that both sides walk through without a gap.
+std::vector<CopyAxis> merged(std::vector<CopyAxis> axes) {
+  std::erase_if(axes, [](const CopyAxis& a) { return a.size == 1; });
+  std::stable_sort(axes.begin(), axes.end(), [](const CopyAxis& a, const CopyAxis& b) { return a.to > b.to; });
+  std::vector<CopyAxis> out;
+  for (const CopyAxis& a : axes) {
+    if (!out.empty() && out.back().from == a.from * a.size && out.back().to == a.to * a.size)
+      out.back() = {out.back().size * a.size, a.from, a.to};
+    else
+      out.push_back(a);
+  }
+  return out;
+}
+
+template <class T>
+void copy_line(const char* from, char* to, const CopyAxis& a) {
+  const T* x = reinterpret_cast<const T*>(from);
+  T* y = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < a.size; ++i) y[i * a.to] = x[i * a.from];
+}
+
+struct Pair {
+  uint64_t low, high;
+};
+
+template <class F>
+void with_type(int64_t bytes, const F& f) {
+  if (bytes == 1) return f(uint8_t{});
+  if (bytes == 2) return f(uint16_t{});
+  if (bytes == 4) return f(uint32_t{});
+  if (bytes == 8) return f(uint64_t{});
+  f(Pair{});
+}
+
+// Rows of N = 16 / sizeof(T) values each.
+template <class T>
+struct Square {
+  static constexpr int N = 16 / sizeof(T);
+  typedef T V __attribute__((vector_size(16)));
+  V row[N];
+
+  // Interleaving rows i and i + N / 2 log2(N) times over transposes.
+  void transpose() {
+    for (int width = 1; width < N; width *= 2) {
+      V next[N];
+      for (int i = 0; i < N / 2; ++i) {
+        next[2 * i] = zip<0>(row[i], row[i + N / 2], std::make_integer_sequence<int, N>());
+        next[2 * i + 1] = zip<N / 2>(row[i], row[i + N / 2], std::make_integer_sequence<int, N>());
+      }
+      for (int i = 0; i < N; ++i) row[i] = next[i];
+    }
+  }
+  template <int Start, int... K>
+  static V zip(V a, V b, std::integer_sequence<int, K...>) {
+    return __builtin_shufflevector(a, b, (Start + K / 2 + K % 2 * N)...);
+  }
+};
+
+// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns. The source is gathered first: its rows may
+// lie a power of two apart, where a cache keeps but few of them.
+template <class T>
+void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows, int64_t columns) {
+  constexpr int N = Square<T>::N;
+  alignas(64) T buffer[kTile][kTile];
+  for (int64_t i = 0; i < rows; ++i)
+    std::memcpy(buffer[i], from + i * from_step, static_cast<size_t>(columns) * sizeof(T));
+  int64_t whole_rows = rows / N * N, whole_columns = columns / N * N;
+  for (int64_t j = 0; j < whole_columns; j += N)
+    for (int64_t i = 0; i < whole_rows; i += N) {
+      Square<T> s;
+      for (int k = 0; k < N; ++k) std::memcpy(&s.row[k], &buffer[i + k][j], 16);
+      s.transpose();
+      for (int k = 0; k < N; ++k) std::memcpy(to + (j + k) * to_step + i, &s.row[k], 16);
+    }
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) to[j * to_step + i] = buffer[i][j];
+}
+
+}  // namespace
+
+StridedCopy::StridedCopy(std::vector<CopyAxis> axes, int64_t element_bytes) : bytes_(element_bytes) {
+  outer_ = merged(std::move(axes));
+  for (const CopyAxis& a : outer_) empty_ = empty_ || a.size == 0;
+  if (empty_ || outer_.empty()) return;
+  line_ = outer_.back();
+  outer_.pop_back();
+  auto inner = std::find_if(outer_.begin(), outer_.end(), [](const CopyAxis& a) { return a.from == 1; });
+  tiled_ =
+      line_.to == 1 && line_.from != 1 && inner != outer_.end() && bytes_ <= 8 && inner->size >= 4 && line_.size >= 4;
+  if (tiled_) {
+    across_ = *inner;
+    outer_.erase(inner);
+    units_ = ceil_div(across_.size, kTile);
+    unit_elements_ = std::min(across_.size, kTile) * line_.size;
+  } else {
+    // A long line is cut into pieces that threads can share.
+    if (line_.size > kPiece && line_.size % kPiece == 0) {
+      outer_.push_back({line_.size / kPiece, line_.from * kPiece, line_.to * kPiece});
+      line_.size = kPiece;
+    }
+    unit_elements_ = line_.size;
+  }
+  for (const CopyAxis& a : outer_) units_ *= a.size;
+}
+
+void StridedCopy::run(const void* from, void* to, int threads) const {
+  if (empty_) return;
+  int64_t grain = std::max<int64_t>(1, kGrainBytes / (unit_elements_ * bytes_));
+  parallel_for(units_, grain, threads, [&](int64_t first, int64_t last, int) {
+    if (tiled_)
+      run_tiles(static_cast<const char*>(from), static_cast<char*>(to), first, last);
+    else
+      run_lines(static_cast<const char*>(from), static_cast<char*>(to), first, last);
+  });
+}
+
+void StridedCopy::run_lines(const char* from, char* to, int64_t first, int64_t last) const {
+  bool contiguous = line_.from == 1 && line_.to == 1;
+  for (int64_t unit = first; unit < last; ++unit) {
+    int64_t rest = unit, x = 0, y = 0;
+    for (size_t k = outer_.size(); k-- > 0; rest /= outer_[k].size) {
+      x += rest % outer_[k].size * outer_[k].from;
+      y += rest % outer_[k].size * outer_[k].to;
+    }
+    const char* a = from + x * bytes_;
+    char* b = to + y * bytes_;
+    if (contiguous)
+      std::memcpy(b, a, static_cast<size_t>(line_.size * bytes_));
+    else
+      with_type(bytes_, [&](auto zero) { copy_line<decltype(zero)>(a, b, line_); });
+  }
+}
+
+void StridedCopy::run_tiles(const char* from, char* to, int64_t first, int64_t last) const {
+  int64_t strips = ceil_div(across_.size, kTile);
+  for (int64_t unit = first; unit < last; ++unit) {
+    int64_t rest = unit / strips, j = unit % strips * kTile, x = j, y = j * across_.to;
+    for (size_t k = outer_.size(); k-- > 0; rest /= outer_[k].size) {
+      x += rest % outer_[k].size * outer_[k].from;
+      y += rest % outer_[k].size * outer_[k].to;
+    }
+    with_type(bytes_, [&](auto zero) {
+      using T = decltype(zero);
+      if constexpr (sizeof(T) <= 8) {
+        const T* a = reinterpret_cast<const T*>(from) + x;
+        T* b = reinterpret_cast<T*>(to) + y;
+        for (int64_t i = 0; i < line_.size; i += kTile)
+          transpose_tile(a + i * line_.from, line_.from, b + i, across_.to, std::min(kTile, line_.size - i),
+                         std::min(kTile, across_.size - j));
+      }
+    });
+  }
+}
+
+}  // namespace tsr::cpu
