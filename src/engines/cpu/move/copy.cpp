@@ -7,10 +7,15 @@
 
 #include "base/thread_pool.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace tsr::cpu {
 namespace {
 
-constexpr int64_t kTile = 64;                // elements along each side of a tile
+constexpr int64_t kTile = 64;     // elements along each side of a tile
+constexpr int64_t kSquare = 512;  // and of a square of tiles: the pages of its rows stay known to the processor
 constexpr int64_t kGrainBytes = 128 * 1024;  // worth waking another thread for
 constexpr int64_t kPiece = 64 * 1024;        // elements of a longer line that make a piece of work
 
@@ -57,14 +62,17 @@ struct Square {
   typedef T V __attribute__((vector_size(16)));
   V row[N];
 
-  // Interleaving rows i and i + N / 2 log2(N) times over transposes.
+  // Interleaving rows i and i + N / 2, log2(N) times over, transposes.
   void transpose() {
+#pragma GCC unroll 4
     for (int width = 1; width < N; width *= 2) {
       V next[N];
+#pragma GCC unroll 8
       for (int i = 0; i < N / 2; ++i) {
         next[2 * i] = zip<0>(row[i], row[i + N / 2], std::make_integer_sequence<int, N>());
         next[2 * i + 1] = zip<N / 2>(row[i], row[i + N / 2], std::make_integer_sequence<int, N>());
       }
+#pragma GCC unroll 16
       for (int i = 0; i < N; ++i) row[i] = next[i];
     }
   }
@@ -74,25 +82,75 @@ struct Square {
   }
 };
 
-// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns. The source is gathered first: its rows may
-// lie a power of two apart, where a cache keeps but few of them.
+// A row of a tile to memory; past the caches, whole lines at a time, if that is asked for and possible.
+void put(const char* from, char* to, size_t bytes, [[maybe_unused]] bool stream) {
+  size_t i = 0;
+#if defined(__SSE2__)
+  if (stream)
+    for (; i + 16 <= bytes; i += 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_load_si128(reinterpret_cast<const __m128i*>(from + i)));
+#endif
+  std::memcpy(to + i, from + i, bytes - i);
+}
+
+void fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns; the source goes on for `left` rows. The tile
+// is gathered first: its rows may lie a power of two apart, where a cache keeps but few of them.
 template <class T>
-void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows, int64_t columns) {
+void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows, int64_t columns,
+                    bool stream, int64_t left) {
   constexpr int N = Square<T>::N;
   alignas(64) T buffer[kTile][kTile];
-  for (int64_t i = 0; i < rows; ++i)
-    std::memcpy(buffer[i], from + i * from_step, static_cast<size_t>(columns) * sizeof(T));
+  auto bytes = static_cast<size_t>(columns) * sizeof(T);
+  for (int64_t i = 0; i < rows; ++i) std::memcpy(buffer[i], from + i * from_step, bytes);
+  alignas(64) T turned[kTile][kTile];
   int64_t whole_rows = rows / N * N, whole_columns = columns / N * N;
   for (int64_t j = 0; j < whole_columns; j += N)
     for (int64_t i = 0; i < whole_rows; i += N) {
       Square<T> s;
+#pragma GCC unroll 16
       for (int k = 0; k < N; ++k) std::memcpy(&s.row[k], &buffer[i + k][j], 16);
       s.transpose();
-      for (int k = 0; k < N; ++k) std::memcpy(to + (j + k) * to_step + i, &s.row[k], 16);
+#pragma GCC unroll 16
+      for (int k = 0; k < N; ++k) std::memcpy(&turned[j + k][i], &s.row[k], 16);
     }
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) to[j * to_step + i] = buffer[i][j];
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) turned[j][i] = buffer[i][j];
+    // The tile below comes in meanwhile.
+    if (j < left - kTile) {
+      const char* next = reinterpret_cast<const char*>(from + (j + kTile) * from_step);
+      for (size_t b = 0; b < bytes; b += 64) __builtin_prefetch(next + b, 0, 2);
+    }
+    put(reinterpret_cast<const char*>(turned[j]), reinterpret_cast<char*>(to + j * to_step),
+        static_cast<size_t>(rows) * sizeof(T), stream);
+  }
 }
+
+// Steps through the outer axes.
+struct Walk {
+  Walk(const std::vector<CopyAxis>& over, int64_t start) : axes(over) {
+    for (size_t k = axes.size(); k-- > 0; start /= axes[k].size) {
+      index[k] = start % axes[k].size;
+      from += index[k] * axes[k].from, to += index[k] * axes[k].to;
+    }
+  }
+  void next() {
+    for (size_t k = axes.size(); k-- > 0;) {
+      from += axes[k].from, to += axes[k].to;
+      if (++index[k] < axes[k].size) return;
+      index[k] = 0;
+      from -= axes[k].size * axes[k].from, to -= axes[k].size * axes[k].to;
+    }
+  }
+  const std::vector<CopyAxis>& axes;
+  int64_t from = 0, to = 0;
+  int64_t index[2 * kMaxRank + 1] = {};
+};
 
 }  // namespace
 
@@ -108,8 +166,8 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, int64_t element_bytes) : by
   if (tiled_) {
     across_ = *inner;
     outer_.erase(inner);
-    units_ = ceil_div(across_.size, kTile);
-    unit_elements_ = std::min(across_.size, kTile) * line_.size;
+    units_ = ceil_div(across_.size, kSquare) * ceil_div(line_.size, kSquare);
+    unit_elements_ = std::min(across_.size, kSquare) * std::min(line_.size, kSquare);
   } else {
     // A long line is cut into pieces that threads can share.
     if (line_.size > kPiece && line_.size % kPiece == 0) {
@@ -119,6 +177,8 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, int64_t element_bytes) : by
     unit_elements_ = line_.size;
   }
   for (const CopyAxis& a : outer_) units_ *= a.size;
+  constexpr int64_t kLarge = 4 << 20;  // bytes that do not stay in the caches
+  large_ = units_ * unit_elements_ * bytes_ >= kLarge;
 }
 
 void StridedCopy::run(const void* from, void* to, int threads) const {
@@ -134,14 +194,10 @@ void StridedCopy::run(const void* from, void* to, int threads) const {
 
 void StridedCopy::run_lines(const char* from, char* to, int64_t first, int64_t last) const {
   bool contiguous = line_.from == 1 && line_.to == 1;
-  for (int64_t unit = first; unit < last; ++unit) {
-    int64_t rest = unit, x = 0, y = 0;
-    for (size_t k = outer_.size(); k-- > 0; rest /= outer_[k].size) {
-      x += rest % outer_[k].size * outer_[k].from;
-      y += rest % outer_[k].size * outer_[k].to;
-    }
-    const char* a = from + x * bytes_;
-    char* b = to + y * bytes_;
+  Walk at(outer_, first);
+  for (int64_t unit = first; unit < last; ++unit, at.next()) {
+    const char* a = from + at.from * bytes_;
+    char* b = to + at.to * bytes_;
     if (contiguous)
       std::memcpy(b, a, static_cast<size_t>(line_.size * bytes_));
     else
@@ -150,24 +206,25 @@ void StridedCopy::run_lines(const char* from, char* to, int64_t first, int64_t l
 }
 
 void StridedCopy::run_tiles(const char* from, char* to, int64_t first, int64_t last) const {
-  int64_t strips = ceil_div(across_.size, kTile);
+  int64_t down = ceil_div(line_.size, kSquare), wide = ceil_div(across_.size, kSquare);
   for (int64_t unit = first; unit < last; ++unit) {
-    int64_t rest = unit / strips, j = unit % strips * kTile, x = j, y = j * across_.to;
-    for (size_t k = outer_.size(); k-- > 0; rest /= outer_[k].size) {
-      x += rest % outer_[k].size * outer_[k].from;
-      y += rest % outer_[k].size * outer_[k].to;
-    }
+    Walk at(outer_, unit / (down * wide));
+    int64_t row = unit / wide % down * kSquare, column = unit % wide * kSquare;
+    int64_t rows = std::min(kSquare, line_.size - row), columns = std::min(kSquare, across_.size - column);
     with_type(bytes_, [&](auto zero) {
       using T = decltype(zero);
       if constexpr (sizeof(T) <= 8) {
-        const T* a = reinterpret_cast<const T*>(from) + x;
-        T* b = reinterpret_cast<T*>(to) + y;
-        for (int64_t i = 0; i < line_.size; i += kTile)
-          transpose_tile(a + i * line_.from, line_.from, b + i, across_.to, std::min(kTile, line_.size - i),
-                         std::min(kTile, across_.size - j));
+        const T* a = reinterpret_cast<const T*>(from) + at.from + row * line_.from + column;
+        T* b = reinterpret_cast<T*>(to) + at.to + column * across_.to + row;
+        bool aligned = (reinterpret_cast<uintptr_t>(b) | static_cast<uintptr_t>(across_.to) * sizeof(T)) % 16 == 0;
+        for (int64_t j = 0; j < columns; j += kTile)
+          for (int64_t i = 0; i < rows; i += kTile)
+            transpose_tile(a + i * line_.from + j, line_.from, b + j * across_.to + i, across_.to,
+                           std::min(kTile, rows - i), std::min(kTile, columns - j), aligned && large_, rows - i);
       }
     });
   }
+  fence();
 }
 
 }  // namespace tsr::cpu

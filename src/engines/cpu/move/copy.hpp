@@ -28,7 +28,7 @@ class StridedCopy {
   CopyAxis across_{1, 0, 0};     // the innermost axis of the source, where that is another one
   int64_t bytes_;
   int64_t units_ = 1, unit_elements_ = 1;  // pieces of work
-  bool tiled_ = false, empty_ = false;
+  bool tiled_ = false, empty_ = false, large_ = false;
 };
 
 }  // namespace tsr::cpu
