@@ -3,6 +3,7 @@
 #include "engines/cpu/attention/attention.hpp"
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
+#include "engines/cpu/move/move.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
@@ -18,6 +19,7 @@ std::span<const Engine* const> all_engines() {
 #endif
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
+      &cpu::move_engine(),
       &cpu::rnn_engine(),
       &cpu::attention_engine(),
       &ref::engine(),
