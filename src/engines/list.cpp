@@ -3,6 +3,7 @@
 #include "engines/cpu/attention/attention.hpp"
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
+#include "engines/cpu/move/move.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
 #include "engines/cpu/view/view.hpp"
 #ifdef TESSERA_HAS_ONEDNN
@@ -17,8 +18,13 @@ std::span<const Engine* const> all_engines() {
 #ifdef TESSERA_HAS_ONEDNN
       &onednn::engine(),
 #endif
-      &cpu::view_engine(), &cpu::fused_engine(),     &cpu::gemm_engine(),
-      &cpu::rnn_engine(),  &cpu::attention_engine(), &ref::engine(),
+      &cpu::view_engine(),
+      &cpu::fused_engine(),
+      &cpu::gemm_engine(),
+      &cpu::move_engine(),
+      &cpu::rnn_engine(),
+      &cpu::attention_engine(),
+      &ref::engine(),
   };
   return list;
 }

@@ -98,24 +98,6 @@ constexpr int kArgs[3][3] = {{DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF
                              {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
                              {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
 
-// An activation with strides as oneDNN's layouts have them; sizes of 1 leave the choice open, which falls on channels
-// last.
-void settle_strides(Tensor& t) {
-  Dims last = Dims::filled(t.rank(), 1);
-  int64_t step = t.dims[kChannel];
-  for (int i = t.rank() - 1; i >= 0; --i) {
-    if (i == kChannel) continue;
-    last[i] = step;
-    step *= t.dims[i];
-  }
-  for (int i = 0; i < t.rank(); ++i)
-    if (t.dims[i] != 1 && t.strides[i] != last[i]) {
-      if (is_dense(t)) t.strides = packed(t, t.dtype).strides;
-      return;
-    }
-  t.strides = last;
-}
-
 // A filter as oneDNN counts its dimensions: groups come first.
 Desc filter_desc(const Tensor& w, int64_t groups) {
   memory::dims dims = w.dims.to_vector(), strides = w.strides.to_vector();
@@ -168,8 +150,8 @@ class Builder {
     x_ = roles_.output == 0 ? result : roles_.output == 2 ? first : second;
     w_ = roles_.output == 1 ? result : second;
     y_ = roles_.output == 2 ? result : first;
-    settle_strides(x_.tensor);
-    settle_strides(y_.tensor);
+    settle_channels(x_.tensor);
+    settle_channels(y_.tensor);
     auto o = with_defaults(attrs<ConvOptions>(n), x_.tensor.rank() - 2);
     for (int64_t& d : o.dilation) --d;
     shape_ = {o.stride, o.dilation, o.pad, o.post_pad};
@@ -211,7 +193,7 @@ class Builder {
       strides[0] = o.tensor.numel();
       return {0, Desc(dims, *native_type(o.tensor.dtype), strides), o.place};
     }
-    settle_strides(o.tensor);
+    settle_channels(o.tensor);
     if (chosen.y == given_.y && o.tensor.strides == y_.tensor.strides) return {0, o.desc(), o.place};
     bool floats = is_real(y_.tensor.dtype);
     Tensor same = y_.tensor;
@@ -229,9 +211,9 @@ class Builder {
     dnnl::primitive_attr attr = attributes(post.ops);
     // With post-ops another implementation may be the best, with another filter layout.
     chosen.w = any_layout(given_.w, w_.tensor.dtype);
-    auto p = make_primitives([&](const Pd* team) {
+    auto p = make_primitives([&](bool is_team) {
       auto d = describe(chosen, attr);
-      if (!team && d) chosen = descs(*d);
+      if (is_team && d) chosen = descs(*d);
       return d;
     });
     if (!p.team.get(true)) fail(Status::internal_error, "oneDNN refused a convolution of ", tsr::describe(x_.tensor));
