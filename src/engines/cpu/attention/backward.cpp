@@ -244,7 +244,7 @@ void BackwardStep::find_delta(const Run& run, const Worker& w, int64_t b, int64_
     read_row(o_, run.tensors, b, h, query, o);
     read_row(do_, run.tensors, b, h, query, grad_o);
     float sum = 0;
-    vectors().dots(1, 1, p_.n.dv, o, p_.n.dv, grad_o, p_.n.dv, &sum, 1);
+    vectors().dots(1, 1, p_.n.dv, o, p_.n.dv, grad_o, p_.n.dv, &sum, 1, {}, {});
     to[query] = sum * run.descale_o * run.descale_do;
   }
 }
@@ -302,7 +302,7 @@ void BackwardStep::score_gradient(const Run& run, const Worker& w, int64_t first
   const Lanes& lanes = *w.lanes;
   auto product = [&](int64_t depth, Rows x, const float* y, float* to) {
     if (lanes.few())
-      loops.dots(keys, lanes.count, depth, x.data, x.ld, y, depth, to, lanes.width);
+      loops.dots(keys, lanes.count, depth, x.data, x.ld, y, depth, to, lanes.width, {}, {});
     else
       tile().multiply_rows(keys, lanes.width, depth, x.data, x.ld, y, lanes.width, to, lanes.width, false);
   };

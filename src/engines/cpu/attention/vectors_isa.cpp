@@ -172,9 +172,16 @@ void dot_block(int64_t d, const float* const* k, const float* q, int64_t ldq, fl
   }
 }
 
+void fetch(const Soon& soon, int64_t first, int64_t last) {
+  for (int64_t r = first; r < last && r < soon.rows; ++r)
+    for (int64_t line = 0; line < soon.bytes; line += 64) __builtin_prefetch(soon.data + r * soon.stride + line, 0, 2);
+}
+
 void dots(int64_t keys, int64_t rows, int64_t d, const float* k, int64_t ldk, const float* q, int64_t ldq, float* s,
-          int64_t width) {
+          int64_t width, const Soon& soon, const Soon& sooner) {
   for (int64_t j = 0; j < keys; j += 4) {
+    fetch(sooner, j, j + 4);
+    fetch(soon, j, j + 4);
     int64_t count = keys - j < 4 ? keys - j : 4;
     const float* key[4];
     for (int64_t x = 0; x < 4; ++x) key[x] = k + (j + (x < count ? x : 0)) * ldk;  // the first again, at the end
