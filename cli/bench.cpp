@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tessera bench`: plans against the same graph unfused and against a copy of as many bytes, interleaved so that
-// drifting clocks hurt all alike; then the costs of the library itself.
+// `tessera bench`: plans against the same graph unfused, a copy of as many bytes, oneDNN called directly and PyTorch,
+// interleaved so that drifting clocks hurt all alike; then the costs of the library itself.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -13,99 +12,19 @@
 #include "command.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
-#include "harness/runner.hpp"
+#include "harness/cases.hpp"
+#include "harness/measure.hpp"
+#include "peers.hpp"
 #include "planner/explain.hpp"
+#include "planner/partition.hpp"
 
 namespace tsr::cli {
 namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string filter, json;
+  std::string filter, json, python = "python3";
   double seconds = 1;
-};
-
-struct Stats {
-  double median = 0, p10 = 0, p90 = 0;
-};
-
-Stats stats(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  auto at = [&](double q) { return v[static_cast<size_t>(q * static_cast<double>(v.size() - 1) + 0.5)]; };
-  return {at(0.5), at(0.1), at(0.9)};
-}
-
-using Work = std::function<void()>;
-
-// Seconds of one call, measured over enough calls that the clock's own cost vanishes.
-double sample(const Work& work, int calls) {
-  double start = now();
-  for (int i = 0; i < calls; ++i) work();
-  return (now() - start) / calls;
-}
-
-// Runs all works in turn until the time is over, at least once each; the first round warms up when others follow.
-std::vector<Stats> interleave(const std::vector<Work>& works, double seconds) {
-  constexpr double kSample = 50e-6;
-  constexpr size_t kRounds = 2000;
-  std::vector<std::vector<double>> times(works.size());
-  std::vector<int> calls;
-  double start = now();
-  for (const Work& w : works) {
-    double once = sample(w, 1);
-    times[calls.size()].push_back(once);
-    if (once < 0.01) once = sample(w, 1);  // the first call of all pays for cold caches
-    calls.push_back(std::clamp(static_cast<int>(kSample / std::max(once, 1e-9)), 1, 10000));
-  }
-  for (size_t round = 0; round < kRounds && now() - start < seconds; ++round)
-    for (size_t i = 0; i < works.size(); ++i) times[i].push_back(sample(works[i], calls[i]));
-  std::vector<Stats> out;
-  for (auto& t : times) {
-    if (t.size() > 1) t.erase(t.begin());
-    out.push_back(stats(std::move(t)));
-  }
-  return out;
-}
-
-// A plan with everything it needs to run.
-class Runnable {
- public:
-  Runnable(const std::shared_ptr<const Graph>& g, GraphBuffers& buffers, const PlanOptions& o)
-      : plan_(make_plan(g, cpu_device(), o)),
-        bindings_(bind(*g, buffers)),
-        workspace_(plan_->workspace_bytes(), 256),
-        table_(static_cast<size_t>(plan_->graph().tensor_count()), nullptr) {
-    const Graph& planned = plan_->graph();
-    for (const Binding& b : bindings_) table_[static_cast<size_t>(planned.find_uid(b.uid))] = b.data;
-    size_t scratch = 0;
-    for (const PlannedStep& s : plan_->steps()) {
-      scratch = std::max(scratch, s.step->workspace_bytes());
-      for (const auto* list : {&s.region.inputs, &s.region.outputs})
-        for (TensorId t : *list) provide(planned.tensor(t), table_[static_cast<size_t>(t)]);
-    }
-    temporaries_.emplace_back(scratch, 256);
-  }
-  const Plan& plan() const { return *plan_; }
-  void operator()() { plan_->execute(bindings_, workspace_.data(), workspace_.size()); }
-  // The work of execute() without what it adds: checks, binding and placement.
-  void steps_alone() {
-    for (const PlannedStep& s : plan_->steps()) s.step->run({table_.data(), temporaries_.back().data(), nullptr});
-  }
-
- private:
-  void provide(const Tensor& t, void*& pointer) {
-    if (pointer) return;
-    if (t.is_constant())
-      pointer = const_cast<std::byte*>(t.constant.data());
-    else
-      pointer = temporaries_.emplace_back(static_cast<size_t>(t.bytes()), 256).data();
-  }
-
-  std::shared_ptr<const Plan> plan_;
-  std::vector<Binding> bindings_;
-  GuardedBuffer workspace_;
-  std::vector<void*> table_;
-  std::deque<GuardedBuffer> temporaries_;  // and last the scratch memory of a step
 };
 
 // Reads and writes `bytes` in all, on all threads.
@@ -124,8 +43,17 @@ class Copy {
 
 struct Row {
   std::string suite, text, op, dtype, engine;
-  Stats plan, unfused, copy;
-  double bytes = 0, planning = 0, lookup = 0, overhead = 0;  // overhead 0: below the noise
+  Stats plan;
+  std::vector<std::pair<std::string, double>> peers;                    // seconds
+  std::string compared;                                                 // the peer that `ratio` is about
+  double bytes = 0, limit = 0, planning = 0, lookup = 0, overhead = 0;  // overhead 0: below the noise
+  size_t workspace = 0;
+
+  std::optional<double> ratio() const {  // above 1: the plan is faster than the peer
+    for (const auto& [name, seconds] : peers)
+      if (name == compared) return seconds / plan.median;
+    return std::nullopt;
+  }
 };
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -134,48 +62,69 @@ std::string joined(const std::vector<std::string>& parts) {
   return s;
 }
 
-Row measure(const Case& c, double seconds) {
-  Row r;
-  r.suite = std::filesystem::path(c.file).stem().string();
-  auto g = std::make_shared<const Graph>(parse_graph(c.text));
-  r.text = print_graph(*g, {.one_line = true});
-  std::vector<std::string> ops, engines;
-  for (NodeId n = 0; n < g->node_count(); ++n) ops.push_back(spelling(g->node(n)));
+// Seconds that the machine needs at least for the whole graph, every input read and every output written once.
+double graph_limit(const Graph& g, const Device& d) {
+  GraphIndex index(g);
+  std::vector<NodeId> nodes;
+  for (NodeId n = 0; n < g.node_count(); ++n)
+    if (index.live[static_cast<size_t>(n)]) nodes.push_back(n);
+  return region_limits(make_region(g, index, std::move(nodes)), d).seconds();
+}
+
+void describe_graph(const Graph& g, Row& r) {
+  r.text = print_graph(g, {.one_line = true});
+  std::vector<std::string> ops;
+  for (NodeId n = 0; n < g.node_count(); ++n) ops.push_back(spelling(g.node(n)));
   r.op = joined(ops);
-  if (!g->inputs().empty()) r.dtype = name(g->tensor(g->inputs()[0]).dtype);
-  GraphBuffers buffers(*g, c.data);
-  Runnable fused(g, buffers, {});
-  Runnable unfused(g, buffers, {.fuse = false, .recognise = false});
-  for (const PlannedStep& s : fused.plan().steps()) {
+  if (!g.inputs().empty()) r.dtype = name(g.tensor(g.inputs()[0]).dtype);
+}
+
+void describe_plan(const Plan& plan, Row& r) {
+  std::vector<std::string> engines;
+  for (const PlannedStep& s : plan.steps()) {
     std::string e(s.engine->info().name);
     if (std::find(engines.begin(), engines.end(), e) == engines.end()) engines.push_back(e);
   }
   r.engine = joined(engines);
-  r.bytes = fused.plan().bytes_moved();
-  Copy copy(r.bytes);
-  auto all = interleave({[&] { fused(); }, [&] { unfused(); }, [&] { copy(); }, [&] { fused.steps_alone(); }}, seconds);
-  r.plan = all[0], r.unfused = all[1], r.copy = all[2];
-  double added = all[0].median - all[3].median;
-  if (added > all[0].p90 - all[0].p10) r.overhead = added;
+  r.bytes = plan.bytes_moved();
+  r.workspace = plan.workspace_bytes();
+  r.limit = graph_limit(plan.graph(), plan.device());
+}
+
+Row measure(const Case& c, double seconds, TorchPeer& torch) {
+  Row r;
+  r.suite = std::filesystem::path(c.file).stem().string();
+  r.compared = c.peer.empty() ? "unfused" : c.peer;
+  auto g = std::make_shared<const Graph>(parse_graph(c.text));
+  describe_graph(*g, r);
+  GraphBuffers buffers(*g, c.data);
   Device d = cpu_device();
+  Runnable fused(make_plan(g, d), buffers);
+  describe_plan(fused.plan(), r);
+  // One operation alone has no other way to run.
+  std::optional<Runnable> unfused;
+  if (g->node_count() > 1) unfused.emplace(make_plan(g, d, {.fuse = false, .recognise = false}), buffers);
+  Copy copy(r.bytes);
+  Work onednn = onednn_peer(fused.plan().graph());
+  std::vector<std::string> names = {"plan", "steps", "copy"};
+  std::vector<Work> works = {[&] { fused(); }, [&] { fused.steps_alone(); }, [&] { copy(); }};
+  if (unfused) names.push_back("unfused"), works.emplace_back([&] { (*unfused)(); });
+  if (onednn) names.push_back("onednn"), works.push_back(onednn);
+  std::vector<Stats> all = interleave(works, seconds);
+  r.plan = all[0];
+  for (size_t i = 2; i < all.size(); ++i) r.peers.emplace_back(names[i], all[i].median);
+  if (auto t = torch.measure(fused.plan().graph(), seconds / 2)) r.peers.emplace_back("torch", *t);
+  double added = all[0].median - all[1].median;
+  if (added > all[0].p90 - all[0].p10) r.overhead = added;
   (void)cached_plan(g, d);
   auto costs = interleave({[&] { (void)make_plan(g, d); }, [&] { (void)cached_plan(g, d); }}, 0.02);
   r.planning = costs[0].median, r.lookup = costs[1].median;
   return r;
 }
 
-std::string commit() {
-  std::string text;
-  if (std::FILE* p = popen("git -C '" TESSERA_SOURCE_DIR "' rev-parse --short HEAD 2>/dev/null", "r")) {
-    char buffer[64];
-    if (std::fgets(buffer, sizeof buffer, p)) text = buffer;
-    pclose(p);
-  }
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.empty() ? "unknown" : text;
-}
-
 Json row_json(const Row& r, const std::string& cpu, const std::string& revision) {
+  Json peers = Json::object();
+  for (const auto& [name, seconds] : r.peers) peers[name] = seconds * 1e3;
   return {{"suite", r.suite},
           {"case", r.text},
           {"op", r.op},
@@ -184,10 +133,13 @@ Json row_json(const Row& r, const std::string& cpu, const std::string& revision)
           {"ms", r.plan.median * 1e3},
           {"p10", r.plan.p10 * 1e3},
           {"p90", r.plan.p90 * 1e3},
-          {"peers", {{"unfused", r.unfused.median * 1e3}, {"copy", r.copy.median * 1e3}}},
-          {"ratio", r.unfused.median / r.plan.median},  // above 1: the plan is faster than the unfused one
+          {"peers", peers},
+          {"peer", r.compared},
+          {"ratio", r.ratio() ? Json(*r.ratio()) : Json()},
+          {"limit_fraction", r.limit / r.plan.median},
           {"bytes", r.bytes},
           {"gbps", r.bytes / r.plan.median * 1e-9},
+          {"workspace_bytes", r.workspace},
           {"plan_ms", r.planning * 1e3},
           {"lookup_ms", r.lookup * 1e3},
           {"overhead_ms", r.overhead * 1e3},
@@ -197,20 +149,18 @@ Json row_json(const Row& r, const std::string& cpu, const std::string& revision)
 }
 
 void print_row(const Row& r) {
-  auto spread = [](const Stats& s) {
-    return cat(human_seconds(s.median), " (", human_seconds(s.p10), " .. ", human_seconds(s.p90), ")");
-  };
-  auto times = [&](const Stats& s) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", s.median / r.plan.median);
-    return std::string(text);
-  };
-  std::cout << paint(Colour::bold, r.suite + ": " + r.text) << "\n  plan     " << spread(r.plan) << ", "
-            << human_bytes(r.bytes) << ", " << human_bytes(r.bytes / r.plan.median) << "/s, " << r.engine
-            << "\n  unfused  " << spread(r.unfused) << ", " << times(r.unfused) << " times the plan\n  copy     "
-            << spread(r.copy) << ", " << times(r.copy) << " times the plan\n  planning " << human_seconds(r.planning)
-            << ", cached look-up " << human_seconds(r.lookup) << ", execute adds "
-            << (r.overhead > 0 ? human_seconds(r.overhead) : "less than the noise") << "\n";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.0f%% of the machine's limit", 100 * r.limit / r.plan.median);
+  std::cout << paint(Colour::bold, r.suite + ": " + r.text) << "\n  plan     " << human_seconds(r.plan.median) << " ("
+            << human_seconds(r.plan.p10) << " .. " << human_seconds(r.plan.p90) << "), " << r.engine << ", " << text
+            << ", workspace " << human_bytes(static_cast<double>(r.workspace)) << "\n";
+  for (const auto& [name, seconds] : r.peers) {
+    std::snprintf(text, sizeof text, "  %-8s %s, %.3g times the plan", name.c_str(), human_seconds(seconds).c_str(),
+                  seconds / r.plan.median);
+    std::cout << text << (name == r.compared ? "  <-" : "") << "\n";
+  }
+  std::cout << "  planning " << human_seconds(r.planning) << ", cached look-up " << human_seconds(r.lookup)
+            << ", execute adds " << (r.overhead > 0 ? human_seconds(r.overhead) : "less than the noise") << std::endl;
 }
 
 // A chain of pointwise operations, built without the text form.
@@ -244,7 +194,7 @@ std::vector<Figure> figures(double seconds) {
   auto large = chain(1000, 16), tiny = chain(1, 1);
   (void)cached_plan(large, d);
   GraphBuffers buffers(*tiny, {});
-  Runnable run(tiny, buffers, {});
+  Runnable run(make_plan(tiny, d), buffers);
   // Apart from each other: planning sweeps the caches that the short calls live in.
   double planning = interleave({[&] { (void)make_plan(large, d); }}, seconds / 3)[0].median;
   double lookup = interleave({[&] { (void)cached_plan(large, d); }}, seconds / 3)[0].median;
@@ -264,11 +214,13 @@ int run(const Arguments& a) {
   }
   std::string cpu = cpu_model(), revision = commit();
   int refused = 0, measured = 0;
+  TorchPeer torch(a.python);
+  std::cout << "PyTorch " << (torch.version().empty() ? "is not there: no such peer" : torch.version()) << "\n";
   for (const std::string& file : case_files(a.files, "bench/suites"))
     for (const Case& c : read_cases(file)) {
       if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
       try {
-        Row r = measure(c, a.seconds);
+        Row r = measure(c, a.seconds, torch);
         print_row(r);
         ++measured;
         if (out.is_open()) out << row_json(r, cpu, revision).dump() << std::endl;
@@ -280,9 +232,17 @@ int run(const Arguments& a) {
   require(measured + refused > 0, "no case matches the filter '", a.filter, "'");
   for (const Figure& f : figures(std::min(a.seconds, 1.0))) {
     std::cout << f.name << ": " << human_seconds(f.seconds) << "\n";
-    Json j = {
-        {"suite", "library"},    {"case", f.name},          {"op", "none"},     {"dtype", "f32"}, {"engine", "none"},
-        {"ms", f.seconds * 1e3}, {"peers", Json::object()}, {"ratio", nullptr}, {"cpu", cpu},     {"commit", revision}};
+    Json j = {{"suite", "library"},
+              {"case", f.name},
+              {"op", "none"},
+              {"dtype", "f32"},
+              {"engine", "none"},
+              {"ms", f.seconds * 1e3},
+              {"peers", Json::object()},
+              {"ratio", nullptr},
+              {"limit_fraction", nullptr},
+              {"cpu", cpu},
+              {"commit", revision}};
     if (out.is_open()) out << j.dump() << std::endl;
   }
   return refused ? kFailed : kOk;
@@ -292,10 +252,11 @@ int run(const Arguments& a) {
 
 void add_bench(CLI::App& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("bench", "Measure graphs: fused, unfused, and a copy of as many bytes");
+  CLI::App* c = app.add_subcommand("bench", "Measure graphs beside the unfused graph, a copy, oneDNN and PyTorch");
   c->add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
   c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c->add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
+  c->add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one")->capture_default_str();
   c->add_option("--seconds", a->seconds, "time for each case")->capture_default_str();
   c->callback([a, &action] { action = [a] { return run(*a); }; });
 }

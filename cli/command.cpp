@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -99,6 +98,15 @@ std::string cpu_model() {
   return "unknown";
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+std::string commit() {
+  std::string text;
+  if (std::FILE* p = popen("git -C '" TESSERA_SOURCE_DIR "' rev-parse --short HEAD 2>/dev/null", "r")) {
+    char buffer[64];
+    if (std::fgets(buffer, sizeof buffer, p)) text = buffer;
+    pclose(p);
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.empty() ? "unknown" : text;
+}
 
 }  // namespace tsr::cli

@@ -22,6 +22,7 @@ void add_run(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_test(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_tune(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
@@ -51,6 +52,6 @@ bool on_terminal();
 std::string paint(Colour c, const std::string& text);
 
 std::string cpu_model();
-double now();  // seconds of a steady clock
+std::string commit();  // of the source tree, or "unknown"
 
 }  // namespace tsr::cli

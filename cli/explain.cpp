@@ -4,6 +4,7 @@
 
 #include "formats.hpp"
 #include "graph/text.hpp"
+#include "harness/measure.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -11,8 +12,14 @@ namespace {
 struct Arguments {
   PlanArguments plan;
   std::string html;
-  bool json = false, dot = false;
+  bool json = false, dot = false, measure = false;
 };
+
+// Seconds of each step, on random data.
+std::vector<double> measure(const std::shared_ptr<const Plan>& plan) {
+  GraphBuffers buffers(plan->source(), {});
+  return Runnable(plan, buffers).step_seconds(0.5);
+}
 
 Json answers_json(const std::vector<EngineAnswer>& answers) {
   Json list = Json::array();
@@ -30,7 +37,7 @@ Json answers_json(const std::vector<EngineAnswer>& answers) {
 int run(const Arguments& a) {
   std::shared_ptr<const Graph> g = read_graph(a.plan.graph);
   auto plan = make_plan(g, a.plan.pick_device(), a.plan.options());
-  Explanation e = explain(*plan);
+  Explanation e = explain(*plan, a.measure ? measure(plan) : std::vector<double>());
   if (!a.html.empty()) {
     write_file(a.html, to_html(e, print_graph(*g)));
     if (!a.json && !a.dot) std::cout << "wrote " << a.html << "\n";
@@ -72,6 +79,9 @@ Json to_json(const Explanation& e) {
                           {"outputs", s.outputs},
                           {"internals", s.internals},
                           {"seconds", number(s.seconds)},
+                          {"measured_seconds", s.measured > 0 ? number(s.measured) : Json()},
+                          {"memory_limit_seconds", number(s.limits.memory)},
+                          {"arithmetic_limit_seconds", number(s.limits.arithmetic)},
                           {"bytes", s.bytes},
                           {"flops", s.flops},
                           {"kernels", s.kernels},
@@ -121,6 +131,7 @@ void add_explain(CLI::App& app, Action& action) {
   auto a = std::make_shared<Arguments>();
   CLI::App* c = app.add_subcommand("explain", "Say how a graph would run and why");
   a->plan.add_to(*c);
+  c->add_flag("--measure", a->measure, "run each step on random data and show the measured time too");
   c->add_flag("--json", a->json, "print as JSON");
   c->add_flag("--dot", a->dot, "print a drawing in the DOT language");
   c->add_option("--html", a->html, "write a self-contained web page to this file");

@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   add_explain(app, action);
   add_test(app, action);
   add_bench(app, action);
+  add_tune(app, action);
   add_list(app, action);
   add_doctor(app, action);
   try {

@@ -73,25 +73,36 @@ std::string names(const Explanation& e, const std::vector<int>& ids) {
   return s;
 }
 
+double shown_seconds(const ExplainedStep& s) { return s.measured > 0 ? s.measured : s.seconds; }
+
+// Percent of the machine's limit that the step reaches.
+std::string limit_html(const ExplainedStep& s) {
+  double share = shown_seconds(s) > 0 ? 100 * s.limits.seconds() / shown_seconds(s) : 0;
+  return cat(static_cast<int>(share + 0.5), "% of ", s.limits.memory >= s.limits.arithmetic ? "memory" : "arithmetic");
+}
+
 std::string steps_table(const Explanation& e) {
   double slowest = 0;
-  for (const ExplainedStep& s : e.steps) slowest = std::max(slowest, s.seconds);
+  for (const ExplainedStep& s : e.steps) slowest = std::max(slowest, shown_seconds(s));
   std::string out =
       "<div class=\"panel\"><table><thead><tr><th>Step</th><th>Operations</th><th>Reads</th><th>Writes</th><th "
-      "class=\"number\">Modelled time</th><th class=\"number\">Moved</th><th class=\"number\">Arithmetic</th><th "
+      "class=\"number\">Time</th><th class=\"number\">Limit</th><th class=\"number\">Moved</th><th "
+      "class=\"number\">Arithmetic</th><th "
       "class=\"number\">Kernels</th><th class=\"number\">Scratch</th></tr></thead><tbody>\n";
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const ExplainedStep& s = e.steps[i];
     std::string statements;
     for (int n : s.nodes) statements += "<code>" + escape_html(e.nodes[static_cast<size_t>(n)].text) + "</code>";
-    double share = slowest > 0 ? 100 * s.seconds / slowest : 0;
+    double share = slowest > 0 ? 100 * shown_seconds(s) / slowest : 0;
     out += cat(
         "<tr class=\"first\"><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements, "</td><td>",
         names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">", human_seconds(s.seconds),
-        "<div class=\"bar\"><i style=\"width:", share, "%\"></i></div></td><td class=\"number\">", human_bytes(s.bytes),
-        "</td><td class=\"number\">", human_count(s.flops), "</td><td class=\"number\">", s.kernels,
-        "</td><td class=\"number\">", human_bytes(static_cast<double>(s.workspace)),
-        "</td></tr>\n<tr><td></td><td colspan=\"8\" class=\"answers\">", answers_html(s.answers), "</td></tr>\n");
+        " modelled", s.measured > 0 ? "<br>" + human_seconds(s.measured) + " measured" : "",
+        "<div class=\"bar\"><i style=\"width:", share, "%\"></i></div></td><td class=\"number\">", limit_html(s),
+        "</td><td class=\"number\">", human_bytes(s.bytes), "</td><td class=\"number\">", human_count(s.flops),
+        "</td><td class=\"number\">", s.kernels, "</td><td class=\"number\">",
+        human_bytes(static_cast<double>(s.workspace)), "</td></tr>\n<tr><td></td><td colspan=\"9\" class=\"answers\">",
+        answers_html(s.answers), "</td></tr>\n");
   }
   return out + "</tbody></table></div>\n";
 }
@@ -135,6 +146,7 @@ std::string to_html(const Explanation& e, const std::string& graph_text) {
       e.nodes.size() == 1 ? " operation in " : " operations in ", e.steps.size(),
       e.steps.size() == 1 ? " step" : " steps", e.deterministic ? ", the same bits every time" : ", not deterministic",
       e.recognised ? "; composite operations were recognised and rewritten" : "", ".</p>\n<div class=\"cards\">\n");
+  if (e.measured > 0) s += card(human_seconds(e.measured), "measured time");
   s += card(human_seconds(e.seconds), "modelled time") + card(human_bytes(e.bytes), "moved") +
        card(human_bytes(e.unfused_bytes), "moved if every operation used memory") +
        card(human_count(e.flops), "arithmetic operations") + card(std::to_string(e.kernels), "kernels") +

@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "graph/text.hpp"
 #include "harness/compare.hpp"
+#include "harness/measure.hpp"
 #include "harness/runner.hpp"
 #include "planner/explain.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "command.hpp"
 #include "harness/fuzz.hpp"
+#include "harness/measure.hpp"
 #include "harness/runner.hpp"
 
 namespace tsr::cli {
@@ -11,7 +12,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string filter, engine;
+  std::string filter, engine, record;
   int64_t fuzz = 0;
   uint64_t seed = 0;
   bool json = false;
@@ -78,13 +79,15 @@ int run(const Arguments& a) {
     ++tally.failed;
     o.on_failure(cat("engine ", e->info().name, " ran no case: it accepts nothing, or no case covers it"));
   }
+  Json result = {{"passed", tally.passed},     {"failed", tally.failed},      {"skipped", tally.skipped},
+                 {"engines", tally.by_engine}, {"skips", tally.skip_reasons}, {"failures", failures}};
+  if (!a.record.empty()) {
+    Json record = {{"random_graphs", a.fuzz}, {"seed", a.seed}, {"cpu", cpu_model()}, {"commit", commit()}};
+    record.update(result);
+    write_file(a.record, record.dump(2) + "\n");
+  }
   if (a.json) {
-    print_json({{"passed", tally.passed},
-                {"failed", tally.failed},
-                {"skipped", tally.skipped},
-                {"engines", tally.by_engine},
-                {"skips", tally.skip_reasons},
-                {"failures", failures}});
+    print_json(result);
   } else {
     for (const auto& [name, n] : tally.by_engine) std::cout << name << ": " << n << " runs\n";
     for (const auto& [why, n] : tally.skip_reasons) std::cout << "skipped " << n << ": " << why << "\n";
@@ -105,6 +108,7 @@ void add_test(CLI::App& app, Action& action) {
   c->add_option("--engine", a->engine, "only this engine");
   c->add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
   c->add_option("--seed", a->seed, "seed of random data and of --fuzz")->capture_default_str();
+  c->add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");
   c->add_flag("--json", a->json, "print the result as JSON");
   c->callback([a, &action] { action = [a] { return run(*a); }; });
 }

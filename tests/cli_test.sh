@@ -119,6 +119,28 @@ head -1 "$work/bench.json" >"$work/log"
 check "bench writes JSON lines" json "all(k in d for k in 'suite case op dtype engine ms peers ratio cpu commit'.split()) and d['peers']['copy'] > 0"
 expect 2 "no case matches" bench "$work/suite.txt" --filter nothing_like_this
 
+# tune: measures, remembers, and plans by what it found
+softmax='x = input f32[64,64]; y = softmax x; output y'
+expect 0 "1 records of this machine" tune "$softmax" --out "$work/tuning" --seconds 0.01
+export TESSERA_TUNING="$work/tuning"
+expect 0 "measured" explain "$softmax"
+head -c 70 "$work/tuning" >"$work/cut"
+export TESSERA_TUNING="$work/cut"
+expect 0 "is not used: serialised tuning: the checksum does not match" run "$softmax"
+sed '1s/ [0-9.]* / 9.9.9 /' "$work/tuning" >"$work/newer"
+export TESSERA_TUNING="$work/newer"
+expect 0 "made by version 9.9.9" run "$softmax"
+export TESSERA_TUNING="$work/missing"
+expect 0 "cannot be read; planning by the cost model" run "$softmax"
+unset TESSERA_TUNING
+expect 2 "exists and cannot be added to" tune "$softmax" --out "$work/cut"
+expect 0 "of the memory limit" explain --measure "$softmax"
+export TESSERA_CACHE="$work/open"
+mkdir -m 777 "$work/open"
+expect 0 "could be written by others" run "$softmax"
+unset TESSERA_CACHE
+expect 2 "too large to allocate" run 'x = input f32[1000000,1000000]; y = relu x; output y'
+
 # list, doctor
 for what in ops engines dtypes settings layouts; do
   expect 0 "" list $what

@@ -61,6 +61,7 @@ class Graph {
   Tensor input(std::string_view name, DType type, const Ints& dims, const InputOptions& options = {});
   Tensor scalar(std::string_view name, DType type);  // one value, given in host memory at execution
   Tensor constant(double value, DType type = DType::f32);
+  Tensor constant(const std::vector<double>& values, const Ints& dims, DType type = DType::f32);  // row-major
   // Marks a result as stored in the caller's memory, under this name if one is given.
   Tensor output(Tensor t, std::string_view name = {});
   Tensor output(Tensor t, std::string_view name, DType type);

@@ -113,4 +113,8 @@ Results rnn_fwd(Tensor x, Tensor weight, RnnOptions options, const Named& named 
 Results ctc_loss(Tensor logits, Tensor labels, Tensor label_lengths, Tensor input_lengths, CtcOptions options = {},
                  const Wanted& wanted = {});
 
+// --- gradients: adds the operations that compute the derivatives of `loss` to its graph and returns one tensor of them
+// for each input. The loss has one element, or `seed` has its sizes (a vector-Jacobian product); see docs/gradient.md.
+std::vector<Tensor> gradient(Tensor loss, const std::vector<Tensor>& inputs, Tensor seed = {});
+
 }  // namespace tessera

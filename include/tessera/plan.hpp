@@ -11,6 +11,7 @@
 namespace tessera {
 
 struct PlanState;
+class Plan;
 
 struct PlanOptions {
   size_t workspace_limit = static_cast<size_t>(-1);
@@ -31,6 +32,21 @@ struct ShapeOverride {
   Ints dims, strides;
 };
 
+// Scratch memory for one call at a time of the plan it was made for.
+class Workspace {
+ public:
+  explicit Workspace(const Plan& plan);
+  void* data() { return memory_.get(); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(void* p) const;
+  };
+  std::unique_ptr<void, Free> memory_;
+  size_t bytes_;
+};
+
 class Plan {
  public:
   static Plan load(std::string_view saved);
@@ -45,6 +61,9 @@ class Plan {
                void* stream = nullptr) const;
   void execute(std::span<const Binding> bindings, std::span<const ShapeOverride> overrides, void* workspace,
                size_t workspace_bytes, void* stream = nullptr) const;
+  void execute(std::span<const Binding> bindings, Workspace& workspace) const {
+    execute(bindings, workspace.data(), workspace.bytes());
+  }
   // Convenience: brings its own workspace.
   void run(std::initializer_list<Binding> bindings) const;
   void run(std::span<const Binding> bindings) const;

@@ -149,6 +149,19 @@ Tensor Graph::constant(double value, DType type) {
   return state_->handle(state_->graph.add_tensor(tsr::make_scalar_constant(type, value)));
 }
 
+Tensor Graph::constant(const std::vector<double>& values, const Ints& dims, DType type) {
+  tsr::Tensor t;
+  t.dtype = type;
+  t.dims = tsr::Dims(dims);
+  t.strides = tsr::packed_strides(t.dims);
+  t.dtype_given = t.dims_given = t.strides_given = true;
+  require(!values.empty() && t.numel() == static_cast<int64_t>(values.size()), "a constant of sizes ", t.dims,
+          " needs as many values, ", values.size(), " given");
+  t.constant.resize(static_cast<size_t>(tsr::byte_size(type, t.numel())));
+  for (size_t i = 0; i < values.size(); ++i) tsr::store(type, t.constant.data(), static_cast<int64_t>(i), values[i]);
+  return state_->handle(state_->graph.add_tensor(std::move(t)));
+}
+
 Tensor Graph::output(Tensor t, std::string_view name) {
   TensorId id = state_->resolve(t);
   state_->graph.mark_output(id);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops.hpp"
 
+#include <cmath>
+
 #include "api/state.hpp"
+#include "graph/gradient.hpp"
 #include "graph/pointwise_modes.hpp"
 
 namespace tessera {
@@ -37,9 +40,11 @@ size_t find_slot(const std::vector<tsr::Slot>& slots, std::string_view name, con
             near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
+// A number takes the type of its neighbour where that matters, f32 otherwise; as in the text form.
 Tensor scalar_like(const Tensor& t, double v) {
   GraphState& s = *GraphState::of(t);
   DType type = t.dtype() == DType::f64 || t.dtype() == DType::c128 ? DType::f64 : DType::f32;
+  if (tsr::is_integer(t.dtype()) && v == std::floor(v)) type = t.dtype() == DType::i64 ? DType::i64 : DType::i32;
   return s.handle(s.graph.add_tensor(tsr::make_scalar_constant(type, v)));
 }
 
@@ -226,6 +231,19 @@ Results rnn_fwd(Tensor x, Tensor weight, RnnOptions o, const Named& named, const
 Results ctc_loss(Tensor logits, Tensor labels, Tensor label_lengths, Tensor input_lengths, CtcOptions o,
                  const Wanted& wanted) {
   return call("ctc_loss", {logits, labels, label_lengths, input_lengths}, o, {}, wanted);
+}
+
+std::vector<Tensor> gradient(Tensor loss, const std::vector<Tensor>& inputs, Tensor seed) {
+  GraphState& s = *GraphState::of(loss);
+  std::vector<tsr::TensorId> ids;
+  for (const Tensor& t : inputs) ids.push_back(s.resolve(t));
+  std::vector<Tensor> results;
+  for (tsr::TensorId d : tsr::gradient(s.graph, s.resolve(loss), ids, seed ? s.resolve(seed) : kNone)) {
+    std::string name = "d_" + inputs[results.size()].name();
+    if (s.graph.find(name) == kNone) s.graph.rename(d, name);
+    results.push_back(s.handle(d));
+  }
+  return results;
 }
 
 }  // namespace tessera

@@ -73,9 +73,13 @@ void Plan::run(std::initializer_list<Binding> bindings) const {
 }
 
 void Plan::run(std::span<const Binding> bindings) const {
-  std::unique_ptr<void, decltype(&std::free)> workspace(allocate(workspace_bytes()), &std::free);
-  execute(bindings, workspace.get(), workspace_bytes());
+  Workspace workspace(*this);
+  execute(bindings, workspace);
 }
+
+Workspace::Workspace(const Plan& plan) : memory_(allocate(plan.workspace_bytes())), bytes_(plan.workspace_bytes()) {}
+
+void Workspace::Free::operator()(void* p) const { std::free(p); }
 
 Buffer::Buffer(const Tensor& t) : type_(t.dtype()), dims_(t.dims()), strides_(t.strides()) {
   const tsr::Tensor& x = GraphState::of(t)->graph.tensor(GraphState::id(t));

@@ -16,6 +16,7 @@ constexpr Setting kSettings[] = {
     {"TESSERA_LOG_FILE", "", "where log lines go; empty means standard error"},
     {"TESSERA_THREADS", "0", "threads of the CPU engines; 0 means one per core this process may use"},
     {"TESSERA_CACHE", "", "folder for measured constants, tuning and compiled kernels; empty means ~/.cache/tessera"},
+    {"TESSERA_TUNING", "", "file of measured choices; empty means `tuning` in the cache folder"},
     {"TESSERA_PLAN_CACHE", "1024", "plans kept in memory; the least recently used is dropped"},
 };
 

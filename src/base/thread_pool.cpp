@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
 #include <thread>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/settings.hpp"
+#include "base/thread_team.hpp"
 
 namespace tsr {
 namespace {
@@ -23,94 +20,6 @@ int usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-class Pool {
- public:
-  ~Pool() { stop(); }
-
-  // Only the holder of `busy_` may touch the workers.
-  bool try_acquire() { return !busy_.exchange(true, std::memory_order_acquire); }
-  void release() { busy_.store(false, std::memory_order_release); }
-
-  void run(int64_t n, int64_t grain, LoopBody body, const void* context, int threads) {
-    grow(threads - 1);
-    next_.store(0, std::memory_order_relaxed);
-    error_ = nullptr;
-    {
-      std::lock_guard guard(lock_);
-      n_ = n, grain_ = grain, body_ = body, context_ = context;
-      wanted_ = threads - 1;
-      pending_ = threads - 1;
-      ++generation_;
-    }
-    wake_.notify_all();
-    work(0);
-    std::unique_lock guard(lock_);
-    done_.wait(guard, [&] { return pending_ == 0; });
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  void work(int worker) {
-    try {
-      for (;;) {
-        int64_t first = next_.fetch_add(grain_, std::memory_order_relaxed);
-        if (first >= n_) return;
-        body_(context_, first, std::min(first + grain_, n_), worker);
-      }
-    } catch (...) {
-      std::lock_guard guard(lock_);
-      error_ = std::current_exception();
-    }
-  }
-
-  void grow(int workers) {
-    while (static_cast<int>(threads_.size()) < workers) {
-      int worker = static_cast<int>(threads_.size()) + 1;
-      uint64_t seen = generation_;
-      threads_.emplace_back([this, worker, seen]() mutable {
-        std::unique_lock guard(lock_);
-        for (;;) {
-          wake_.wait(guard, [&] { return stopping_ || generation_ != seen; });
-          if (stopping_) return;
-          seen = generation_;
-          if (worker > wanted_) continue;
-          guard.unlock();
-          work(worker);
-          guard.lock();
-          if (--pending_ == 0) done_.notify_one();
-        }
-      });
-    }
-  }
-
-  void stop() {
-    {
-      std::lock_guard guard(lock_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& t : threads_) t.join();
-  }
-
-  std::atomic<bool> busy_{false};
-  std::mutex lock_;
-  std::condition_variable wake_, done_;
-  std::vector<std::thread> threads_;
-  std::atomic<int64_t> next_{0};
-  int64_t n_ = 0, grain_ = 1;
-  LoopBody body_ = nullptr;
-  const void* context_ = nullptr;
-  std::exception_ptr error_;
-  int wanted_ = 0, pending_ = 0;
-  uint64_t generation_ = 0;
-  bool stopping_ = false;
-};
-
-Pool& pool() {
-  static Pool p;
-  return p;
-}
-
 std::atomic<int>& count() {
   static std::atomic<int> n{[] {
     int64_t wanted = setting_int("TESSERA_THREADS");
@@ -118,6 +27,8 @@ std::atomic<int>& count() {
   }()};
   return n;
 }
+
+std::atomic<bool> busy{false};  // somebody holds the threads
 
 }  // namespace
 
@@ -128,18 +39,23 @@ void set_thread_count(int n) {
   count().store(n, std::memory_order_relaxed);
 }
 
+ThreadLease::ThreadLease(int threads) {
+  if (threads <= 1 || threads > thread_count() || inside_team()) return;
+  if (!busy.exchange(true, std::memory_order_acquire)) threads_ = threads;
+}
+
+ThreadLease::~ThreadLease() {
+  if (threads_ > 1) busy.store(false, std::memory_order_release);
+}
+
 void parallel_for(int64_t n, int64_t grain, int max_workers, LoopBody body, const void* context) {
   if (n <= 0) return;
   grain = std::max<int64_t>(1, grain);
-  int threads = static_cast<int>(std::min<int64_t>({thread_count(), max_workers, (n + grain - 1) / grain}));
-  if (threads <= 1 || !pool().try_acquire()) {
+  ThreadLease lease(static_cast<int>(std::min<int64_t>({thread_count(), max_workers, (n + grain - 1) / grain})));
+  if (lease.threads() == 1)
     body(context, 0, n, 0);
-    return;
-  }
-  struct Release {
-    ~Release() { pool().release(); }
-  } release;
-  pool().run(n, grain, body, context, threads);
+  else
+    run_team(n, grain, lease.threads(), body, context);
 }
 
 }  // namespace tsr

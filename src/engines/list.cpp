@@ -2,13 +2,25 @@
 // Every engine, one line each, in order of preference. Numbers in EngineInfo::id are public and never reused.
 #include "engines/cpu/attention/attention.hpp"
 #include "engines/cpu/fused/fused.hpp"
+#include "engines/cpu/gemm/gemm.hpp"
+#include "engines/cpu/move/move.hpp"
+#include "engines/cpu/rnn/rnn.hpp"
+#ifdef TESSERA_HAS_ONEDNN
+#include "engines/cpu/onednn/onednn.hpp"
+#endif
 #include "engines/reference/reference.hpp"
 
 namespace tsr {
 
 std::span<const Engine* const> all_engines() {
   static const Engine* const list[] = {
+#ifdef TESSERA_HAS_ONEDNN
+      &onednn::engine(),
+#endif
       &cpu::fused_engine(),
+      &cpu::gemm_engine(),
+      &cpu::move_engine(),
+      &cpu::rnn_engine(),
       &cpu::attention_engine(),
       &ref::engine(),
   };

@@ -225,6 +225,22 @@ NodeId Graph::add_node(Node n) {
   }
 }
 
+TensorId Graph::add_output(NodeId id, size_t slot) {
+  TensorId t = add_tensor({});
+  nodes_[at(id)].out[slot] = t;
+  producer_[at(t)] = id;
+  infer(id);
+  return t;
+}
+
+void Graph::replace_inputs(NodeId first, const std::unordered_map<TensorId, TensorId>& instead) {
+  for (NodeId i = first; i < node_count(); ++i)
+    for (TensorId& t : nodes_[at(i)].in)
+      if (auto it = instead.find(t); it != instead.end()) t = it->second;
+  finalized_ = false;
+  sort_nodes();
+}
+
 void Graph::take_back(size_t tensors, size_t nodes) {
   for (size_t t = tensors; t < tensors_.size(); ++t) {
     by_name_.erase(tensors_[t].name);

@@ -73,6 +73,10 @@ class Graph {
   // Adds a node and infers its outputs; a required output is created when it is kNone. When the node is refused, the
   // graph is as it was before.
   NodeId add_node(Node n);
+  // Gives a node an optional output that it did not have so far.
+  TensorId add_output(NodeId id, size_t slot);
+  // Nodes from `first` on read other tensors instead (from -> to); nodes are put in order again.
+  void replace_inputs(NodeId first, const std::unordered_map<TensorId, TensorId>& instead);
   // Only for front ends that list nodes in any order: adds without inference; finalize() does the rest.
   NodeId add_node_unordered(Node n);
   // Orders nodes, infers what is missing, checks everything. Idempotent.

@@ -49,6 +49,7 @@ class FieldVisitor {
 };
 
 class Infer;
+class Gradient;
 
 enum class Family : uint8_t {
   pointwise,
@@ -84,7 +85,13 @@ struct OpSpec {
   std::string_view mode_prefix = {}, mode_suffix = {};
   // Operations with sub-graph options: the tensors (type and sizes) that the sub-graph `field` receives.
   std::vector<Tensor> (*params)(const Graph& g, const Node& n, std::string_view field) = nullptr;
+  // How gradients of outputs become gradients of inputs (graph/gradient.hpp); null: `no_gradient` says why not.
+  void (*gradient)(Gradient& g) = nullptr;
+  std::string_view no_gradient = {};
 };
+
+// Why operations that compute gradients have no rule themselves.
+inline constexpr std::string_view kSecondDerivative = "it is a gradient already, and second derivatives are not made";
 
 // The registry, in documentation order. Defined by the one list in ops/list.cpp.
 std::span<const OpSpec* const> all_ops();

@@ -5,79 +5,16 @@
 #include <charconv>
 #include <cmath>
 
+#include "graph/gradient.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
+#include "graph/text_tokens.hpp"
 
 namespace tsr {
 namespace {
 
 constexpr int kMaxDepth = 100;  // of nested expressions and sub-graphs
-
-struct Token {
-  enum Kind { word, number, symbol, arrow, line_end, end } kind = end;
-  std::string_view text;
-};
-
-// Raises with position, source line and caret.
-[[noreturn]] void fail_at(std::string_view source, std::string_view where, const std::string& message) {
-  size_t pos = where.data() ? static_cast<size_t>(where.data() - source.data()) : source.size();
-  pos = std::min(pos, source.size());
-  size_t line_start = pos == 0 ? 0 : source.rfind('\n', pos - 1);
-  line_start = line_start == std::string_view::npos ? 0 : (pos == 0 ? 0 : line_start + 1);
-  size_t line_end = source.find('\n', pos);
-  if (line_end == std::string_view::npos) line_end = source.size();
-  auto line = 1 + std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(line_start), '\n');
-  std::string excerpt(source.substr(line_start, line_end - line_start));
-  size_t column = pos - line_start;
-  // Long one-line graphs: show the neighbourhood only.
-  size_t from = column > 60 ? column - 60 : 0;
-  excerpt = excerpt.substr(std::min(from, excerpt.size()), 120);
-  for (char& c : excerpt)
-    if (static_cast<unsigned char>(c) < 32) c = ' ';
-  fail(Status::bad_parameter, "line ", line, ", column ", column + 1, ": ", message, "\n  ", excerpt, "\n  ",
-       std::string(column - from, ' '), "^");
-}
-
-bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
-
-std::vector<Token> tokenize(std::string_view s) {
-  std::vector<Token> tokens;
-  size_t i = 0;
-  while (i < s.size()) {
-    char c = s[i];
-    auto digit = [&](size_t k) { return k < s.size() && std::isdigit(static_cast<unsigned char>(s[k])); };
-    if (c == '\n') {
-      tokens.push_back({Token::line_end, s.substr(i++, 1)});
-    } else if (c == ' ' || c == '\t' || c == '\r') {
-      ++i;
-    } else if (c == '#') {
-      while (i < s.size() && s[i] != '\n') ++i;
-    } else if (c == '-' && i + 1 < s.size() && s[i + 1] == '>') {
-      tokens.push_back({Token::arrow, s.substr(i, 2)});
-      i += 2;
-    } else if (digit(i) || ((c == '-' || c == '.') && digit(i + 1)) ||
-               (c == '-' && i + 2 < s.size() && s[i + 1] == '.' && digit(i + 2)) ||
-               (c == '-' && s.substr(i + 1, 3) == "inf")) {
-      size_t b = i++;
-      if (s.substr(i, 3) == "inf") i += 3;
-      while (i < s.size() &&
-             (is_word_char(s[i]) || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E'))))
-        ++i;
-      tokens.push_back({Token::number, s.substr(b, i - b)});
-    } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
-      size_t b = i;
-      while (i < s.size() && is_word_char(s[i])) ++i;
-      tokens.push_back({Token::word, s.substr(b, i - b)});
-    } else if (std::string_view("=,;:[](){}@*/").find(c) != std::string_view::npos) {
-      tokens.push_back({Token::symbol, s.substr(i++, 1)});
-    } else {
-      fail_at(s, s.substr(i, 1), "this character has no meaning here");
-    }
-  }
-  tokens.push_back({Token::end, {}});
-  return tokens;
-}
 
 // What is known of the enclosing scopes while a body is read.
 struct Scope {
@@ -345,8 +282,41 @@ class Parser {
       if (targets.size() != 1) error(head, cat("'", head.text, "' defines one tensor"));
       return declaration(scope, targets[0]);
     }
-    if (head.kind != Token::word) error(head, "expected an operation, input, scalar or const");
+    if (head.kind != Token::word) error(head, "expected an operation, input, scalar, const or grad");
+    if (head.text == "grad") return gradients(scope, targets);
     expression(scope, std::move(targets), 0);
+  }
+
+  // grad LOSS INPUT .. [seed=TENSOR]: stands for the operations that compute the gradients, one for each target.
+  void gradients(Scope& scope, const std::vector<Target>& targets) {
+    Token head = take();
+    TensorId loss = lookup(scope, expect_word("the tensor to differentiate")), seed = kNone;
+    std::vector<TensorId> inputs;
+    while (peek().kind == Token::word) {
+      Token name = take();
+      if (!accept("=")) {
+        inputs.push_back(lookup(scope, name));
+        continue;
+      }
+      if (name.text != "seed") unknown(name, "option of grad", std::vector<std::string>{"seed"});
+      seed = lookup(scope, expect_word("the tensor that seeds the gradient"));
+    }
+    if (inputs.size() != targets.size())
+      error(head, cat("grad names ", inputs.size(), " inputs for ", targets.size(), " results"));
+    std::vector<TensorId> results;
+    located(head, [&] { results = gradient(*scope.graph, loss, inputs, seed); });
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Target& t = targets[i];
+      if (t.slot.kind == Token::word || t.tensor.uid != 0 || t.tensor.dims_given)
+        error(t.name, "a gradient takes a name and a type here, nothing else");
+      located(t.name, [&] {
+        scope.graph->rename(results[i], t.name.text);
+        if (!t.tensor.dtype_given) return;
+        Tensor& d = scope.graph->edit(results[i]);
+        d.dtype = t.tensor.dtype;
+        d.dtype_given = true;
+      });
+    }
   }
 
   void declaration(Scope& scope, Target& target) {

@@ -33,8 +33,8 @@ void directives(const std::string& text, Case& c) {
       value = text.substr(eq + 1, end == std::string::npos ? end : end - eq - 1);
       i = end == std::string::npos ? text.size() : end;
     }
-    if (key == "error") {
-      c.error = value;
+    if (key == "error" || key == "peer") {
+      (key == "error" ? c.error : c.peer) = value;
       continue;
     }
     check_data_kind(value);

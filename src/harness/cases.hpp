@@ -4,6 +4,7 @@
 // `<T=a|b>` names the choice and `<T>` repeats it. After `#!` come directives:
 //   NAME=KIND     data of tensor NAME (see buffers.hpp); all=KIND for all others
 //   error="text"  the graph must be refused with a message that contains the text
+//   peer=NAME     in benchmarks: the peer that the row's ratio compares with
 #pragma once
 
 #include <string>
@@ -17,6 +18,7 @@ struct Case {
   std::string text;  // the graph
   DataSpec data;
   std::string error;  // expected refusal
+  std::string peer;   // benchmarks: what the result is compared with
   std::string file;
   int line = 0;
 };

@@ -80,7 +80,7 @@ class Generator {
     TensorId a = any(), b = any();
     int rank = g_.tensor(a).rank();
     std::string axis = std::to_string(pick(0, std::max(0, rank - 1)));
-    switch (pick(0, 17)) {
+    switch (pick(0, 22)) {
       case 0:
       case 1:
       case 2:
@@ -112,6 +112,15 @@ class Generator {
         return statement("concat " + name(a) + " " + name(b) + " axis=" + axis);
       case 16:
         return statement("matmul " + name(a) + " " + name(b));
+      case 17:
+      case 18:
+        return product(a);
+      case 19:
+        return convolution(a);
+      case 20:
+        return pooling(a);
+      case 21:
+        return statement("sdpa_fwd " + name(a) + " " + name(b) + " " + name(b) + (chance(50) ? " right=0" : ""));
       default:
         return statement("mul " + name(a) + " " + print_number(pick(-8, 8) / 4.0));
     }
@@ -124,6 +133,53 @@ class Generator {
     std::string perm;
     for (int i : order) perm += (perm.empty() ? "" : ",") + std::to_string(i);
     statement("transpose " + name(a) + " perm=" + perm);
+  }
+
+  // A new input for an operation that wants one of matching sizes; its name.
+  std::string weight(const Dims& dims) {
+    Tensor t;
+    t.name = "w" + std::to_string(count_++);
+    t.dtype = pick_of({DType::f32, DType::f32, DType::f16, DType::bf16});
+    t.dims = dims;
+    t.strides = random_strides(dims);
+    t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
+    t.frozen = chance(20);
+    g_.add_tensor(t);
+    return t.name;
+  }
+
+  void product(TensorId a) {
+    Dims d = g_.tensor(a).dims;
+    if (d.size() < 2) return;
+    int64_t inner = d[d.size() - 1], columns = pick_of<int64_t>({1, 3, 8, 17});
+    for (int i = 0; i < d.size() - 2; ++i) d[i] = chance(50) ? 1 : d[i];
+    d[d.size() - 2] = inner, d[d.size() - 1] = columns;
+    statement("matmul " + name(a) + " " + weight(d));
+  }
+
+  void convolution(TensorId a) {
+    Dims d = g_.tensor(a).dims;
+    if (d.size() < 3) return;
+    bool depthwise = chance(30);
+    std::string pad, stride;
+    Dims w = {depthwise ? d[1] : pick_of<int64_t>({1, 4, 9}), depthwise ? 1 : d[1]};
+    for (int i = 2; i < d.size(); ++i) {
+      w.push_back(pick(1, 3));
+      pad += (i > 2 ? "," : "") + std::to_string(w[i] / 2);
+      stride += (i > 2 ? "," : "") + std::to_string(pick(1, 2));
+    }
+    statement("conv_fprop " + name(a) + " " + weight(w) + " pad=" + pad + " stride=" + stride);
+  }
+
+  void pooling(TensorId a) {
+    int spatial = g_.tensor(a).rank() - 2;
+    std::string window, stride;
+    for (int i = 0; i < spatial; ++i) {
+      window += (i ? "," : "") + std::to_string(pick(1, 3));
+      stride += (i ? "," : "") + std::to_string(pick(1, 2));
+    }
+    statement("resample " + name(a) + " mode=" + pick_of<std::string>({"max_pool", "avg_pool_include", "avg_pool_exclude"}) +
+              " window=" + window + " stride=" + stride);
   }
 
   void cut(TensorId a) {

@@ -108,9 +108,9 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
         ++tally.skip_reasons[name + ": needs another device"];
         continue;
       }
-      attempt(name, {.engines = {name}}, e);
+      attempt(name, {.engines = {name}, .tuned = false}, e);
     }
-    if (o.engine.empty()) attempt("plan", {}, nullptr);
+    if (o.engine.empty()) attempt("plan", {.tuned = false}, nullptr);
   } catch (const std::exception& e) {
     fail_case("run", e.what());
   }

@@ -34,7 +34,8 @@ struct Region {
 
 struct Config {
   std::vector<std::pair<std::string, int64_t>> knobs;
-  double seconds = 0;  // modelled
+  double seconds = 0;     // modelled, or measured by tuning
+  bool measured = false;  // whether `seconds` was measured on this machine
 };
 std::string to_string(const Config& c);
 
@@ -76,5 +77,11 @@ const Engine* find_engine(std::string_view name);
 // Bytes a region must move when every input is read once and every output written once, and its arithmetic.
 double region_bytes(const Region& r);
 double region_flops(const Region& r);
+// Seconds below which the machine cannot do it: the time to move the bytes, and to do the arithmetic.
+struct Limits {
+  double memory = 0, arithmetic = 0;
+  double seconds() const { return memory > arithmetic ? memory : arithmetic; }
+};
+Limits region_limits(const Region& r, const Device& d);
 
 }  // namespace tsr

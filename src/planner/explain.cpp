@@ -77,7 +77,11 @@ ExplainedStep explain_step(const PlannedStep& p, const Plan& plan) {
     if (e == p.engine) s.seconds = s.answers.back().seconds;
   }
   // A loaded plan carries knobs, not costs: there the engine's own best candidate stands in.
-  if (p.config.seconds > 0) s.seconds = p.config.seconds;
+  if (p.config.measured)
+    s.measured = p.config.seconds;
+  else if (p.config.seconds > 0)
+    s.seconds = p.config.seconds;
+  s.limits = region_limits(p.region, plan.device());
   s.bytes = region_bytes(p.region);
   s.flops = region_flops(p.region);
   s.kernels = p.step->kernels();
@@ -133,6 +137,17 @@ std::string names_of(const Explanation& e, const std::vector<int>& ids) {
   return s.empty() ? "nothing" : s;
 }
 
+// How close a step comes to the time that the machine needs at least.
+std::string limits_text(const ExplainedStep& s) {
+  double seconds = s.measured > 0 ? s.measured : s.seconds;
+  char text[96];
+  std::snprintf(text, sizeof text, "%.0f%% of the memory limit, %.0f%% of the arithmetic limit",
+                100 * s.limits.memory / seconds, 100 * s.limits.arithmetic / seconds);
+  return cat(text, s.measured > 0 ? "" : " by the model", "; bound by ",
+             s.limits.memory >= s.limits.arithmetic ? "memory" : "arithmetic", ", at least ",
+             human_seconds(s.limits.seconds()));
+}
+
 std::string answer_text(const EngineAnswer& a) {
   if (a.accepted)
     return cat(a.engine, ": yes, ", human_seconds(a.seconds), a.config == "default" ? "" : ", " + a.config,
@@ -146,7 +161,7 @@ std::string human_bytes(double bytes) { return scaled(bytes, {" B", " kB", " MB"
 std::string human_count(double n) { return scaled(n, {"", " k", " M", " G", " T", " P"}, 1000); }
 std::string human_seconds(double s) { return scaled(s * 1e9, {" ns", " us", " ms", " s"}, 1000); }
 
-Explanation explain(const Plan& plan) {
+Explanation explain(const Plan& plan, const std::vector<double>& measured) {
   const Graph& g = plan.graph();
   Explanation e;
   e.device = plan.device().name;
@@ -174,8 +189,11 @@ Explanation explain(const Plan& plan) {
     }
     for (TensorId t : p.region.outputs)
       if (!g.tensor(t).stored) e.tensors[static_cast<size_t>(t)].kind = ExplainedTensor::temporary;
+    if (!measured.empty()) e.steps.back().measured = measured[static_cast<size_t>(step)];
     e.seconds += e.steps.back().seconds;
   }
+  bool all = std::all_of(e.steps.begin(), e.steps.end(), [](const ExplainedStep& s) { return s.measured > 0; });
+  for (const ExplainedStep& s : e.steps) e.measured += all ? s.measured : 0;
   if (plan.options().fuse) e.boundaries = explain_boundaries(plan, e);
   e.bytes = plan.bytes_moved();
   e.flops = plan.flops();
@@ -190,14 +208,17 @@ std::string to_text(const Explanation& e) {
                       e.kernels, e.kernels == 1 ? " kernel, " : " kernels, ", human_bytes(e.bytes), " moved (",
                       human_bytes(e.unfused_bytes), " if every operation used memory), ", human_count(e.flops),
                       " operations, workspace ", human_bytes(static_cast<double>(e.workspace)), ", modelled time ",
-                      human_seconds(e.seconds), e.deterministic ? ", deterministic" : ", not deterministic", "\n");
+                      human_seconds(e.seconds), e.measured > 0 ? ", measured " + human_seconds(e.measured) : "",
+                      e.deterministic ? ", deterministic" : ", not deterministic", "\n");
   if (e.recognised) s += "composite operations were recognised and rewritten before planning\n";
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const ExplainedStep& step = e.steps[i];
     s += cat("\nstep ", i + 1, ": ", step.engine, step.config == "default" ? "" : " (" + step.config + ")", ", ",
-             human_seconds(step.seconds), ", ", human_bytes(step.bytes), ", ", human_count(step.flops), " operations, ",
-             step.kernels, step.kernels == 1 ? " kernel" : " kernels", ", scratch ",
-             human_bytes(static_cast<double>(step.workspace)), "\n");
+             human_seconds(step.seconds), step.measured > 0 ? " (measured " + human_seconds(step.measured) + ")" : "",
+             ", ", human_bytes(step.bytes), ", ", human_count(step.flops), " operations, ", step.kernels,
+             step.kernels == 1 ? " kernel" : " kernels", ", scratch ", human_bytes(static_cast<double>(step.workspace)),
+             "\n");
+    s += "  " + limits_text(step) + "\n";
     for (int n : step.nodes) s += "    " + e.nodes[static_cast<size_t>(n)].text + "\n";
     s += "  reads   " + names_of(e, step.inputs) + "\n";
     s += "  writes  " + names_of(e, step.outputs) + "\n";

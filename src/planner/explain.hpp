@@ -38,6 +38,8 @@ struct ExplainedStep {
   std::vector<int> nodes, inputs, outputs, internals;
   std::vector<EngineAnswer> answers;
   double seconds = 0, bytes = 0, flops = 0;
+  double measured = 0;  // seconds, by tuning or by the caller; 0: not measured
+  Limits limits;        // of the machine
   int kernels = 0;
   size_t workspace = 0;  // scratch of the step alone
 };
@@ -55,13 +57,15 @@ struct Explanation {
   std::vector<ExplainedStep> steps;
   std::vector<Boundary> boundaries;  // none when the options forbid joining
   double seconds = 0, bytes = 0, flops = 0;
+  double measured = 0;       // seconds of all steps, 0 when one is not measured
   double unfused_bytes = 0;  // when every operation reads and writes memory
   int kernels = 0;
   size_t workspace = 0;
   bool deterministic = true, recognised = false;  // recognised: composites were rewritten before planning
 };
 
-Explanation explain(const Plan& plan);
+// `measured`: seconds of each step, where the caller has them.
+Explanation explain(const Plan& plan, const std::vector<double>& measured = {});
 std::string to_text(const Explanation& e);
 
 // "1.5 MB", "3.2 ms", "4.1 G": numbers for people.

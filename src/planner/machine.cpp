@@ -72,7 +72,7 @@ __attribute__((target("avx512f,avx512bf16"))) double dot_pairs(int64_t rounds, f
   for (int64_t i = 0; i < rounds; ++i)
 #pragma GCC unroll 24
     for (__m512& s : sum) s = _mm512_dpbf16_ps(s, a, a);
-  for (__m512 s : sum) *sink += _mm512_reduce_add_ps(s);
+  for (__m512 s : sum) *sink += s[0];
   return 4.0 * static_cast<double>(rounds) * kChains * 16;
 }
 #endif

@@ -12,7 +12,9 @@
 #include "graph/op.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/text.hpp"
+#include "planner/machine.hpp"
 #include "planner/partition.hpp"
+#include "planner/tuning.hpp"
 
 namespace tsr {
 namespace {
@@ -85,9 +87,24 @@ double region_flops(const Region& r) {
   return total;
 }
 
+Limits region_limits(const Region& r, const Device& d) {
+  Limits l = {region_bytes(r) / d.bytes_per_second, 0};
+  for (NodeId id : r.nodes) {
+    const Node& n = r.graph->node(id);
+    Family f = n.op->family;
+    // Products of narrow numbers may use instructions for them; everything else is computed in f32 or wider.
+    bool products = f == Family::matmul || f == Family::conv || f == Family::attention || f == Family::recurrent;
+    bool narrow = products && !n.in.empty() && info(r.graph->tensor(n.in[0]).dtype).bits <= 16;
+    double rate = narrow ? d.narrow_flops_per_second : d.flops_per_second;
+    if (n.compute == DType::f64) rate = d.flops_per_second / 2;
+    l.arithmetic += node_flops(*r.graph, n) / rate;
+  }
+  return l;
+}
+
 std::string PlanOptions::key() const {
   std::string s = std::to_string(workspace_limit) + ' ';
-  for (bool b : {deterministic, fuse, recognise, fallback}) s += b ? '1' : '0';
+  for (bool b : {deterministic, fuse, recognise, fallback, tuned}) s += b ? '1' : '0';
   for (const std::string& e : engines) s += " +" + e;
   for (const std::string& e : without) s += " -" + e;
   return s;
@@ -157,7 +174,22 @@ class PlanBuilder {
   }
 
  private:
+  bool choose_tuned(PlannedStep& s) const {
+    if (!plan_->options_.tuned || plan_->device_.kind != DeviceKind::cpu || active_tuning().size() == 0) return false;
+    const TunedChoice* c = active_tuning().find(this_machine().name, tuning_key(s.region));
+    if (!c) return false;
+    for (const Engine* e : engines_) {
+      if (e->info().name != c->engine || !e->check(s.region, plan_->device_).ok()) continue;
+      s.engine = e;
+      s.config = c->config;
+      s.config.measured = true;
+      return true;
+    }
+    return false;
+  }
+
   void choose(PlannedStep& s) const {
+    if (choose_tuned(s)) return;
     bool found = false;
     for (const Engine* e : engines_) {
       if (found && is_last_resort(*e)) continue;
@@ -221,6 +253,17 @@ class PlanBuilder {
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) {
   require(g && g->finalized(), "the graph must be finalized before it is planned");
   return PlanBuilder(std::move(g), d, o).build();
+}
+
+std::shared_ptr<const Plan> plan_as_one(std::shared_ptr<const Graph> g, const Device& d, const Engine& engine,
+                                        const Config& config) {
+  PlanBuilder builder(g, d, {.recognise = false});
+  GraphIndex index(*g);
+  std::vector<NodeId> nodes;
+  for (NodeId n = 0; n < g->node_count(); ++n)
+    if (index.live[static_cast<size_t>(n)]) nodes.push_back(n);
+  builder.add_step(make_region(*g, index, std::move(nodes)), &engine, &config);
+  return builder.finish();
 }
 
 void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const {

@@ -19,6 +19,7 @@ struct PlanOptions {
   std::vector<std::string> engines;  // empty: all
   std::vector<std::string> without;  // engines to leave out
   bool fallback = true;              // the reference engine may take what the named engines decline
+  bool tuned = true;                 // prefer choices that were measured (planner/tuning.hpp) to the cost model
   std::string key() const;
 };
 
@@ -80,7 +81,10 @@ class Plan {
 // Plans a graph. Raises Status::not_supported, listing every engine's reason, only when the options forbid what is
 // needed.
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o = {});
-// The same through the process-wide cache.
+// The whole graph as one step of this engine; for measuring candidates. The engine must accept it.
+std::shared_ptr<const Plan> plan_as_one(std::shared_ptr<const Graph> g, const Device& d, const Engine& engine,
+                                        const Config& config);
+// The same as make_plan through the process-wide cache.
 std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d,
                                         const PlanOptions& o = {});
 size_t plan_cache_size();

@@ -28,4 +28,7 @@ std::optional<std::string> golden_norm(const GoldenCase& c);       // layer, ins
 std::optional<std::string> golden_recurrent(const GoldenCase& c);  // rnn, lstm, gru, ctc
 std::optional<std::string> golden_conv(const GoldenCase& c);       // convolution, pooling, lrn, spatial transformer
 
+// The same gradients from the forward operation and `grad`, given the text of the case; nullopt for a case without any.
+std::optional<std::string> golden_gradient(const GoldenCase& c, const std::string& text);
+
 }  // namespace tsr

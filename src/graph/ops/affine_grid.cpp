@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sampling grid of a spatial transformer: an affine image of the regular grid over [-1, 1] in each dimension.
+#include "graph/gradient.hpp"
 #include "graph/ops/check_real.hpp"
 #include "graph/ops/list.hpp"
 
@@ -36,6 +37,8 @@ void infer(Infer& ctx) {
 
 double terms(const Graph& g, const Node& n) { return static_cast<double>(g.tensor(n.in[0]).dims[2]); }
 
+void backward(Gradient& g) { g.add(0, g.make(ops::affine_grid_bwd, {g.d()})); }
+
 }  // namespace
 
 const OpSpec ops::affine_grid = {
@@ -53,6 +56,7 @@ const OpSpec ops::affine_grid = {
         "theta[n] (u(k), u(j), u(i), 1)^T: the last dimension of the image comes first",
     .shapes = "theta [n, 2, 3] or [n, 3, 4], option size [n, c, (d,) h, w] -> grid [n, (d,) h, w, 2 or 3]; real types",
     .example = "theta = input f32[1,2,3]\ngrid = affine_grid theta size=1,1,4,5\noutput grid",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -32,6 +32,7 @@ const OpSpec ops::affine_grid_bwd = {
     .formula = "dtheta[n] = sum_{i, j} dgrid[n, i, j] (u(j), u(i), 1), u as in affine_grid",
     .shapes = "dgrid [n, h, w, 2] -> dtheta [n, 2, 3], or [n, d, h, w, 3] -> [n, 3, 4]; real types",
     .example = "dgrid = input f32[1,4,5,2]\ndtheta = affine_grid_bwd dgrid\noutput dtheta",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

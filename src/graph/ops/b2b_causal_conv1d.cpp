@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two causal convolutions back to back with gates between them (the Hyena operator).
+#include "graph/gradient.hpp"
 #include "graph/ops/causal_conv1d.hpp"
 #include "graph/ops/list.hpp"
 
@@ -24,6 +25,13 @@ double flops(const Graph& g, const Node& n) {
   return 2 * static_cast<double>(g.tensor(n.out[0]).numel()) * (3 * kp + km);
 }
 
+void backward(Gradient& g) {
+  g.refuse_output(0, "there is a rule for y_gated only");
+  auto r = g.call(ops::b2b_causal_conv1d_bwd, {g.in(kX), g.in(kProj), g.in(kMixer), g.in(kSkip), g.out(0), g.d(1)});
+  for (int slot : {kX, kProj, kMixer, kSkip})
+    if (g.wants(slot)) g.add(slot, r[static_cast<size_t>(slot)]);
+}
+
 }  // namespace
 
 const OpSpec ops::b2b_causal_conv1d = {
@@ -41,6 +49,7 @@ const OpSpec ops::b2b_causal_conv1d = {
     .example =
         "x = input f32[1,2,3,6]\nwp = input f32[2,3,2]\nwm = input f32[2,4]\nskip = input f32[2]\n"
         "y, gated = b2b_causal_conv1d x wp wm skip\noutput y\noutput gated",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -51,6 +51,7 @@ const OpSpec ops::b2b_causal_conv1d_bwd = {
         "f32[1,2,6]\n"
         "dy = input f32[1,2,6]\ndx, dwp, dwm, dskip = b2b_causal_conv1d_bwd x wp wm skip y dy\n"
         "output dx\noutput dwp\noutput dwm\noutput dskip",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Diagonal band mask on attention scores: causal masks, sliding windows, aligned at the first or the last element.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/pointwise_modes.hpp"
 
@@ -41,6 +42,16 @@ void infer(Infer& ctx) {
   ctx.output(0, x.dims, x.dtype, &x);
 }
 
+void backward(Gradient& g) {
+  TensorId d = g.d();
+  std::vector<TensorId> in = g.node().in;
+  in[kX] = d;
+  in[kFill] = g.number(0);
+  TensorId kept = g.make(ops::band_mask, in, g.node().attrs);
+  if (g.wants(kX)) g.add(kX, kept);
+  if (g.wants(kFill)) g.add(kFill, g.minus(d, kept));
+}
+
 }  // namespace
 
 const OpSpec ops::band_mask = {
@@ -68,6 +79,7 @@ const OpSpec ops::band_mask = {
         "[b + 1, 1, 1, 1] "
         "-> y as x",
     .example = "x = input f32[2,3,4,5]\ny = band_mask x -inf compare=cmp_ge\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiplication of every element by the scale factor of its block.
+#include "graph/gradient.hpp"
 #include "graph/ops/block_scale.hpp"
 #include "graph/ops/list.hpp"
 
@@ -30,6 +31,11 @@ void infer(Infer& ctx) {
   ctx.output(0, x.dims, ctx.node().compute, &x);
 }
 
+void backward(Gradient& g) {
+  g.refuse(kScale, "scale factors count as constants");
+  g.add(kX, g.make(ops::block_scale_dequantize, {g.d(), g.in(kScale)}, g.node().attrs));
+}
+
 }  // namespace
 
 const OpSpec ops::block_scale_dequantize = {
@@ -49,6 +55,7 @@ const OpSpec ops::block_scale_dequantize = {
         "contradict `block`, its one length "
         "other than 1 is moved to the dimension that fits; reorder=f8_128x4 is honoured; real types",
     .example = "x = input e4m3[4,64]\ns = input e8m0[4,2]\ny = block_scale_dequantize x s block=32\noutput y bf16",
+    .gradient = backward,
 };
 
 }  // namespace tsr

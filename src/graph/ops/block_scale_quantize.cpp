@@ -60,6 +60,7 @@ const OpSpec ops::block_scale_quantize = {
         "(e8m0, or e4m3 for e2m1 in "
         "blocks of 16); declared sizes of scale may move the axis; reorder=f8_128x4 is honoured",
     .example = "x = input f32[4,64]\ny, scale = block_scale_quantize x block=32\noutput y\noutput scale",
+    .no_gradient = "rounding is flat: its derivative is 0 wherever it exists",
 };
 
 }  // namespace tsr

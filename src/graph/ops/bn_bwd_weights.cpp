@@ -51,6 +51,7 @@ const OpSpec ops::bn_bwd_weights = {
         "dy = input f32[2,8,4,4]\nx = input f32[2,8,4,4]\nmean = input f32[1,8,1,1]\ninv_std = input f32[1,8,1,1]\n"
         "scale = input f32[1,8,1,1]\ndscale, dbias, a, b, d = bn_bwd_weights dy x mean inv_std scale\n"
         "dx = add (add (mul dy a) (mul x b)) d\noutput dx\noutput dscale\noutput dbias",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -2,6 +2,7 @@
 // Turns the sums of gen_stats into batch norm statistics and into the scale and bias that apply the norm pointwise.
 #include <cmath>
 
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/phase.hpp"
@@ -52,6 +53,37 @@ void infer(Infer& ctx) {
     ctx.output(slot, scale.dims, stats_type(ctx), &scale);
 }
 
+// Derivatives of eq_scale = scale inv_std, eq_bias = bias - mean eq_scale, mean and inv_std.
+void backward(Gradient& g) {
+  const auto o = g.options<BnFinalizeOptions>();
+  for (int slot : {kNewMean, kNewVar}) g.refuse_output(slot, "running statistics are not learned");
+  for (int slot : {kEpsilon, kMomentum}) g.refuse(slot, "it counts as a constant");
+  bool training = o.phase == Phase::training;
+  TensorId count = training ? (g.has(kCount) ? g.in(kCount) : g.number(static_cast<double>(o.count))) : kNone;
+  TensorId mean = training ? g.out(kMean) : g.in(kRunningMean), inv_std = kNone;
+  if (training) {
+    inv_std = g.out(kInvStd);
+  } else {
+    TensorId eps = g.has(kEpsilon) ? g.in(kEpsilon) : g.number(o.eps);
+    inv_std = g.apply(PointwiseMode::rsqrt, g.sum(g.in(kRunningVar), eps));
+  }
+  TensorId d_bias = g.d(kEqBias), scale = g.in(kScale);
+  TensorId d_eq = g.minus(g.d(kEqScale), g.times(mean, d_bias));
+  if (g.wants(kScale)) g.add(kScale, g.times(d_eq, inv_std));
+  if (g.wants(kBias)) g.add(kBias, d_bias);
+  TensorId d_inv = g.sum(g.times(d_eq, scale), training ? g.d_or_none(kInvStd) : kNone);
+  TensorId d_var = g.times(g.scaled(d_inv, -0.5), g.times(inv_std, g.times(inv_std, inv_std)));
+  TensorId d_mean = g.negative(g.times(g.times(scale, inv_std), d_bias));
+  if (!training) {
+    if (g.wants(kRunningMean)) g.add(kRunningMean, d_mean);
+    if (g.wants(kRunningVar)) g.add(kRunningVar, d_var);
+    return;
+  }
+  d_mean = g.minus(g.sum(d_mean, g.d_or_none(kMean)), g.scaled(g.times(mean, d_var), 2));
+  if (g.wants(kSum)) g.add(kSum, g.over(d_mean, count));
+  if (g.wants(kSqSum)) g.add(kSqSum, g.over(d_var, count));
+}
+
 }  // namespace
 
 const OpSpec ops::bn_finalize = {
@@ -87,6 +119,7 @@ const OpSpec ops::bn_finalize = {
         "x = input f32[2,8,4,4]\nscale = input f32[1,8,1,1]\nbias = input f32[1,8,1,1]\nsum, sq_sum = gen_stats x\n"
         "eq_scale, eq_bias = bn_finalize sum sq_sum scale bias count=32\n"
         "y = relu (add (mul x eq_scale) eq_bias)\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolution in which an output sees only its own and earlier inputs, with bias and activation.
 #include "graph/ops/causal_conv1d.hpp"
+#include "graph/gradient.hpp"
 
 #include "graph/ops/list.hpp"
 
@@ -14,6 +15,14 @@ void infer(Infer& ctx) {
 
 double terms(const Graph& g, const Node& n) { return static_cast<double>(g.tensor(n.in[1]).dims[1]); }
 double flops(const Graph& g, const Node& n) { return 2 * static_cast<double>(g.tensor(n.in[0]).numel()) * terms(g, n); }
+
+void backward(Gradient& g) {
+  std::vector<int> wanted;
+  if (g.wants(2)) wanted.push_back(2);
+  auto r = g.call(ops::causal_conv1d_bwd, {g.in(0), g.in(1), g.d(), g.in(2)}, g.node().attrs, wanted);
+  for (int slot : {0, 1, 2})
+    if (g.wants(slot)) g.add(slot, r[static_cast<size_t>(slot)]);
+}
 
 }  // namespace
 
@@ -35,6 +44,7 @@ const OpSpec ops::causal_conv1d = {
     .example =
         "x = input f32[1,2,8]\nweight = input f32[2,4]\nbias = input f32[2]\n"
         "y = causal_conv1d x weight bias activation=silu\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

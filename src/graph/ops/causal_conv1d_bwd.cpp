@@ -47,6 +47,7 @@ const OpSpec ops::causal_conv1d_bwd = {
     .example =
         "x = input f32[1,2,8]\nweight = input f32[2,4]\ndy = input f32[1,2,8]\n"
         "dx, dw = causal_conv1d_bwd x weight dy\noutput dx\noutput dw",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concatenation along one dimension.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -35,6 +36,18 @@ void infer(Infer& ctx) {
   ctx.output(0, dims, first.dtype, &first);
 }
 
+void backward(Gradient& g) {
+  TensorId d = g.d();
+  Dims y = g.tensor(d).dims;
+  auto axis = static_cast<size_t>(normalize_axis(g.options<ConcatOptions>().axis, y.size()));
+  tessera::SliceOptions o{.start = Ints(static_cast<size_t>(y.size()), 0), .limit = y.to_vector(), .stride = {}};
+  for (int slot = 0; g.has(slot); ++slot) {
+    o.limit[axis] = o.start[axis] + g.dims(slot)[static_cast<int>(axis)];
+    if (g.wants(slot)) g.add(slot, g.make(ops::slice, {d}, o));
+    o.start[axis] = o.limit[axis];
+  }
+}
+
 }  // namespace
 
 const OpSpec ops::concat = {
@@ -51,6 +64,7 @@ const OpSpec ops::concat = {
         "does not change the result",
     .shapes = "x_i with equal sizes except in `axis`, of one type -> y with the sum of their sizes in `axis`; any type",
     .example = "a = input f32[2,3]\nb = input f32[2,1]\ny = concat a b axis=1\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient of a convolution with respect to its input: every product of the forward sum goes back to its x.
+#include "graph/gradient.hpp"
 #include "graph/ops/conv.hpp"
 #include "graph/ops/list.hpp"
 
@@ -47,6 +48,16 @@ double terms(const Graph& g, const Node& n) {
   return static_cast<double>(volume(w)) / static_cast<double>(std::max<int64_t>(1, g.tensor(n.out[0]).dims[1]));
 }
 
+void backward(Gradient& g) {
+  auto o = g.options<tessera::ConvOptions>();
+  TensorId d = g.d();
+  if (g.wants(kC)) g.add(kC, g.scaled(d, o.beta));
+  o.beta = 0;
+  o.size = {};
+  if (g.wants(kDy)) g.add(kDy, g.make(ops::conv_fprop, {d, g.in(kW)}, o));
+  if (g.wants(kW)) g.add(kW, g.make_sized(ops::conv_wgrad, {g.in(kDy), d}, o, g.dims(kW)));
+}
+
 }  // namespace
 
 const OpSpec ops::conv_dgrad = {
@@ -67,6 +78,7 @@ const OpSpec ops::conv_dgrad = {
         "size, or the smallest possible; option groups tells the channels (1 unless declared); any type",
     .example =
         "dy = input f32[1,2,3,3]\nw = input f32[2,4,3,3]\ndx = conv_dgrad dy w pad=1,1 stride=2,2 size=6,6\noutput dx",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution with one to three spatial dimensions, grouped up to depthwise.
+#include "graph/gradient.hpp"
 #include "graph/ops/conv.hpp"
 #include "graph/ops/list.hpp"
 
@@ -27,6 +28,16 @@ double terms(const Graph& g, const Node& n) {
   return static_cast<double>(volume(w)) / static_cast<double>(std::max<int64_t>(1, w[0]));
 }
 
+void backward(Gradient& g) {
+  auto o = g.options<tessera::ConvOptions>();
+  TensorId d = g.d();
+  if (g.wants(kC)) g.add(kC, g.scaled(d, o.beta));
+  o.beta = 0;
+  o.size = {};
+  if (g.wants(kX)) g.add(kX, g.make_sized(ops::conv_dgrad, {d, g.in(kW)}, o, g.dims(kX)));
+  if (g.wants(kW)) g.add(kW, g.make_sized(ops::conv_wgrad, {d, g.in(kX)}, o, g.dims(kW)));
+}
+
 }  // namespace
 
 const OpSpec ops::conv_fprop = {
@@ -47,6 +58,7 @@ const OpSpec ops::conv_fprop = {
         "x [n, c, ..], w [k, c / groups, ..], c like y -> y [n, k, (size + pad + post_pad - (taps - 1) dilation - 1) "
         "/ stride + 1 ..]; 1 to 3 spatial dimensions; any type, i8 accumulates in i32",
     .example = "x = input f32[1,4,6,6]\nw = input f32[2,4,3,3]\ny = conv_fprop x w pad=1,1 stride=2,2\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient of a convolution with respect to its filter: every product of the forward sum goes back to its w.
+#include "graph/gradient.hpp"
 #include "graph/ops/conv.hpp"
 #include "graph/ops/list.hpp"
 
@@ -40,6 +41,16 @@ double terms(const Graph& g, const Node& n) {
   return static_cast<double>(volume(dy)) / static_cast<double>(std::max<int64_t>(1, dy[1]));
 }
 
+void backward(Gradient& g) {
+  auto o = g.options<tessera::ConvOptions>();
+  TensorId d = g.d();
+  if (g.wants(kC)) g.add(kC, g.scaled(d, o.beta));
+  o.beta = 0;
+  o.size = {};
+  if (g.wants(kDy)) g.add(kDy, g.make(ops::conv_fprop, {g.in(kX), d}, o));
+  if (g.wants(kX)) g.add(kX, g.make_sized(ops::conv_dgrad, {g.in(kDy), d}, o, g.dims(kX)));
+}
+
 }  // namespace
 
 const OpSpec ops::conv_wgrad = {
@@ -61,6 +72,7 @@ const OpSpec ops::conv_wgrad = {
         "from options size and groups or from the declared output; any type",
     .example =
         "dy = input f32[1,2,3,3]\nx = input f32[1,4,6,6]\ndw = conv_wgrad dy x pad=1,1 stride=2,2 size=3,3\noutput dw",
+    .gradient = backward,
 };
 
 }  // namespace tsr

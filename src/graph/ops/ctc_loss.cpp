@@ -3,6 +3,7 @@
 // with the input, and the gradient.
 #include <algorithm>
 
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -48,6 +49,12 @@ double flops(const Graph& g, const Node& n) {
   return 4 * static_cast<double>(t.numel()) + 10 * static_cast<double>(t.dims[0]) * states;
 }
 
+void backward(Gradient& g) {
+  g.refuse_output(kGradients, kSecondDerivative);
+  TensorId d = g.d(kCosts);
+  g.add(kLogits, g.times(g.out(kGradients), g.reshape(d, {1, g.tensor(d).dims[0], 1})));
+}
+
 }  // namespace
 
 const OpSpec ops::ctc_loss = {
@@ -72,6 +79,7 @@ const OpSpec ops::ctc_loss = {
         "logits = input f32[6,2,5]\nlabels = const i32[2,3] 1,2,0,4,4,3\nlabel_lengths = const i32[2] 2,3\n"
         "input_lengths = const i32[2] 6,5\ncosts, gradients = ctc_loss logits labels label_lengths input_lengths\n"
         "output costs\noutput gradients",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local contrast normalisation: each plane is divided by the energy around the element.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/lrn.hpp"
 
@@ -9,6 +10,14 @@ namespace {
 void infer(Infer& ctx) {
   check_lrn(ctx, 3, {1});
   ctx.output(0, ctx.in(0).dims, ctx.node().compute, &ctx.in(0));
+}
+
+void backward(Gradient& g) {
+  std::vector<int> wanted;
+  if (g.wants(1)) wanted.push_back(1);
+  auto r = g.call(ops::divisive_norm_bwd, {g.in(0), g.d(), g.in(1)}, g.node().attrs, wanted);
+  for (int slot : {0, 1})
+    if (g.wants(slot)) g.add(slot, r[static_cast<size_t>(slot)]);
 }
 
 }  // namespace
@@ -28,6 +37,7 @@ const OpSpec ops::divisive_norm = {
         "same plane with |q - p| <= floor((n - 1) / 2) in each spatial dimension",
     .shapes = "x [n, c, ..] with d = 1 to 3 spatial dimensions, mean like x -> y like x; real types",
     .example = "x = input f32[1,2,5,5]\nmean = input f32[1,2,5,5]\ny = divisive_norm x mean n=3\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -29,6 +29,7 @@ const OpSpec ops::divisive_norm_bwd = {
         "dmean = -dx",
     .shapes = "x, dy, mean [n, c, ..] with 1 to 3 spatial dimensions -> dx, dmean like x; real types",
     .example = "x = input f32[1,2,5,5]\ndy = input f32[1,2,5,5]\ndx = divisive_norm_bwd x dy n=3\noutput dx",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout: keeps each element with probability 1 - p and scales what it keeps.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/random.hpp"
 
@@ -26,6 +27,10 @@ void infer(Infer& ctx) {
   ctx.output(1, x.dims, DType::boolean, &x);
 }
 
+void backward(Gradient& g) {
+  g.add(kX, g.make(ops::dropout_bwd, {g.d(), g.out(1)}, DropoutOptions{.p = g.options<DropoutOptions>().p}));
+}
+
 }  // namespace
 
 const OpSpec ops::dropout = {
@@ -43,6 +48,7 @@ const OpSpec ops::dropout = {
         "x of any sizes, seed and offset one i32 or i64 each (or options) -> y as x; mask of the same sizes, bool "
         "unless declared",
     .example = "x = input f32[4,5]\ny, mask:m = dropout x p=0.25 seed=7\noutput y\noutput m",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -34,6 +34,7 @@ const OpSpec ops::dropout_bwd = {
     .formula = "dx = mask ? dy / (1 - p) : 0",
     .shapes = "dy and mask of equal sizes; any type of mask, non-zero keeps -> dx as dy",
     .example = "dy = input f32[4,5]\nm = input bool[4,5]\ndx = dropout_bwd dy m p=0.25\noutput dx",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums from which batch norm statistics follow: per channel, of x and of x squared.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
 
@@ -24,6 +25,11 @@ double terms(const Graph& g, const Node& n) {
 
 double flops(const Graph& g, const Node& n) { return 3 * static_cast<double>(g.tensor(n.in[0]).numel()); }
 
+void backward(Gradient& g) {
+  if (g.reached(kSum)) g.add(0, g.d(kSum));
+  if (g.reached(kSqSum)) g.add(0, g.times(g.scaled(g.in(0), 2), g.d(kSqSum)));
+}
+
 }  // namespace
 
 const OpSpec ops::gen_stats = {
@@ -37,6 +43,7 @@ const OpSpec ops::gen_stats = {
     .formula = "sum[c] = sum of x over all dimensions but 1, sq_sum[c] = sum of x^2",
     .shapes = "x [n,c,..] -> sum, sq_sum [1,c,1,..]; floating-point types, sums f32 (f64 for f64)",
     .example = "x = input f16[2,8,4,4]\nsum, sq_sum = gen_stats x\noutput sum\noutput sq_sum",
+    .gradient = backward,
 };
 
 }  // namespace tsr

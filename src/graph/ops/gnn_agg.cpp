@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aggregation over the edges that arrive at each node of a graph in compressed sparse column form.
+#include "graph/gradient.hpp"
 #include "graph/ops/check_real.hpp"
 #include "graph/ops/list.hpp"
 
@@ -48,6 +49,20 @@ double terms(const Graph& g, const Node& n) {
   return static_cast<double>(std::max<int64_t>(1, g.tensor(n.in[kIndices]).numel()));
 }
 
+void backward(Gradient& g) {
+  tessera::AggBwdOptions o{.mode = g.options<AggOptions>().mode};
+  std::vector<int> wanted;
+  if (g.has(kNode)) o.sources = g.dims(kNode)[0], o.node_features = g.dims(kNode)[1];
+  if (g.has(kEdge)) o.edges = g.dims(kEdge)[0], o.edge_features = g.dims(kEdge)[1];
+  constexpr int kInputs[] = {kNode, kEdge, kConcat};  // of dnode, dedge, dconcat
+  for (int i = 0; i < 3; ++i)
+    if (g.wants(kInputs[i])) wanted.push_back(i);
+  bool selects = o.mode == AggMode::max || o.mode == AggMode::min;
+  TensorId positions = selects ? g.out(1) : kNone;
+  auto r = g.call(ops::gnn_agg_bwd, {g.d(), g.in(kOffsets), g.in(kIndices), g.in(kMap), positions}, o, wanted);
+  for (int i : wanted) g.add(kInputs[i], r[static_cast<size_t>(i)]);
+}
+
 }  // namespace
 
 const OpSpec ops::gnn_agg = {
@@ -78,6 +93,7 @@ const OpSpec ops::gnn_agg = {
     .example =
         "offsets = input i32[4]\nindices = input i32[6]\nnode = input f32[5,2]\n"
         "y = gnn_agg offsets indices node mode=mean\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -79,6 +79,7 @@ const OpSpec ops::gnn_agg_bwd = {
     .example =
         "dy = input f32[3,2]\noffsets = input i32[4]\nindices = input i32[6]\n"
         "dnode:dn = gnn_agg_bwd dy offsets indices mode=mean sources=5\noutput dn",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

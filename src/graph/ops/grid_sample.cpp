@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples an image at the places of a grid by linear interpolation; corners aligned, zeros outside.
 #include "graph/ops/grid_sample.hpp"
+#include "graph/gradient.hpp"
 
 #include "graph/ops/list.hpp"
 
@@ -10,6 +11,12 @@ namespace {
 void infer(Infer& ctx) { ctx.output(0, check_grid_sample(ctx), ctx.node().compute, &ctx.in(0)); }
 
 double terms(const Graph& g, const Node& n) { return g.tensor(n.in[0]).rank() == 4 ? 4 : 8; }
+
+void backward(Gradient& g) {
+  auto r = g.call(ops::grid_sample_bwd, {g.in(0), g.in(1), g.d()});
+  for (int slot : {0, 1})
+    if (g.wants(slot)) g.add(slot, r[static_cast<size_t>(slot)]);
+}
 
 }  // namespace
 
@@ -28,6 +35,7 @@ const OpSpec ops::grid_sample = {
         "x [n, c, h, w], grid [n, oh, ow, 2] -> y [n, c, oh, ow]; also x [n, c, d, h, w] with grid [n, od, oh, ow, 3]; "
         "real types",
     .example = "x = input f32[1,2,4,5]\ngrid = input f32[1,3,3,2]\ny = grid_sample x grid\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -39,6 +39,7 @@ const OpSpec ops::grid_sample_bwd = {
     .example =
         "x = input f32[1,2,4,5]\ngrid = input f32[1,3,3,2]\ndy = input f32[1,2,3,3]\n"
         "dx, dgrid = grid_sample_bwd x grid dy\noutput dx\noutput dgrid",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -28,6 +28,7 @@ const OpSpec ops::lrn_bwd = {
         "over the channels i whose window holds c; y is not needed and ignored",
     .shapes = "x, dy, y [n, c, ..] -> dx like x; real types",
     .example = "x = input f32[1,6,2,2]\ndy = input f32[1,6,2,2]\ndx = lrn_bwd x dy n=3 alpha=0.1\noutput dx",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batched matrix product. Batch dimensions broadcast; a batch size may also divide the other (grouped heads).
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -46,6 +47,13 @@ double flops(const Graph& g, const Node& n) {
   return 2 * static_cast<double>(g.tensor(n.out[0]).numel()) * static_cast<double>(g.tensor(n.in[kA]).dims.back());
 }
 
+void backward(Gradient& g) {
+  TensorId d = g.d();
+  // Beyond the per-batch sizes the result is a constant: the same limits, in the roles that m, n and k have here.
+  if (g.wants(kA)) g.add(kA, g.make(ops::matmul, {d, g.swap_last(g.in(kB)), g.in(kM), g.in(kK), g.in(kN)}));
+  if (g.wants(kB)) g.add(kB, g.make(ops::matmul, {g.swap_last(g.in(kA)), d, g.in(kK), g.in(kN), g.in(kM)}));
+}
+
 }  // namespace
 
 const OpSpec ops::matmul = {
@@ -64,6 +72,7 @@ const OpSpec ops::matmul = {
     .shapes =
         "a [.., m, k], b [.., k, n] -> c [.., m, n]; batch sizes equal, 1, or one a multiple of the other; any type",
     .example = "a = input bf16[2,4,8]\nb = input bf16[2,8,3]\nc = matmul a b\noutput c bf16",
+    .gradient = backward,
 };
 
 }  // namespace tsr

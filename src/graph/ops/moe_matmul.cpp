@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of a mixture of experts: each row of tokens meets the weight of the expert that it is routed to.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -46,6 +47,26 @@ double flops(const Graph& g, const Node& n) {
   return 2 * static_cast<double>(g.tensor(n.out[0]).numel()) * terms(g, n);
 }
 
+void backward(Gradient& g) {
+  const auto o = g.options<MoeOptions>();
+  if (o.mode == MoeMode::gather) g.refuse(kToken, "a token that is gathered twice would need a sum of rows");
+  if (o.mode != MoeMode::none) g.refuse(kWeight, "there is a rule for tokens in the order of experts only (mode none)");
+  TensorId d = g.d();
+  if (g.wants(kWeight)) {
+    tessera::MoeBwdOptions experts{.experts = g.dims(kWeight)[0]};
+    g.add(kWeight, g.make(ops::moe_matmul_bwd, {d, g.in(kToken), g.in(kOffset)}, experts));
+  }
+  if (!g.wants(kToken)) return;
+  // Rows that were scattered are gathered again.
+  TensorId row = g.in(kIndex);
+  if (o.top_k > 1) {
+    TensorId factor = g.integer(o.top_k);
+    row = g.apply(PointwiseMode::add, g.apply(PointwiseMode::mul, row, factor), g.in(kKs));
+  }
+  MoeOptions back{.mode = o.mode == MoeMode::none ? MoeMode::none : MoeMode::gather};
+  g.add(kToken, g.make(ops::moe_matmul, {d, g.swap_last(g.in(kWeight)), g.in(kOffset), row}, back));
+}
+
 }  // namespace
 
 const OpSpec ops::moe_matmul = {
@@ -69,6 +90,7 @@ const OpSpec ops::moe_matmul = {
     .example =
         "token = input bf16[1,6,4]\nweight = input bf16[2,4,3]\noffset = input i32[2,1,1]\n"
         "y = moe_matmul token weight offset\noutput y bf16",
+    .gradient = backward,
 };
 
 }  // namespace tsr

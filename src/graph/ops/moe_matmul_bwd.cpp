@@ -58,6 +58,7 @@ const OpSpec ops::moe_matmul_bwd = {
     .example =
         "doutput = input bf16[1,6,3]\ntoken = input bf16[1,6,4]\noffset = input i32[2,1,1]\n"
         "dweight = moe_matmul_bwd doutput token offset\noutput dweight",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -69,6 +69,7 @@ const OpSpec ops::norm_bwd = {
         "dx, dscale, dbias = layer_norm_bwd x dy scale\noutput dx\noutput dscale\noutput dbias",
     .modes = norm_modes(),
     .mode_suffix = "_norm_bwd",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer, instance, batch, group, rms and adaptive layer normalisation: y = scale (x - mean) / sqrt(variance + eps) +
 // bias. They differ in the elements that share statistics; see norm_shape.hpp.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/phase.hpp"
@@ -77,6 +78,48 @@ void infer(Infer& ctx) {
 // Mean, variance and the result: about eight operations for each element.
 double flops(const Graph& g, const Node& n) { return 8 * static_cast<double>(g.tensor(n.in[kX]).numel()); }
 
+// Statistics for the gradient: those of the forward pass, which training gives and inference of a batch norm receives.
+struct Statistics {
+  TensorId mean = kNone, inv_variance = kNone;
+};
+
+Statistics statistics(Gradient& g, const NormOptions& o) {
+  if (o.mode == NormMode::batch && o.phase == Phase::inference) {
+    if (g.has(kInvVariance)) return {g.in(kMean), g.in(kInvVariance)};
+    TensorId eps = g.has(kEpsilon) ? g.in(kEpsilon) : g.number(o.eps);
+    return {g.in(kMean), g.apply(PointwiseMode::rsqrt, g.sum(g.in(kVariance), eps))};
+  }
+  if (o.phase == Phase::inference) return {};  // computed again
+  return {o.mode == NormMode::rms ? kNone : g.out(kOutMean), g.out(kOutInvVariance)};
+}
+
+void backward(Gradient& g) {
+  auto o = g.options<NormOptions>();
+  g.refuse_other_outputs(kY);
+  for (int slot : {kMean, kInvVariance, kVariance, kRunningMean, kRunningVar, kEpsilon, kMomentum})
+    g.refuse(slot, "statistics and factors that are given count as constants");
+  if (o.axes.empty() && !g.has(kScale) && (o.mode == NormMode::layer || o.mode == NormMode::rms)) {
+    // The backward operation does not see the bias, which may have told the axes.
+    NormShape shape = norm_shape(g.graph(), g.node());
+    for (int d = 0; d < shape.stats.size(); ++d)
+      if (shape.stats[d] == 1) o.axes.push_back(d);
+  }
+  Statistics s = statistics(g, o);
+  if (o.mode != NormMode::batch) o.phase = Phase::training;
+  o.momentum = NormOptions{}.momentum;
+  TensorId d = g.d();
+  std::vector<int> wanted;
+  if (g.wants(kScale)) wanted.push_back(1);
+  if (g.wants(kBias) && g.has(kScale)) wanted.push_back(2);
+  if (g.wants(kX) || !wanted.empty()) {
+    auto r = g.call(ops::norm_bwd, {g.in(kX), d, g.in(kScale), s.mean, s.inv_variance, g.in(kEpsilon)}, o, wanted);
+    if (g.wants(kX)) g.add(kX, r[0]);
+    if (g.wants(kScale)) g.add(kScale, r[1]);
+    if (g.wants(kBias) && g.has(kScale)) g.add(kBias, r[2]);
+  }
+  if (g.wants(kBias) && !g.has(kScale)) g.add(kBias, d);
+}
+
 }  // namespace
 
 const OpSpec ops::norm_fwd = {
@@ -116,6 +159,7 @@ const OpSpec ops::norm_fwd = {
         "y, mean, inv_variance = layer_norm x scale bias eps=1e-6\noutput y bf16\noutput mean\noutput inv_variance",
     .modes = norm_modes(),
     .mode_suffix = "_norm",
+    .gradient = backward,
 };
 
 }  // namespace tsr

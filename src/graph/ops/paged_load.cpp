@@ -56,6 +56,7 @@ const OpSpec ops::paged_load = {
         "or, transposed, "
         "[b, h, d, s]; s = size, the declared one, or n block; any type",
     .example = "c = input f32[6,2,4,8]\nt = const i32[2,1,2,1] 5,0,3,2\ny = paged_load c t\noutput y",
+    .no_gradient = "pages may be read several times, and nothing adds up what would come back to them",
 };
 
 }  // namespace tsr

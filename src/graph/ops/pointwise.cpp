@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointwise operations: y = f(alpha1 * x, alpha2 * b), element by element, sizes of 1 broadcast.
+#include "graph/gradient.hpp"
 #include "graph/pointwise_modes.hpp"
 
 #include <array>
+#include <cmath>
 
 #include "graph/ops/list.hpp"
 
@@ -128,6 +130,136 @@ void infer(Infer& ctx) {
   ctx.output(0, dims, type, like);
 }
 
+// Gradients of the two operands; kNone for what nobody wants.
+struct Pair {
+  TensorId x = kNone, b = kNone;
+};
+
+TensorId sign(Gradient& g, TensorId x) {
+  return g.minus(g.compare(PointwiseMode::cmp_gt, x, 0), g.compare(PointwiseMode::cmp_lt, x, 0));
+}
+
+// x^b: 0 where b is 0; the logarithm counts only where x is positive.
+Pair pow_backward(Gradient& g, TensorId d, TensorId x, TensorId b) {
+  using M = PointwiseMode;
+  Pair r;
+  if (g.wants(0)) {
+    TensorId slope = g.times(g.times(d, b), g.apply(M::pow, x, g.minus(b, g.number(1))));
+    r.x = g.select(g.compare(M::cmp_eq, b, 0), g.number(0), slope);
+  }
+  if (g.wants(1)) {
+    TensorId slope = g.times(g.times(d, g.out(0)), g.apply(M::log, x));
+    r.b = g.select(g.compare(M::cmp_gt, x, 0), slope, g.number(0));
+  }
+  return r;
+}
+
+// y = f(x, b), with x and b already multiplied by their factors.
+Pair two_operands(Gradient& g, PointwiseMode mode, TensorId d, TensorId x, TensorId b) {
+  using M = PointwiseMode;
+  TensorId y = g.out(0);
+  bool dx = g.wants(0), db = g.wants(1);
+  switch (mode) {
+    case M::add:
+      return {d, d};
+    case M::sub:
+      return {d, db ? g.negative(d) : kNone};
+    case M::mul:
+      return {dx ? g.times(d, b) : kNone, db ? g.times(d, x) : kNone};
+    case M::div:
+      return {dx ? g.over(d, b) : kNone, db ? g.negative(g.over(g.times(d, y), b)) : kNone};
+    case M::add_square:
+      return {d, db ? g.scaled(g.times(d, b), 2) : kNone};
+    case M::mod:
+    case M::floor_mod:  // y = x - q b with a constant q
+      return {d, db ? g.times(d, g.over(g.minus(y, x), b)) : kNone};
+    case M::min:
+    case M::max: {  // equal operands: x has it
+      TensorId is_x = g.apply(mode == M::max ? M::cmp_ge : M::cmp_le, x, b);
+      return {dx ? g.select(is_x, d, g.number(0)) : kNone, db ? g.select(is_x, g.number(0), d) : kNone};
+    }
+    case M::pow:
+      return pow_backward(g, d, x, b);
+    case M::atan2: {
+      TensorId scaled = g.over(d, g.sum(g.times(x, x), g.times(b, b)));
+      return {dx ? g.times(scaled, b) : kNone, db ? g.negative(g.times(scaled, x)) : kNone};
+    }
+    default:
+      return {};
+  }
+}
+
+// y = f(x) with x already multiplied by its factor; kNone for functions that are flat.
+TensorId one_operand(Gradient& g, PointwiseMode mode, TensorId d, TensorId x) {
+  using M = PointwiseMode;
+  TensorId y = g.out(0);
+  switch (mode) {
+    case M::sqrt:
+      return g.over(g.scaled(d, 0.5), y);
+    case M::rsqrt:
+      return g.times(g.scaled(d, -0.5), g.times(y, g.times(y, y)));
+    case M::abs:
+      return g.times(d, sign(g, x));
+    case M::cos:
+      return g.negative(g.times(d, g.apply(M::sin, x)));
+    case M::sin:
+      return g.times(d, g.apply(M::cos, x));
+    case M::tan:
+      return g.times(d, g.apply(M::add_square, g.number(1), y));
+    case M::exp:
+      return g.times(d, y);
+    case M::log:
+      return g.over(d, x);
+    case M::neg:
+      return g.negative(d);
+    case M::erf:
+      return g.times(g.scaled(d, 2 / std::sqrt(std::acos(-1.0))), g.apply(M::exp, g.negative(g.times(x, x))));
+    case M::identity:
+      return d;
+    case M::reciprocal:
+      return g.negative(g.times(d, g.times(y, y)));
+    default:
+      return kNone;
+  }
+}
+
+// The mode that is the gradient of an activation.
+std::optional<PointwiseMode> backward_mode(PointwiseMode m) {
+  if (m < PointwiseMode::relu || m > PointwiseMode::gelu_tanh) return std::nullopt;
+  int step = static_cast<int>(PointwiseMode::relu_bwd) - static_cast<int>(PointwiseMode::relu);
+  return static_cast<PointwiseMode>(static_cast<int>(m) + step);
+}
+
+void select_backward(Gradient& g, TensorId d, const PointwiseOptions& o) {
+  TensorId zero = g.number(0), t = g.in(2), y = g.out(0);
+  if (g.wants(0)) g.add(0, g.scaled(g.select(t, d, zero), o.alpha1), y);
+  if (g.wants(1)) g.add(1, g.scaled(g.select(t, zero, d), o.alpha2), y);
+}
+
+void backward(Gradient& g) {
+  auto o = g.options<PointwiseOptions>();
+  PointwiseMode mode = o.mode;
+  const PointwiseInfo& facts = info(mode);
+  bool derivative = mode >= PointwiseMode::relu_bwd && mode <= PointwiseMode::gelu_tanh_bwd;
+  for (int slot : {0, 1})
+    if (derivative) g.refuse(slot, kSecondDerivative);
+  TensorId d = g.narrow_d(), y = g.out(0);
+  if (mode == PointwiseMode::select) return select_backward(g, d, o);
+  if (auto m = backward_mode(mode)) {
+    o.alpha2 = o.alpha1;  // the inner factor of the chain rule
+    return g.add(0, g.apply(*m, g.in(0), d, kNone, o), y);
+  }
+  TensorId x = g.scaled(g.in(0), o.alpha1);
+  Pair r;
+  if (facts.arity == 2)
+    r = two_operands(g, mode, d, x, g.scaled(g.in(1), o.alpha2));
+  else
+    r.x = one_operand(g, mode, d, x);
+  if (r.x == kNone && r.b == kNone) return g.flat();
+  if (g.wants(0)) g.add(0, g.scaled(r.x, o.alpha1), y);
+  if (g.wants(1)) g.add(1, g.scaled(r.b, o.alpha2), y);
+}
+
 }  // namespace
 
 const PointwiseInfo& info(PointwiseMode m) { return kInfo[static_cast<size_t>(m)]; }
@@ -153,6 +285,7 @@ const OpSpec ops::pointwise = {
         "add_square, exp, select)",
     .example = "x = input f32[2,3]\nb = input f32[1,3]\ny = relu (add x b)\noutput y",
     .modes = pointwise_names(),
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over any axes. Reduced axes stay, with size 1 (or a declared divisor). With group offsets, rows of axis 1
 // are reduced group by group.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -73,6 +74,87 @@ double terms(const Graph& g, const Node& n) {
 
 double flops(const Graph& g, const Node& n) { return static_cast<double>(g.tensor(n.in[0]).numel()); }
 
+// What remains of y's gradient where x is one of the elements that gave y; equal ones share it.
+TensorId of_extremes(Gradient& g, TensorId d, TensorId x, const Ints& axes) {
+  TensorId chosen = g.apply(PointwiseMode::cmp_eq, x, g.out(0));
+  TensorId count = g.sum_over(g.select(chosen, g.number(1), g.number(0)), axes);
+  return g.select(chosen, g.over(d, count), g.number(0));
+}
+
+// Product of the others: with one zero only that element has a gradient, with two none.
+TensorId of_product(Gradient& g, TensorId d, const ReduceOptions& o) {
+  ReduceOptions others = o;
+  others.mode = tessera::ReduceMode::mul_no_zeros;
+  TensorId x = g.in(0), zero = g.number(0), is_zero = g.compare(PointwiseMode::cmp_eq, x, 0);
+  TensorId zeros = g.sum_over(g.select(is_zero, g.number(1), zero), o.axes);
+  TensorId product = g.times(d, g.make(ops::reduce, {x}, others));
+  TensorId at_zero = g.select(g.compare(PointwiseMode::cmp_eq, zeros, 1), product, zero);
+  TensorId elsewhere = g.select(g.compare(PointwiseMode::cmp_eq, zeros, 0), g.over(product, x), zero);
+  return g.select(is_zero, at_zero, elsewhere);
+}
+
+// Every element of d, repeated over the run that it stands for.
+TensorId repeat_runs(Gradient& g, TensorId d, const Ints& runs) {
+  Dims x = g.dims(0);
+  for (int i = 0; i < x.size(); ++i) {
+    if (runs[static_cast<size_t>(i)] <= 1) continue;
+    // [.., y_i, ..] -> [.., y_i, 1, ..] -> [.., y_i, run, ..] -> [.., x_i, ..]
+    Dims before = g.tensor(d).dims, apart, after = before;
+    for (int k = 0; k < before.size(); ++k) {
+      apart.push_back(before[k]);
+      if (k == i) apart.push_back(1);
+    }
+    after[i] = x[i];
+    d = g.reshape(d, apart);
+    std::vector<TensorId> copies(static_cast<size_t>(runs[static_cast<size_t>(i)]), d);
+    d = g.reshape(g.make(ops::concat, copies, tessera::ConcatOptions{.axis = i + 1}), after);
+  }
+  return d;
+}
+
+void backward(Gradient& g) {
+  using M = tessera::ReduceMode;
+  auto o = g.options<ReduceOptions>();
+  if (g.has(1)) g.refuse(0, "there is no rule for groups of rows");
+  bool runs = !o.runs.empty();
+  if (runs && o.mode != M::add && o.mode != M::avg) g.refuse(0, "runs of neighbours have rules for add and avg only");
+  TensorId x = g.in(0), y = g.out(0), d = g.narrow_d();
+  if (!runs && o.axes.empty())
+    for (int i = 0; i < g.dims(0).size(); ++i) o.axes.push_back(i);
+  TensorId zero = g.number(0);
+  auto sign = [&] { return g.minus(g.compare(PointwiseMode::cmp_gt, x, 0), g.compare(PointwiseMode::cmp_lt, x, 0)); };
+  switch (o.mode) {
+    case M::add:
+      break;
+    case M::avg: {  // counted in the graph, so that it serves other sizes
+      o.mode = M::add;
+      d = g.over(d, g.make(ops::reduce, {g.filled(1, x)}, o));
+      break;
+    }
+    case M::min:
+    case M::max:
+      d = of_extremes(g, d, x, o.axes);
+      break;
+    case M::amax:
+      d = g.times(of_extremes(g, d, g.apply(PointwiseMode::abs, x), o.axes), sign());
+      break;
+    case M::norm1:
+      d = g.times(d, sign());
+      break;
+    case M::norm2:
+      d = g.select(g.compare(PointwiseMode::cmp_eq, y, 0), zero, g.over(g.times(d, x), y));
+      break;
+    case M::mul:
+      d = of_product(g, d, o);
+      break;
+    case M::mul_no_zeros:
+      d = g.select(g.compare(PointwiseMode::cmp_eq, x, 0), zero, g.over(g.times(d, y), x));
+      break;
+  }
+  if (runs) d = repeat_runs(g, g.expand(d, y), o.runs);
+  g.add(0, d);
+}
+
 }  // namespace
 
 const OpSpec ops::reduce = {
@@ -93,6 +175,7 @@ const OpSpec ops::reduce = {
     .example = "x = input f32[2,3,4]\ny = reduce_max x axes=1,2\noutput y",
     .modes = kModes,
     .mode_prefix = "reduce_",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -74,6 +74,7 @@ const OpSpec ops::reduce_by = {
         "compute type",
     .example = "x = input f32[2,3,4]\ny = reduce_by x axes=1,2 combine={ acc cur -> add acc (mul cur cur) }\noutput y",
     .params = params,
+    .no_gradient = "how the combination sub-graph depends on each element is not derived",
 };
 
 }  // namespace tsr

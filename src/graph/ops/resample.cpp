@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling and interpolation over one to three spatial dimensions.
 #include "graph/ops/resample.hpp"
+#include "graph/gradient.hpp"
 
 #include "graph/ops/list.hpp"
 
@@ -61,6 +62,13 @@ double terms(const Graph& g, const Node& n) {
 
 double flops(const Graph& g, const Node& n) { return terms(g, n) * static_cast<double>(g.tensor(n.out[0]).numel()); }
 
+void backward(Gradient& g) {
+  auto o = g.options<ResampleOptions>();
+  o.size = {};  // here it would be that of x
+  TensorId index = o.mode == ResampleMode::max_pool ? g.out(1) : kNone;
+  g.add(0, g.make_sized(ops::resample_bwd, {g.d(), kNone, kNone, index}, o, g.dims(0)));
+}
+
 }  // namespace
 
 const OpSpec ops::resample = {
@@ -87,6 +95,7 @@ const OpSpec ops::resample = {
     .example =
         "x = input f32[1,2,6,6]\ny, index:i = resample x mode=max_pool window=3,3 stride=2,2 pad=1,1\noutput y\noutput "
         "i",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -87,6 +87,7 @@ const OpSpec ops::resample_bwd = {
     .example =
         "x = input f32[1,2,6,6]\ndy = input f32[1,2,3,3]\n"
         "dx = resample_bwd dy x=x mode=max_pool window=3,3 stride=2,2 pad=1,1\noutput dx",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

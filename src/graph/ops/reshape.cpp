@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reshape: the same elements under other sizes, in memory order (view) or in row-major order (logical).
+#include "graph/gradient.hpp"
 #include "graph/layouts.hpp"
 #include "graph/ops/declared.hpp"
 #include "graph/ops/list.hpp"
@@ -56,6 +57,31 @@ void infer(Infer& ctx) {
   ctx.output(0, dims, x.dtype);
 }
 
+// d with its elements in the memory order of `like`, whose dimension order a view depends on.
+TensorId ordered(Gradient& g, TensorId d, TensorId like) {
+  Tensor t;
+  t.dtype = g.tensor(d).dtype;
+  t.strides = strides_like(g.tensor(like).dims, &g.tensor(like));
+  t.dims = g.tensor(like).dims;
+  t.dtype_given = t.dims_given = t.strides_given = true;
+  return g.make(ops::pointwise, {d}, tessera::PointwiseOptions{}, &t);
+}
+
+void backward(Gradient& g) {
+  TensorId x = g.in(0), y = g.out(0);
+  auto row_major = [&](TensorId t) {
+    return strides_like(g.tensor(t).dims, &g.tensor(t)) == packed_strides(g.tensor(t).dims);
+  };
+  bool logical = g.options<ReshapeOptions>().mode == tessera::ReshapeMode::logical;
+  if (logical || (row_major(x) && row_major(y))) return g.add(0, g.reshape(g.d(), g.dims(0)));
+  TensorId d = ordered(g, g.d(), y);
+  Tensor t;
+  t.dims = g.dims(0);
+  t.strides = strides_like(t.dims, &g.tensor(x));
+  t.dims_given = t.strides_given = true;
+  g.add(0, g.make(ops::reshape, {d}, ReshapeOptions{}, &t));
+}
+
 }  // namespace
 
 const OpSpec ops::reshape = {
@@ -73,6 +99,7 @@ const OpSpec ops::reshape = {
     .shapes =
         "x of any sizes -> y of `size` (one -1 is filled in) or of its declared sizes, equally many elements; any type",
     .example = "x = input f32[2,3,4]\ny = reshape x size=6,-1\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

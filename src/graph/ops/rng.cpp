@@ -50,6 +50,7 @@ const OpSpec ops::rng = {
         "i = j, j+1 with j even",
     .shapes = "seed, offset one i32 or i64 each (or options) -> y of `size` or its declared sizes, f32 unless declared",
     .example = "y = rng size=4,5 distribution=normal seed=7\noutput y",
+    .no_gradient = "random numbers depend on nothing but a seed",
 };
 
 }  // namespace tsr

@@ -51,6 +51,7 @@ const OpSpec ops::rnn_bwd_data = {
     .example =
         "x = input f32[5,2,3]\nweight = input f32[96]\ndy = input f32[5,2,4]\n"
         "dx, dh0 = rnn_bwd_data x weight dy mode=gru hidden=4 bias=input\noutput dx\noutput dh0",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

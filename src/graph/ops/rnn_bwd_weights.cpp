@@ -41,6 +41,7 @@ const OpSpec ops::rnn_bwd_weights = {
     .example =
         "x = input f32[5,2,3]\nweight = input f32[28]\ndy = input f32[5,2,4]\n"
         "dweight = rnn_bwd_weights x weight dy mode=tanh hidden=4 bias=none\noutput dweight",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent networks forward: relu, tanh, lstm and gru cells, stacked, in one or both directions.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/rnn_layout.hpp"
 
@@ -16,6 +17,22 @@ void infer(Infer& ctx) {
   ctx.output(kY, s.y, ctx.node().compute, &ctx.in(kRnnFwdSlots.x));
   ctx.output(kHn, s.hidden, ctx.node().compute);
   ctx.output(kCn, s.cell, ctx.node().compute);
+}
+
+void backward(Gradient& g) {
+  const RnnSlots& s = kRnnFwdSlots;
+  TensorId dy = g.d(kY), dhn = g.d_or_none(kHn), dcn = g.d_or_none(kCn);
+  TensorId x = g.in(s.x), weight = g.in(s.weight), h0 = g.in(s.h0), c0 = g.in(s.c0), lengths = g.in(s.seq_lengths);
+  if (g.wants(s.weight))
+    g.add(s.weight, g.make(ops::rnn_bwd_weights, {x, weight, dy, h0, c0, lengths, dhn, dcn}, g.node().attrs));
+  if (!g.wants(s.x) && !g.wants(s.h0) && !g.wants(s.c0)) return;
+  std::vector<int> wanted;
+  if (g.wants(s.h0)) wanted.push_back(1);
+  if (g.wants(s.c0)) wanted.push_back(2);
+  auto r = g.call(ops::rnn_bwd_data, {x, weight, dy, g.out(kY), h0, c0, lengths, dhn, dcn}, g.node().attrs, wanted);
+  if (g.wants(s.x)) g.add(s.x, r[0]);
+  if (g.wants(s.h0)) g.add(s.h0, r[1]);
+  if (g.wants(s.c0)) g.add(s.c0, r[2]);
 }
 
 }  // namespace
@@ -44,6 +61,7 @@ const OpSpec ops::rnn_fwd = {
     .example =
         "x = input f32[5,2,3]\nweight = input f32[144]\nh0 = input f32[1,2,4]\nc0 = input f32[1,2,4]\n"
         "y, hn, cn = rnn_fwd x weight h0 c0 mode=lstm hidden=4\noutput y\noutput hn\noutput cn",
+    .gradient = backward,
 };
 
 }  // namespace tsr

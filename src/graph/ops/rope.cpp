@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding: pairs of a head's elements are turned by angles that grow with the position.
 #include "graph/ops/rope.hpp"
+#include "graph/gradient.hpp"
 
 #include "graph/ops/list.hpp"
 
 namespace tsr {
+namespace {
+
+void backward(Gradient& g) {
+  g.refuse(1, "angles count as constants");
+  g.add(0, g.make(ops::rope_bwd, {g.d(), g.in(1)}, g.node().attrs));
+}
+
+}  // namespace
 
 const OpSpec ops::rope = {
     .name = "rope",
@@ -24,6 +33,7 @@ const OpSpec ops::rope = {
         "read) -> y as x; "
         "r = rope_dim or d, even; real types",
     .example = "x = input f32[2,3,5,8]\nfreqs = input f32[1,1,5,4]\ny = rope x freqs rope_dim=4\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

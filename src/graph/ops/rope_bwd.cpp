@@ -24,6 +24,7 @@ const OpSpec ops::rope_bwd = {
         "read) -> dx as dy; "
         "r = rope_dim or d, even; real types",
     .example = "dy = input f32[2,3,5,8]\nfreqs = input f32[1,1,5,4]\ndx = rope_bwd dy freqs rope_dim=4\noutput dx",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -124,6 +124,7 @@ const OpSpec ops::sdpa_bwd = {
         "o, stats = sdpa_fwd q k v scale=0.25 right=0\n"
         "dq, dk, dv = sdpa_bwd q k v o do stats scale=0.25 right=0\noutput dq\noutput dk\noutput dv",
     .params = sdpa::params,
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

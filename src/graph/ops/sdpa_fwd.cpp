@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention: o = softmax(q k^T) v with scales, masks, dropout, paged and ragged sequences, fp8.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/sdpa_common.hpp"
 
@@ -38,6 +39,42 @@ double terms(const Graph& g, const Node& n) {
 double flops(const Graph& g, const Node& n) {
   sdpa::Shape s = sdpa::shape(g, n);
   return 2 * static_cast<double>(volume(s.scores())) * static_cast<double>(s.d + s.dv);
+}
+
+void backward(Gradient& g) {
+  auto o = g.options<SdpaOptions>();
+  const sdpa::Slots& s = sdpa::slots(g.node());
+  g.refuse_other_outputs(kO);
+  g.refuse_captures("score_mod counts what it reads as constant; input bias has a gradient");
+  const std::vector<Slot>& names = g.node().op->in;
+  std::vector<TensorId> in(ops::sdpa_bwd.in.size(), kNone);
+  for (int i = 0; i < static_cast<int>(names.size()); ++i) {
+    bool data = i == s.q || i == s.k || i == s.v, learned = data || i == s.bias || i == s.sink;
+    if (!learned) g.refuse(i, "scales, lengths, masks and slopes count as constants");
+    if (data && (g.has(s.page_table_k) || g.has(s.page_table_v))) g.refuse(i, "pages have no gradient");
+    if (data && sdpa::is_fp8(g.tensor(g.in(i)).dtype)) g.refuse(i, "8-bit attention needs scales for its gradients");
+    for (size_t k = 0; k < in.size(); ++k)
+      if (ops::sdpa_bwd.in[k].name == names[static_cast<size_t>(i)].name) in[k] = g.in(i);
+  }
+  using namespace sdpa;
+  in[bwd::kO] = g.out(kO);
+  in[bwd::kDo] = g.d(kO);
+  in[bwd::kStats] = g.out(kStats);
+  if (o.score_mod) {
+    auto mod = std::make_shared<Subgraph>(*o.score_mod);
+    mod->captured = g.node().captures;
+    o.score_mod = mod;
+    o.score_mod_bwd = gradient(*mod);
+  }
+  std::vector<int> wanted;
+  if (g.wants(s.bias)) wanted.push_back(bwd::kDbias);
+  if (g.wants(s.sink)) wanted.push_back(bwd::kDsink);
+  auto r = g.call(ops::sdpa_bwd, in, o, wanted);
+  if (g.wants(s.q)) g.add(s.q, r[bwd::kDq]);
+  if (g.wants(s.k)) g.add(s.k, r[bwd::kDk]);
+  if (g.wants(s.v)) g.add(s.v, r[bwd::kDv]);
+  if (g.wants(s.bias)) g.add(s.bias, r[bwd::kDbias]);
+  if (g.wants(s.sink)) g.add(s.sink, r[bwd::kDsink]);
 }
 
 }  // namespace
@@ -93,6 +130,7 @@ const OpSpec ops::sdpa_fwd = {
         "q = input bf16[2,4,8,16]\nk = input bf16[2,2,8,16]\nv = input bf16[2,2,8,16]\n"
         "o, stats = sdpa_fwd q k v scale=0.25 right=0\noutput o\noutput stats",
     .params = sdpa::params,
+    .gradient = backward,
 };
 
 }  // namespace tsr

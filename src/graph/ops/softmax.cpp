@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and its logarithm over any axes, with an optional extra logit (sink) and the statistics that attention keeps.
+#include <cmath>
+
+#include "graph/gradient.hpp"
 #include "graph/ops/softmax.hpp"
 
 #include "graph/ops/list.hpp"
@@ -30,6 +33,31 @@ void infer(Infer& ctx) {
   for (int slot : {kStats, kMax, kSumExp}) ctx.output(slot, row, type, &x);
 }
 
+void backward(Gradient& g) {
+  auto o = g.options<SoftmaxOptions>();
+  for (int slot : {kMax, kSumExp}) g.refuse_output(slot, "there is a rule for stats instead");
+  bool log = o.mode == tessera::SoftmaxMode::log_softmax;
+  double unit = o.stats_log2 ? std::log(2.0) : 1;  // of stats
+  o.stats_log2 = false;
+  TensorId y = g.out(kY);
+  if (g.wants(kX)) {
+    if (g.reached(kY)) g.add(kX, g.make(ops::softmax_bwd, {y, g.d(kY)}, o));
+    if (g.reached(kStats)) {
+      TensorId p = log ? g.apply(PointwiseMode::exp, y) : y;
+      g.add(kX, g.times(p, g.scaled(g.d(kStats), 1 / unit)));
+    }
+  }
+  if (!g.wants(kSink)) return;
+  // The sink takes part as one more element whose result is not kept.
+  TensorId stats = g.out(kStats);
+  TensorId p = g.apply(PointwiseMode::exp, g.minus(g.in(kSink), g.scaled(stats, unit)));
+  if (g.reached(kY)) {
+    TensorId d = g.d(kY);
+    g.add(kSink, g.negative(g.times(p, g.sum_over(log ? d : g.times(y, d), o.axes))));
+  }
+  if (g.reached(kStats)) g.add(kSink, g.times(p, g.scaled(g.d(kStats), 1 / unit)));
+}
+
 }  // namespace
 
 const OpSpec ops::softmax = {
@@ -52,6 +80,7 @@ const OpSpec ops::softmax = {
         "1; real types",
     .example = "x = input f32[2,3,5]\ny, stats:s = softmax x axes=-1\noutput y\noutput s",
     .modes = kSoftmaxModes,
+    .gradient = backward,
 };
 
 }  // namespace tsr

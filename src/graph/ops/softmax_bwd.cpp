@@ -40,6 +40,7 @@ const OpSpec ops::softmax_bwd = {
     .example = "y = input f32[2,3,5]\ndy = input f32[2,3,5]\ndx = softmax_bwd y dy axes=-1\noutput dx",
     .modes = kSoftmaxModes,
     .mode_suffix = "_bwd",
+    .no_gradient = kSecondDerivative,
 };
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transpose: dimensions in another order.
+#include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -28,6 +29,13 @@ void infer(Infer& ctx) {
   ctx.output(0, dims, x.dtype);
 }
 
+void backward(Gradient& g) {
+  const Ints perm = g.options<TransposeOptions>().perm;
+  Ints back(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  g.add(0, g.transpose(g.d(), back));
+}
+
 }  // namespace
 
 const OpSpec ops::transpose = {
@@ -41,6 +49,7 @@ const OpSpec ops::transpose = {
     .formula = "y[i_perm[0], i_perm[1], ..] = x[i_0, i_1, ..]",
     .shapes = "x of any sizes -> y with size i = size perm[i] of x; any type",
     .example = "x = input f32[2,3,4]\ny = transpose x perm=0,2,1\noutput y",
+    .gradient = backward,
 };
 
 }  // namespace tsr

@@ -9,39 +9,14 @@
 namespace tsr::cpu {
 namespace {
 
-// Elements that are worth waking another thread for.
-constexpr int64_t kGrain = 32 * 1024;
-
 class FusedStep : public Step {
  public:
-  FusedStep(const Expr& e, const Graph& g, int threads) : program_(e, g), threads_(threads) {}
-
-  size_t workspace_bytes() const override { return program_.scratch_bytes() * static_cast<size_t>(threads_); }
-
-  void run(const StepArgs& a) const override {
-    size_t each = program_.scratch_bytes();
-    if (program_.row_length() == 0 || program_.rows() == 0) return run_empty(a);
-    if (program_.has_reduction()) {
-      // Whole blocks of neighbouring rows, where rows run side by side.
-      int64_t columns = program_.columns(), grain = (kGrain / program_.row_length() + columns) / columns * columns;
-      parallel_for(program_.rows(), grain, threads_, [&](int64_t first, int64_t last, int worker) {
-        program_.run_rows(a.tensors, first, last, a.workspace + static_cast<size_t>(worker) * each);
-      });
-    } else {
-      parallel_for(program_.row_length(), kGrain, threads_, [&](int64_t first, int64_t last, int worker) {
-        program_.run_elements(a.tensors, first, last, a.workspace + static_cast<size_t>(worker) * each);
-      });
-    }
-  }
+  FusedStep(const Expr& e, const Graph& g, int threads) : program_(e, g, threads) {}
+  size_t workspace_bytes() const override { return program_.workspace_bytes(); }
+  void run(const StepArgs& a) const override { program_.run(a.tensors, a.workspace); }
 
  private:
-  // Rows without elements still have row values (the sum of nothing is 0).
-  void run_empty(const StepArgs& a) const {
-    if (program_.has_reduction()) program_.run_rows(a.tensors, 0, program_.rows(), a.workspace);
-  }
-
   Program program_;
-  int threads_;
 };
 
 class FusedEngine : public Engine {

@@ -7,14 +7,17 @@ namespace tsr::cpu {
 
 namespace generic {
 extern const Tile kTile;
-}
+extern const BasicTile<double> kWideTile;
+}  // namespace generic
 #if defined(__x86_64__)
 namespace avx2 {
 extern const Tile kTile;
-}
+extern const BasicTile<double> kWideTile;
+}  // namespace avx2
 namespace avx512 {
 extern const Tile kTile;
-}
+extern const BasicTile<double> kWideTile;
+}  // namespace avx512
 #endif
 
 const Tile& tile() {
@@ -24,6 +27,15 @@ const Tile& tile() {
   if (isa == Isa::avx2) return avx2::kTile;
 #endif
   return generic::kTile;
+}
+
+const BasicTile<double>& wide_tile() {
+#if defined(__x86_64__)
+  static const Isa isa = best_isa();
+  if (isa == Isa::avx512) return avx512::kWideTile;
+  if (isa == Isa::avx2) return avx2::kWideTile;
+#endif
+  return generic::kWideTile;
 }
 
 }  // namespace tsr::cpu

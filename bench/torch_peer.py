@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""PyTorch as a peer of `tessera bench`: reads graphs as JSON, one a line, and answers each with the median time of the
+same operations in PyTorch eager, or with the reason why there is none."""
+import json
+import math
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def ints(text):
+    return [int(v) for v in text.strip("()").split(",") if v]
+
+
+def spatial(options, key, default, rank):
+    return ints(options.get(key, "")) or [default] * rank
+
+
+def conv_arguments(o, rank):
+    pad = spatial(o, "pad", 0, rank)
+    if ints(o.get("post_pad", "")) not in ([], pad):
+        raise ValueError("asymmetric padding")
+    return {"stride": spatial(o, "stride", 1, rank), "padding": pad, "dilation": spatial(o, "dilation", 1, rank)}
+
+
+def conv(x, w, o):
+    a = conv_arguments(o, x.dim() - 2)
+    function = [F.conv1d, F.conv2d, F.conv3d][x.dim() - 3]
+    return function(x, w, groups=x.shape[1] // w.shape[1], **a)
+
+
+def conv_gradient(want, node, x_size, w_size, dy, x, w):
+    a = conv_arguments(node["options"], dy.dim() - 2)
+    x = torch.empty(x_size, dtype=dy.dtype).contiguous(memory_format=torch.channels_last) if x is None else x
+    w = torch.empty(w_size, dtype=dy.dtype) if w is None else w
+    mask = [want == "x", want == "w", False]
+    out = torch.ops.aten.convolution_backward(dy, x, w, None, a["stride"], a["padding"], a["dilation"], False,
+                                              [0] * (dy.dim() - 2), x.shape[1] // w.shape[1], mask)
+    return out[0] if want == "x" else out[1]
+
+
+def norm_width(node, env, dims):
+    scale = env.get(node["in"].get("scale"))
+    return [d for d, s in zip(dims, scale.shape) if s == d and d > 1] if scale is not None else list(dims[-1:])
+
+
+def evaluate(node, env, sizes):
+    op, o = node["op"], node["options"]
+    names = node["in"]
+    values = {k: env[v] for k, v in names.items()}
+    first = next(iter(values.values()))
+    if op == "matmul":
+        return values["a"] @ values["b"]
+    if op == "conv_fprop":
+        return conv(values["x"], values["w"], o)
+    if op == "conv_dgrad":
+        return conv_gradient("x", node, sizes[node["out"][0]], None, values["dy"], None, values["w"])
+    if op == "conv_wgrad":
+        return conv_gradient("w", node, None, sizes[node["out"][0]], values["dy"], values["x"], None)
+    if op == "softmax":
+        return torch.softmax(first, -1)
+    if op == "layer_norm":
+        width = norm_width(node, env, first.shape)
+        scale, bias = (values[k].reshape(width) if k in values else None for k in ("scale", "bias"))
+        return F.layer_norm(first, width, scale, bias)
+    if op == "rms_norm":
+        width = norm_width(node, env, first.shape)
+        return F.rms_norm(first, width, values["scale"].reshape(width) if "scale" in values else None)
+    if op == "sdpa_fwd":
+        q, k, v = values["q"], values["k"], values["v"]
+        if len(values) > 3:
+            raise ValueError("attention with more inputs than q, k and v")
+        return F.scaled_dot_product_attention(q, k, v, is_causal=o.get("right") == "0",
+                                              scale=float(o.get("scale", 1)), enable_gqa=q.shape[1] != k.shape[1])
+    if op == "rnn_fwd" and o.get("mode") == "lstm":
+        key = ("lstm", first.shape[-1], int(o["hidden"]))
+        if key not in env:
+            env[key] = torch.nn.LSTM(key[1], key[2])
+        with torch.no_grad():
+            return env[key](first)[0]
+    unary = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "abs": torch.abs, "exp": torch.exp,
+             "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "rsqrt": torch.rsqrt}
+    binary = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
+    if op in unary:
+        return unary[op](first)
+    if op in binary:
+        return binary[op](*values.values())
+    raise ValueError("no translation of " + op)
+
+
+def tensor(t):
+    if "value" in t:
+        return torch.tensor(t["value"], dtype=DTYPES[t["dtype"]])
+    x = torch.randn(t["dims"]).to(DTYPES[t["dtype"]])
+    if t.get("channels_last") and len(t["dims"]) == 4:
+        x = x.contiguous(memory_format=torch.channels_last)
+    return x
+
+
+def measure(graph):
+    torch.set_num_threads(graph["threads"])
+    env = {t["name"]: tensor(t) for t in graph["tensors"]}
+    sizes = {t["name"]: t["dims"] for t in graph["results"]}
+
+    def run():
+        with torch.no_grad():
+            for node in graph["nodes"]:
+                env[node["out"][0]] = evaluate(node, env, sizes)
+
+    run()
+    times, start = [], time.perf_counter()
+    while not times or time.perf_counter() - start < graph["seconds"]:
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times) * 1e3
+
+
+def main():
+    print(json.dumps({"torch": torch.__version__}), flush=True)
+    for line in sys.stdin:
+        try:
+            answer = {"ms": measure(json.loads(line))}
+            if not math.isfinite(answer["ms"]):
+                answer = {"reason": "no finite time"}
+        except Exception as e:  # any failure is a reason, not the end of the run
+            answer = {"reason": f"{type(e).__name__}: {e}"}
+        print(json.dumps(answer), flush=True)
+
+
+main()

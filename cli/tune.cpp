@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tessera tune`: measures every engine and config that can run each step of a graph's plan, once their values are
+// known to be right, and keeps the fastest in a file that later plans read.
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "base/cache_folder.hpp"
+#include "command.hpp"
+#include "graph/op.hpp"
+#include "graph/text.hpp"
+#include "harness/compare.hpp"
+#include "harness/measure.hpp"
+#include "planner/explain.hpp"
+#include "planner/machine.hpp"
+#include "planner/tuning.hpp"
+
+namespace tsr::cli {
+namespace {
+
+struct Arguments {
+  PlanArguments plan;
+  std::string out;
+  double seconds = 1;
+};
+
+// Beyond this many operations the oracle, which is written to be read, would take minutes: there the candidates must
+// agree with each other.
+constexpr double kOracleFlops = 2e9;
+
+struct Candidate {
+  const Engine* engine;
+  Config config;
+  std::unique_ptr<GraphBuffers> buffers;
+  std::unique_ptr<Runnable> run;
+  std::string wrong;  // why it is left out
+  std::string label() const {
+    std::string c = to_string(config);
+    return std::string(engine->info().name) + (c == "default" ? "" : " " + c);
+  }
+};
+
+std::vector<Candidate> candidates(const Region& r, const Device& d, const PlanOptions& o) {
+  std::vector<Candidate> list;
+  for (const Engine* e : all_engines()) {
+    bool last_resort = e == all_engines().back();
+    bool named = o.engines.empty() || std::find(o.engines.begin(), o.engines.end(), e->info().name) != o.engines.end();
+    if (e->info().device != d.kind || !named || (last_resort && !list.empty()) || !e->check(r, d).ok()) continue;
+    for (Config& c : e->configs(r, d)) list.push_back({e, std::move(c), nullptr, nullptr, ""});
+  }
+  return list;
+}
+
+// How two results differ by more than rounding in another order may change, or empty.
+std::string disagreement(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) {
+  for (TensorId t : g.outputs()) {
+    const Tensor& x = g.tensor(t);
+    if (!is_real(x.dtype)) continue;
+    double largest = 0, terms = 1, difference = 0;
+    for (NodeId n = 0; n < g.node_count(); ++n)
+      if (g.node(n).op->terms) terms = std::max(terms, g.node(n).op->terms(g, g.node(n)));
+    for (int64_t i = 0; i < x.span(); ++i) {  // gaps between strides hold the same poison in both
+      auto va = load<double>(x.dtype, a.buffer(t).data(), i), vb = load<double>(x.dtype, b.buffer(t).data(), i);
+      if (std::isnan(va) != std::isnan(vb)) return cat("'", x.name, "' is NaN in one of two engines");
+      largest = std::max(largest, std::abs(va));
+      difference = std::max(difference, std::abs(va - vb));
+    }
+    double allowed = (64 * std::sqrt(terms) * 0x1p-24 + 2 * info(x.dtype).epsilon) * largest;
+    if (!(difference <= allowed))
+      return cat("'", x.name, "' differs by ", difference, " from the first candidate, rounding allows ", allowed);
+  }
+  return "";
+}
+
+void check_values(const std::shared_ptr<const Graph>& g, std::vector<Candidate>& list, double flops) {
+  std::unique_ptr<Oracle> oracle;
+  if (flops <= kOracleFlops) oracle = std::make_unique<Oracle>(*g, DataSpec{});
+  for (Candidate& c : list) {
+    (*c.run)();
+    c.wrong = oracle ? compare(*g, *oracle, *c.buffers) : disagreement(*g, *list[0].buffers, *c.buffers);
+  }
+}
+
+// The fastest candidate, or nullptr when there is nothing to choose from.
+Candidate* tune_step(const PlannedStep& step, const Device& d, const PlanOptions& o, double seconds,
+                     std::vector<Candidate>& list) {
+  auto g = std::make_shared<const Graph>(region_graph(step.region));
+  list = candidates(step.region, d, o);
+  for (Candidate& c : list) {
+    c.buffers = std::make_unique<GraphBuffers>(*g, DataSpec{});
+    c.run = std::make_unique<Runnable>(plan_as_one(g, d, *c.engine, c.config), *c.buffers);
+  }
+  check_values(g, list, region_flops(step.region));
+  std::vector<Work> works;
+  for (Candidate& c : list)
+    if (c.wrong.empty()) works.emplace_back([&c] { (*c.run)(); });
+  std::vector<Stats> times = interleave(works, seconds);
+  Candidate* best = nullptr;
+  size_t next = 0;
+  for (Candidate& c : list) {
+    if (!c.wrong.empty()) {
+      std::cout << "  " << paint(Colour::red, "wrong values") << ", left out: " << c.label() << ": " << c.wrong << "\n";
+      continue;
+    }
+    double modelled = c.config.seconds;
+    c.config.seconds = times[next++].median;
+    std::cout << "  " << c.label() << ": " << human_seconds(c.config.seconds) << " (modelled "
+              << human_seconds(modelled) << ")" << std::endl;
+    if (!best || c.config.seconds < best->config.seconds) best = &c;
+  }
+  return best;
+}
+
+Tuning existing(const std::string& path) {
+  auto text = read_file(path);
+  if (!text) return {};
+  try {
+    return Tuning::parse(*text);
+  } catch (const Error& e) {
+    fail(Status::bad_parameter, "'", path, "' exists and cannot be added to: ", e.what(),
+         "; remove it, or name another file with --out");
+  }
+}
+
+int run(const Arguments& a) {
+  require(a.seconds > 0, "--seconds ", a.seconds, " must be positive");
+  std::string path = a.out.empty() ? tuning_path() : a.out;
+  require(!path.empty(), "there is no cache folder for the tuning file; name a file with --out");
+  Tuning tuning = existing(path);
+  Device d = a.plan.pick_device();
+  auto plan = make_plan(read_graph(a.plan.graph), d, a.plan.options());
+  int changed = 0;
+  for (size_t i = 0; i < plan->steps().size(); ++i) {
+    const PlannedStep& step = plan->steps()[i];
+    std::cout << paint(Colour::bold, cat("step ", i + 1, " of ", plan->steps().size())) << ": "
+              << print_node(*step.region.graph, step.region.graph->node(step.region.nodes.front()))
+              << (step.region.nodes.size() > 1 ? cat(" and ", step.region.nodes.size() - 1, " more") : "") << std::endl;
+    std::vector<Candidate> list;
+    const Candidate* best = tune_step(step, d, a.plan.options(), a.seconds, list);
+    if (!best) continue;
+    changed += best->engine != step.engine || to_string(best->config) != to_string(step.config);
+    tuning.set(this_machine().name, tuning_key(step.region), {std::string(best->engine->info().name), best->config});
+  }
+  require(write_file_atomically(path, tuning.save()), "cannot write '", path, "'");
+  std::cout << changed << " of " << plan->steps().size() << " choices changed; wrote " << path << " ("
+            << tuning.size(this_machine().name) << " records of this machine, " << tuning.size() << " in all)\n";
+  if (!a.out.empty()) std::cout << "to use it: TESSERA_TUNING=" << path << "\n";
+  return kOk;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Action& action) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("tune", "Measure every way to run the steps of a graph and remember the fastest");
+  a->plan.add_to(*c);
+  c->add_option("--out", a->out, "file to write or add to; default: the one that plans read (see `tessera doctor`)");
+  c->add_option("--seconds", a->seconds, "time for the candidates of each step")->capture_default_str();
+  c->callback([a, &action] { action = [a] { return run(*a); }; });
+}
+
+}  // namespace tsr::cli

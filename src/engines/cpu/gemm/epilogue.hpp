@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows a matrix product in its region: pointwise work, or work on whole rows (softmax, norms), run by the fused
+// engine's program on tiles that are still in a cache. A product alone is stored by the same means.
+#pragma once
+
+#include "engines/cpu/fused/program.hpp"
+#include "planner/expr.hpp"
+
+namespace tsr::cpu {
+
+// The region without its anchor, as an expression that reads the anchor's result `product`; or why that cannot be. The
+// space has the sizes of the product.
+Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out);
+
+// The anchor's result is alpha * product + beta * c.
+struct Scaling {
+  double alpha = 1, beta = 0;
+  TensorId c = kNone;
+};
+
+class Epilogue {
+ public:
+  // The product arrives in `type` (f32 or f64), its elements counted row by row over the axes in `order`, slowest
+  // first.
+  Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling, const std::vector<int>& order);
+
+  bool whole_rows() const { return program_.has_reduction(); }
+  size_t scratch_bytes() const;  // for each worker
+  // Elements [first, first + n) of the product, in the order given; `at` points to the first. For whole rows both are
+  // multiples of the row's length.
+  void run(void* const* tensors, int64_t first, int64_t n, const void* at, std::byte* scratch) const;
+
+ private:
+  struct Parts {
+    Expr expr;
+    Graph graph;                // only the tensors that the expression reads and writes
+    std::vector<TensorId> ids;  // what they are in the region's graph; kNone: the product
+  };
+  static Parts prepare(const Region& r, NodeId anchor, DType type, const Scaling& scaling,
+                       const std::vector<int>& order);
+  Epilogue(const Parts& p, DType type, const std::vector<int>& order);
+
+  std::vector<TensorId> ids_;
+  int64_t element_bytes_;
+  Program program_;
+};
+
+}  // namespace tsr::cpu

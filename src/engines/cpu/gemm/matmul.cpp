@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products as such. A batch axis along which one operand repeats belongs to the other one's rows or columns.
+#include <algorithm>
+
+#include "engines/cpu/gemm/problem.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+enum In : size_t { kA, kB, kM, kN, kK };
+
+bool has_limits(const Anchored& a) { return a.has(kM) || a.has(kN) || a.has(kK); }
+
+// Rows of the product are columns of b where the result is stored that way round.
+bool turned(const Anchored& a) {
+  int r = a.out().rank();
+  if (a.reduces(r - 1)) return false;
+  if (a.reduces(r - 2)) return true;
+  const Tensor& y = a.lead();
+  if (y.dims[r - 2] == 1 || y.dims[r - 1] == 1) return false;
+  return y.strides[r - 2] < y.strides[r - 1];
+}
+
+Frame matmul_frame(const Anchored& a) {
+  const Tensor &x = a.in(kA), &w = a.in(kB);
+  int r = a.out().rank();
+  Frame f;
+  std::vector<int> of_a, of_b;
+  for (int i = 0; i < r - 2; ++i) {
+    bool fold = !has_limits(a) && !a.rest.has_reduction && x.dims[i] != w.dims[i];
+    (fold && w.dims[i] == 1 ? of_a : fold && x.dims[i] == 1 ? of_b : f.batch).push_back(i);
+  }
+  of_a.push_back(r - 2);
+  of_b.push_back(r - 1);
+  f.rows = turned(a) ? of_b : of_a;
+  f.columns = turned(a) ? of_a : of_b;
+  return f;
+}
+
+template <class T>
+std::unique_ptr<Operand<T>> operand(const Anchored& a, const Frame& f, size_t slot) {
+  const Tensor& x = a.in(slot);
+  const Dims& y = a.out().dims;
+  int r = x.rank(), neighbour = slot == kA ? r - 2 : r - 1, inner = slot == kA ? r - 1 : r - 2;
+  Dims batch, share, strides;
+  for (int i : f.batch) {
+    batch.push_back(y[i]);
+    share.push_back(x.dims[i] == 0 ? 1 : y[i] / x.dims[i]);
+    strides.push_back(x.strides[i]);
+  }
+  bool rows = std::find(f.rows.begin(), f.rows.end(), neighbour) != f.rows.end();
+  Axes neighbours;
+  for (int i : rows ? f.rows : f.columns) neighbours.add(x.dims[i], x.strides[i]);
+  return std::make_unique<StridedOperand<T>>(a.node().in[slot], x.dtype, batch, share, strides, neighbours,
+                                             Axes(x.dims[inner], x.strides[inner]));
+}
+
+Limit limit(const Anchored& a, size_t slot) {
+  if (!a.has(slot)) return {};
+  const Tensor& x = a.in(slot);
+  Limit l{a.node().in[slot], x.dtype, 0};
+  for (int i = 0; i < x.rank(); ++i)
+    if (x.dims[i] != 1) l.stride = x.strides[i];
+  return l;
+}
+
+}  // namespace
+
+Reason check_matmul(const Anchored& a) {
+  if (Reason why = check_types(a, kA, kB); !why) return why;
+  return check_frame(a, matmul_frame(a));
+}
+
+bool matmul_is_wide(const Anchored& a) { return needs_wide(a, kA, kB, a.in(kA).dims.back()); }
+
+template <class T>
+Problem<T> matmul_problem(const Anchored& a) {
+  Problem<T> p;
+  p.frame = matmul_frame(a);
+  const Dims& y = a.out().dims;
+  auto count = [&](const std::vector<int>& axes) {
+    int64_t n = 1;
+    for (int i : axes) n *= y[i];
+    return n;
+  };
+  p.shape = {count(p.frame.batch), count(p.frame.rows), count(p.frame.columns), a.in(kA).dims.back()};
+  p.place = place(a.out(), p.frame);
+  p.left = operand<T>(a, p.frame, turned(a) ? kB : kA);
+  p.right = operand<T>(a, p.frame, turned(a) ? kA : kB);
+  p.limits = {limit(a, turned(a) ? kN : kM), limit(a, turned(a) ? kM : kN), limit(a, kK),
+              y.size() > 2 ? std::max<int64_t>(1, p.shape.batches / std::max<int64_t>(1, y[0])) : 1,
+              attrs<tessera::MatmulOptions>(a.node()).padding_value};
+  return p;
+}
+
+template Problem<float> matmul_problem(const Anchored&);
+template Problem<double> matmul_problem(const Anchored&);
+
+}  // namespace tsr::cpu

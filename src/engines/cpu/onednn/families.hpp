@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine is made of: each family of operations decides, models and builds for itself.
+#pragma once
+
+#include "planner/engine.hpp"
+
+namespace tsr::onednn {
+
+struct FamilyEntry {
+  bool (*handles)(const Node& anchor);
+  Reason (*check)(const Region& r);
+  double (*efficiency)(const Region& r);  // of the processor's f32 arithmetic peak; measured
+  std::unique_ptr<Step> (*build)(const Region& r);
+};
+
+extern const FamilyEntry kMatmul, kConvolution, kRecurrent, kResample, kReorder;
+
+}  // namespace tsr::onednn

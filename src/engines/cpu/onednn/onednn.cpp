@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/onednn/onednn.hpp"
+
+#include <algorithm>
+
+#include "engines/cpu/onednn/families.hpp"
+#include "graph/op.hpp"
+
+namespace tsr::onednn {
+namespace {
+
+constexpr double kCallSeconds = 3e-6;  // arguments, threads, dispatch
+
+constexpr const FamilyEntry* kFamilies[] = {&kMatmul, &kConvolution, &kRecurrent, &kResample, &kReorder};
+
+const FamilyEntry* family_of(const Region& r) {
+  for (const FamilyEntry* f : kFamilies)
+    if (f->handles(r.graph->node(r.nodes[0]))) return f;
+  return nullptr;
+}
+
+class OneDnnEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    // Deterministic for a given number of threads, which is what a step is built for.
+    static constexpr EngineInfo kInfo = {"onednn", 3, DeviceKind::cpu, true,
+                                         "matrix products, convolutions and other heavy work by oneDNN"};
+    return kInfo;
+  }
+  Reason check(const Region& r, const Device&) const override {
+    const FamilyEntry* f = family_of(r);
+    if (!f) return Reason::no(spelling(r.graph->node(r.nodes[0])), " is not done by oneDNN");
+    return f->check(r);
+  }
+  std::vector<Config> configs(const Region& r, const Device& d) const override {
+    double memory = region_bytes(r) / d.bytes_per_second;
+    double arithmetic = region_flops(r) / (family_of(r)->efficiency(r) * d.flops_per_second);
+    return {Config{{}, std::max(memory, arithmetic) + kCallSeconds}};
+  }
+  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
+    return family_of(r)->build(r);
+  }
+};
+
+}  // namespace
+
+const Engine& engine() {
+  static const OneDnnEngine e;
+  return e;
+}
+
+}  // namespace tsr::onednn
