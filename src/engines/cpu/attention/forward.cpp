@@ -86,7 +86,8 @@ class ForwardStep : public Step {
   Task start(const Run& run, const Worker& w, int64_t task) const;
   void reset(const Run& run, Block& b, bool with_sink) const;
   void walk(const Run& run, const Worker& w, const Task& task, int64_t split, Pass pass) const;
-  void visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v, Pass pass) const;
+  void visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values& v,
+             Pass pass) const;
   void drop(const Run& run, const Worker& w, const Block& b, int64_t first, int64_t keys, float factor) const;
   void accumulate(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Values v) const;
   void combine(const Run& run, const Worker& w, int64_t task) const;
@@ -259,24 +260,20 @@ void ForwardStep::walk(const Run& run, const Worker& w, const Task& task, int64_
       Block& b = w.blocks[i];
       if (first >= b.lanes.hi || first + keys <= b.lanes.lo || scores_.hides(run.scores, b.lanes, first, keys))
         continue;
-      if (!k.data) {
-        k = read_rows(p_.k, run.tensors, b.lanes.b, b.lanes.k_head, first, keys, false, w.k, p_.n.d);
-        if (pass != Pass::softmax) {
-          v.rows = read_rows(p_.v, run.tensors, b.lanes.b, b.lanes.v_head, first, keys, true, w.v, columns_);
-          v.special = take_out(v.rows, keys, p_.n.dv, w.v, columns_, w.special);
-        }
-      }
+      if (!k.data) k = read_rows(p_.k, run.tensors, b.lanes.b, b.lanes.k_head, first, keys, false, w.k, p_.n.d);
       visit(run, w, b, first, keys, k, v, pass);
     }
   }
 }
 
-void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v,
+void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values& v,
                         Pass pass) const {
   const Vectors& loops = vectors();
   const Lanes& lanes = b.lanes;
   if (lanes.few())
-    loops.dots(keys, lanes.count, p_.n.d, k.data, k.ld, b.q, p_.n.d, w.s, lanes.width);
+    loops.dots(keys, lanes.count, p_.n.d, k.data, k.ld, b.q, p_.n.d, w.s, lanes.width,
+               soon(p_.k, run.tensors, lanes.b, lanes.k_head, first + keys, keys),
+               soon(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys));
   else
     tile().multiply_rows(keys, lanes.width, p_.n.d, k.data, k.ld, b.q, lanes.width, w.s, lanes.width, false);
   scores_.finish(run.scores, lanes, first, keys, w.s, w.scores);
@@ -284,8 +281,7 @@ void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first
     for (int64_t i = 0; i < lanes.width; ++i) w.factor[i] = b.sum[i] == 0 ? 0.0f : 1.0f / b.sum[i];
     loops.probabilities(keys, lanes.width, w.s, b.max, w.factor);
     if (scores_.drops()) drop(run, w, b, first, keys, run.scores.keep_factor);
-    for (int64_t j = 0; j < keys; ++j)
-      *w.amax_s = std::fmax(*w.amax_s, loops.max_abs(lanes.count, w.s + j * lanes.width));
+    for (int64_t j = 0; amax_s_.given() && j < keys; ++j) note(*w.amax_s, lanes.count, w.s + j * lanes.width);
     if (p_.rounds_to_fp8) {
       loops.scale(keys * lanes.width, w.s, run.scale_s);
       loops.round_fp8(keys * lanes.width, w.s, p_.v.type == DType::e4m3);
@@ -295,6 +291,10 @@ void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first
     if (pass == Pass::softmax) return;
     if (changed) loops.scale_rows(lanes.count, columns_, b.o, columns_, w.factor);
     if (scores_.drops()) drop(run, w, b, first, keys, 1);
+  }
+  if (!v.rows.data) {
+    v.rows = read_rows(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys, true, w.v, columns_);
+    v.special = take_out(v.rows, keys, p_.n.dv, w.v, columns_, w.special);
   }
   accumulate(run, w, b, first, keys, v);
 }
@@ -348,10 +348,7 @@ void ForwardStep::write(const Run& run, const Worker& w, const Block& b) const {
     float factor = run.result_scale;
     if (!two_passes()) factor *= b.sum[i] == 0 ? 0.0f : run.scores.keep_factor / b.sum[i];
     loops.scale(p_.n.dv, o, factor);
-    if (amax_o_.given()) {
-      float largest = loops.max_abs(p_.n.dv, o);
-      if (!(largest <= *w.amax_o)) *w.amax_o = largest;
-    }
+    if (amax_o_.given()) note(*w.amax_o, p_.n.dv, o);
     if (run.scale_o != 1) loops.scale(p_.n.dv, o, run.scale_o);
     if (o_.given()) write_row(o_, run.tensors, lanes.b, lanes.head[i], lanes.query[i], o);
     write_statistics(run, lanes.b, lanes.head[i], lanes.query[i], b.max[i], b.sum[i]);

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "engines/cpu/attention/vectors.hpp"
 #include "graph/ops/sdpa_common.hpp"
 #include "planner/engine.hpp"
 
@@ -61,6 +62,8 @@ struct Rows {
 // readable up to a multiple of the matrix tile's columns. Scratch: `count` rows of `ld`.
 Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
                float* scratch, int64_t ld);
+// The same rows, to be fetched before they are read.
+Soon soon(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count);
 // Rows that are not all finite become 0, because 0 times them is not: what a mask hides must not count. Lists them in
 // `which` and returns how many there are; `x` moves to the scratch memory when there are any.
 int64_t take_out(Rows& x, int64_t count, int64_t columns, float* scratch, int64_t ld, int64_t* which);
@@ -75,7 +78,7 @@ void write_part(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t ste
 
 constexpr int64_t kRows = 96;     // queries of a tile: a multiple of the matrix tile's rows and columns
 constexpr int64_t kKeys = 192;    // keys of a tile, unless blocks of 128 may be masked
-constexpr int64_t kFewKeys = 32;  // keys of a tile of few queries: converted, they stay in the first-level cache
+constexpr int64_t kFewKeys = 64;  // keys of a tile of few queries: converted, they stay in the first-level cache
 constexpr int64_t kFew = 8;       // up to so many queries, scores are dot products instead of matrix tiles
 
 // The queries of a tile. Heads that share keys and values share tiles: a row is a query of one of these heads.
@@ -124,6 +127,12 @@ Sequences make_sequences(const Graph& g, TensorId id);
 // An output of the region's only node, if anyone reads it.
 Sequences make_output(const Region& r, int slot);
 int64_t round_up(int64_t n, int64_t to);
+
+// Keeps the largest magnitude so far, or NaN once there is one.
+inline void note(float& amax, int64_t n, const float* x) {
+  float largest = vectors().max_abs(n, x);
+  if (!(largest <= amax)) amax = largest;
+}
 
 // Memory cut into aligned pieces, in the order in which they are asked for. Without memory it only counts: the same
 // function sizes a workspace when a step is built and hands it out when it runs.

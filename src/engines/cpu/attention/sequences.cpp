@@ -50,14 +50,6 @@ void read_existing(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t 
   if (s.scales != kNone) apply_scales(s, t, b, h, step, to);
 }
 
-// Asks for rows that will be read next, so that memory works while the processor does.
-void prefetch(const Sequences& s, Tensors t, int64_t row, int64_t count) {
-  int64_t element = byte_size(s.type, 1), bytes = s.dims[3] * element;
-  const auto* base = static_cast<const std::byte*>(t[s.id]) + row * element;
-  for (int64_t i = 0; i < count; ++i)
-    for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(base + i * s.strides[2] * element + line, 0, 2);
-}
-
 }  // namespace
 
 int64_t Sequences::batch_start(Tensors t, int64_t b) const {
@@ -84,13 +76,18 @@ int64_t Sequences::row(Tensors t, int64_t b, int64_t h, int64_t s) const {
   return batch_start(t, b) + h * strides[1] + s * strides[2];
 }
 
+Soon soon(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count) {
+  int64_t rows = std::min(count, s.dims[2] - first), element = byte_size(s.type, 1);
+  if (s.pages || rows <= 0 || s.strides[3] != 1) return {};
+  const auto* data = static_cast<const std::byte*>(t[s.id]) + s.row(t, b, h, first) * element;
+  return {data, rows, s.strides[2] * element, s.dims[3] * element};
+}
+
 Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
                float* scratch, int64_t ld) {
   int64_t exist = std::clamp<int64_t>(s.steps(t, b, first + count) - first, 0, count);
   bool regular = !s.pages && exist == count && count > 0;
   int64_t start = regular ? s.row(t, b, h, first) : 0;
-  if (regular && s.strides[3] == 1)
-    prefetch(s, t, start + count * s.strides[2], std::min(count, s.dims[2] - first - count));
   if (regular && s.type == DType::f32 && s.strides[3] == 1 && (!padded || s.dims[3] % tile().columns == 0))
     return {static_cast<const float*>(t[s.id]) + start, s.strides[2]};
   if (regular && s.type == DType::bf16 && s.strides[3] == 1) {

@@ -4,11 +4,18 @@
 // the best.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tsr::cpu::attention {
 
 constexpr int64_t kVectorLanes = 16;  // widths of tiles are multiples of this
+
+// Rows of memory that will be read soon; none where `data` is null.
+struct Soon {
+  const std::byte* data = nullptr;
+  int64_t rows = 0, stride = 0, bytes = 0;
+};
 
 struct Vectors {
   // Scores become exp(s - max) with the maximum so far; sum counts them. What was summed up before is to be multiplied
@@ -28,8 +35,9 @@ struct Vectors {
   // Rows of o times one factor each.
   void (*scale_rows)(int64_t rows, int64_t columns, float* o, int64_t ld, const float* factor);
   // s[key*width + row] = sum of k[key*ldk + i] * q[row*ldq + i], i < d: for a few rows, where tiles would be empty.
+  // Meanwhile memory fetches what comes next.
   void (*dots)(int64_t keys, int64_t rows, int64_t d, const float* k, int64_t ldk, const float* q, int64_t ldq,
-               float* s, int64_t width);
+               float* s, int64_t width, const Soon& soon, const Soon& sooner);
   // y[i] = 1 where the upper 24 bits of random_word(seed, offset, first + i) are below the threshold, otherwise 0.
   void (*keep)(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t threshold, float* y);
   // Rows of bf16 as f32.
