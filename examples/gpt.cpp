@@ -261,11 +261,14 @@ double cache_error(const Config& c, const Text& text, Memory& memory, Writer& wr
     integers(memory.at(f.positions))[i] = static_cast<int32_t>(i);
   }
   program.run();
+  std::vector<double> whole = memory.at(f.logits).values();
   double worst = 0;
   for (int64_t i = 0; i < c.context; ++i) {
-    Buffer& logits = writer.step(text.tokens[static_cast<size_t>(i)], i);
-    for (int64_t k = 0; k < c.vocabulary; ++k)
-      worst = std::max(worst, std::fabs(logits.get(k) - memory.at(f.logits).get(i * c.vocabulary + k)));
+    std::vector<double> step = writer.step(text.tokens[static_cast<size_t>(i)], i).values();
+    for (int64_t k = 0; k < c.vocabulary; ++k) {
+      double difference = std::fabs(step[static_cast<size_t>(k)] - whole[static_cast<size_t>(i * c.vocabulary + k)]);
+      if (!(difference <= worst)) worst = difference;
+    }
   }
   return worst;
 }

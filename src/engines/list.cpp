@@ -6,6 +6,7 @@
 #include "engines/cpu/gemm/gemm.hpp"
 #include "engines/cpu/move/move.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
+#include "engines/cpu/view/view.hpp"
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
@@ -18,6 +19,7 @@ std::span<const Engine* const> all_engines() {
 #ifdef TESSERA_HAS_ONEDNN
       &onednn::engine(),
 #endif
+      &cpu::view_engine(),
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
       &cpu::move_engine(),

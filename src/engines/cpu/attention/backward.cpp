@@ -18,9 +18,16 @@ namespace {
 
 using namespace sdpa::bwd;
 
+// Rows that were taken out of the operands of products: see take_out().
+struct Taken {
+  int64_t q_count, do_count;
+  int64_t q[kRows], grad_o[kRows], k[kKeys];
+};
+
 // Scratch memory of one thread. `turned` operands are as Problem::pack() makes them.
 struct Worker {
   Lanes* lanes;
+  Taken* taken;
   float *q_turned, *do_turned, *q, *grad_o, *dq;  // of a block of queries
   float *stats, *delta;                           // by lane
   float *p, *dp, *s, *keep, *dbias;               // tiles
@@ -29,10 +36,16 @@ struct Worker {
   float* amax;  // of dq, dk, dv and dp
 };
 
+// What all threads share: sums of do o for each query; gradients of keys and values by split.
+struct Shared {
+  std::byte* workers;
+  float *amax, *delta, *dk, *dv;
+};
+
 struct Run {
   Tensors tensors;
   Scores::Run scores;
-  std::byte* workspace;
+  Shared shared;
   float score_scale;                    // of products of stored numbers
   float scale, descale_o, descale_do;   // of q k^T; of stored numbers
   float do_v;                           // of products of stored do and v
@@ -57,7 +70,8 @@ class BackwardStep : public Step {
  private:
   enum Amax { kOfDq, kOfDk, kOfDv, kOfDp, kAmaxCount };
 
-  void lay_out();
+  Worker cut(Pieces& p) const;
+  Shared cut_shared(Pieces& p) const;
   Run start(const StepArgs& a) const;
   Worker worker(const Run& run, int i) const;
   float* delta(const Run& run, int64_t b, int64_t h) const;
@@ -89,10 +103,7 @@ class BackwardStep : public Step {
   int64_t ld_, ldv_;      // of rows of d and dv elements in scratch memory
   int64_t unit_, units_;  // heads of a task, tasks of a batch
   int64_t splits_ = 1;
-  struct {
-    size_t lanes, q_turned, do_turned, q, grad_o, dq, stats, delta, p, dp, s, keep, dbias, k, v, row, scores;
-  } at_ = {};
-  size_t worker_bytes_ = 0, amax_at_ = 0, delta_at_ = 0, k_at_ = 0, v_at_ = 0, workspace_bytes_ = 0;
+  size_t worker_bytes_ = 0, workspace_bytes_ = 0;
 };
 
 BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int threads)
@@ -122,79 +133,70 @@ BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int t
   int64_t tasks = p_.n.b * units_, blocks = sdpa::ceil_div(p_.group * p_.n.sq, kRows);
   if (tasks > 0 && tasks < 2 * threads && threads > 1)
     splits_ = std::clamp<int64_t>(sdpa::ceil_div(2 * threads, tasks), 1, std::max<int64_t>(blocks, 1));
-  lay_out();
+  Pieces one(nullptr), all(nullptr);
+  cut(one);
+  worker_bytes_ = one.used();
+  cut_shared(all);
+  workspace_bytes_ = all.used();
 }
 
-void BackwardStep::lay_out() {
-  const sdpa::Shape& n = p_.n;
+Worker BackwardStep::cut(Pieces& p) const {
   int64_t tile_floats = p_.key_tile * kRows, widest = std::max(ld_, ldv_);
-  Layout one;
-  at_.lanes = one.add(sizeof(Lanes));
-  at_.q_turned = one.add_floats(kRows * ld_);
-  at_.do_turned = one.add_floats(kRows * ldv_);
-  at_.q = one.add_floats(kRows * ld_);
-  at_.grad_o = one.add_floats(kRows * ldv_);
-  at_.dq = one.add_floats(kRows * ld_);
-  at_.stats = one.add_floats(kRows);
-  at_.delta = one.add_floats(kRows);
-  at_.p = one.add_floats(std::max(tile_floats, kRows * widest));  // also rows before they are turned
-  at_.dp = one.add_floats(tile_floats);
-  at_.s = one.add_floats(modifier_ ? tile_floats : 0);
-  at_.dbias = one.add_floats(dbias_.given() ? tile_floats : 0);
-  at_.keep = one.add_floats(scores_.drops() ? tile_floats : 0);
-  at_.k = one.add_floats(p_.key_tile * ld_);
-  at_.v = one.add_floats(p_.key_tile * ldv_);
-  at_.row = one.add_floats(std::max(2 * widest, p_.key_tile));
-  at_.scores = one.add(std::max(scores_.scratch_bytes(), modifier_ ? modifier_->scratch_bytes() : 0));
-  worker_bytes_ = one.bytes();
-  Layout all;
-  all.add(static_cast<int64_t>(worker_bytes_) * threads_);
-  amax_at_ = all.add_floats(int64_t{kAmaxCount} * threads_);
-  delta_at_ = all.add_floats(n.b * n.hq * n.sq);
-  k_at_ = all.add_floats(splits_ * n.b * n.hk * n.skv * ld_);
-  v_at_ = all.add_floats(splits_ * n.b * n.hv * n.skv * ldv_);
-  workspace_bytes_ = all.bytes();
+  Worker w = {};
+  w.lanes = p.take<Lanes>(1);
+  w.taken = p.take<Taken>(1);
+  w.q_turned = p.take(kRows * ld_);
+  w.do_turned = p.take(kRows * ldv_);
+  w.q = p.take(kRows * ld_);
+  w.grad_o = p.take(kRows * ldv_);
+  w.dq = p.take(kRows * ld_);
+  w.stats = p.take(kRows);
+  w.delta = p.take(kRows);
+  w.p = p.take(std::max(tile_floats, kRows * widest));  // also rows before they are turned
+  w.dp = p.take(tile_floats);
+  w.s = p.take(modifier_ ? tile_floats : 0);
+  w.keep = p.take(scores_.drops() ? tile_floats : 0);
+  w.dbias = p.take(dbias_.given() ? tile_floats : 0);
+  w.k = p.take(p_.key_tile * ld_);
+  w.v = p.take(p_.key_tile * ldv_);
+  w.row = p.take(std::max(2 * widest, p_.key_tile));
+  w.scores = p.take<std::byte>(std::max(scores_.scratch_bytes(), modifier_ ? modifier_->scratch_bytes() : 0));
+  return w;
+}
+
+Shared BackwardStep::cut_shared(Pieces& p) const {
+  const sdpa::Shape& n = p_.n;
+  Shared y = {};
+  y.workers = p.take<std::byte>(static_cast<int64_t>(worker_bytes_) * threads_);
+  y.amax = p.take(int64_t{kAmaxCount} * threads_);
+  y.delta = p.take(n.b * n.hq * n.sq);
+  y.dk = p.take(splits_ * n.b * n.hk * n.skv * ld_);
+  y.dv = p.take(splits_ * n.b * n.hv * n.skv * ldv_);
+  return y;
 }
 
 Worker BackwardStep::worker(const Run& run, int i) const {
-  std::byte* base = run.workspace + static_cast<size_t>(i) * worker_bytes_;
-  auto floats = [&](size_t at) { return reinterpret_cast<float*>(base + at); };
-  return {reinterpret_cast<Lanes*>(base + at_.lanes),
-          floats(at_.q_turned),
-          floats(at_.do_turned),
-          floats(at_.q),
-          floats(at_.grad_o),
-          floats(at_.dq),
-          floats(at_.stats),
-          floats(at_.delta),
-          floats(at_.p),
-          floats(at_.dp),
-          floats(at_.s),
-          floats(at_.keep),
-          floats(at_.dbias),
-          floats(at_.k),
-          floats(at_.v),
-          floats(at_.row),
-          base + at_.scores,
-          reinterpret_cast<float*>(run.workspace + amax_at_) + i * kAmaxCount};
+  Pieces pieces(run.shared.workers + static_cast<size_t>(i) * worker_bytes_);
+  Worker w = cut(pieces);
+  w.amax = run.shared.amax + i * kAmaxCount;
+  return w;
 }
 
 float* BackwardStep::delta(const Run& run, int64_t b, int64_t h) const {
-  return reinterpret_cast<float*>(run.workspace + delta_at_) + (b * p_.n.hq + h) * p_.n.sq;
+  return run.shared.delta + (b * p_.n.hq + h) * p_.n.sq;
 }
 float* BackwardStep::sum_k(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const {
-  int64_t row = ((split * p_.n.b + b) * p_.n.hk + h) * p_.n.skv + key;
-  return reinterpret_cast<float*>(run.workspace + k_at_) + row * ld_;
+  return run.shared.dk + (((split * p_.n.b + b) * p_.n.hk + h) * p_.n.skv + key) * ld_;
 }
 float* BackwardStep::sum_v(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const {
-  int64_t row = ((split * p_.n.b + b) * p_.n.hv + h) * p_.n.skv + key;
-  return reinterpret_cast<float*>(run.workspace + v_at_) + row * ldv_;
+  return run.shared.dv + (((split * p_.n.b + b) * p_.n.hv + h) * p_.n.skv + key) * ldv_;
 }
 
 Run BackwardStep::start(const StepArgs& a) const {
   Tensors t = a.tensors;
   auto number = [&](const Numbers& x) { return static_cast<float>(x.read(t, 1)); };
-  Run run = {.tensors = t, .scores = scores_.start(t), .workspace = a.workspace};
+  Pieces pieces(a.workspace);
+  Run run = {.tensors = t, .scores = scores_.start(t), .shared = cut_shared(pieces)};
   run.score_scale = p_.score_scale(t);
   run.scale = static_cast<float>(p_.options.scale * p_.scale.read(t, 1));
   run.descale_o = number(descale_o_), run.descale_do = number(descale_do_);
@@ -209,7 +211,7 @@ Run BackwardStep::start(const StepArgs& a) const {
 
 void BackwardStep::run(const StepArgs& a) const {
   Run run = start(a);
-  std::fill_n(reinterpret_cast<float*>(a.workspace + amax_at_), kAmaxCount * threads_, 0.0f);
+  std::fill_n(run.shared.amax, kAmaxCount * threads_, 0.0f);
   auto each = [&](int64_t count, int64_t grain, const auto& f) {
     parallel_for(count, grain, threads_, [&](int64_t first, int64_t last, int i) {
       Worker w = worker(run, i);
@@ -268,6 +270,9 @@ void BackwardStep::begin(const Run& run, const Worker& w, int64_t b, int64_t hea
     lanes.first[i] = lanes.last[i] = lanes.inner_hi = 0;
     w.stats[i] = 0;
   }
+  Rows q = {w.q, ld_}, grad_o = {w.grad_o, ldv_};
+  w.taken->q_count = take_out(q, lanes.count, p_.n.d, w.q, ld_, w.taken->q);
+  w.taken->do_count = take_out(grad_o, lanes.count, p_.n.dv, w.grad_o, ldv_, w.taken->grad_o);
 }
 
 void BackwardStep::run_task(const Run& run, const Worker& w, int64_t task) const {
@@ -345,7 +350,23 @@ void BackwardStep::visit(const Run& run, const Worker& w, int64_t split, int64_t
   float *dk = sum_k(run, split, lanes.b, lanes.k_head, first), *dv = sum_v(run, split, lanes.b, lanes.v_head, first);
   matrix.multiply_rows(keys, n.dv, lanes.count, w.p, lanes.width, w.grad_o, ldv_, dv, ldv_, true);
   matrix.multiply_rows(keys, n.d, lanes.count, w.dp, lanes.width, w.q, ld_, dk, ld_, true);
+  int64_t k_count = take_out(k, keys, n.d, w.k, ld_, w.taken->k);
   matrix.multiply(lanes.count, n.d, keys, w.dp, lanes.width, k.data, k.ld, w.dq, ld_, true);
+  for (int64_t x = 0; x < k_count; ++x) {
+    int64_t key = w.taken->k[x], at = key * lanes.width;
+    read_row(p_.k, run.tensors, lanes.b, lanes.k_head, first + key, w.row);
+    put_back(lanes.count, w.p + at, w.dp + at, 1, w.row, n.d, w.dq, ld_);
+  }
+  for (int64_t x = 0; x < w.taken->q_count; ++x) {
+    int64_t i = w.taken->q[x];
+    read_row(p_.q, run.tensors, lanes.b, lanes.head[i], lanes.query[i], w.row);
+    put_back(keys, w.p + i, w.dp + i, lanes.width, w.row, n.d, dk, ld_);
+  }
+  for (int64_t x = 0; x < w.taken->do_count; ++x) {
+    int64_t i = w.taken->grad_o[x];
+    read_row(do_, run.tensors, lanes.b, lanes.head[i], lanes.query[i], w.row);
+    put_back(keys, w.p + i, w.p + i, lanes.width, w.row, n.dv, dv, ldv_);
+  }
 }
 
 void BackwardStep::note(const Worker& w, Amax which, int64_t n, const float* x) const {
@@ -455,7 +476,7 @@ void BackwardStep::sink_gradient(const Run& run) const {
 }
 
 void BackwardStep::write_amax(const Run& run) const {
-  const auto* amax = reinterpret_cast<const float*>(run.workspace + amax_at_);
+  const float* amax = run.shared.amax;
   for (int which = 0; which < kAmaxCount; ++which) {
     if (!amax_[which].given()) continue;
     float y = 0;

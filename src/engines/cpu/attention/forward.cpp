@@ -26,7 +26,6 @@ constexpr int64_t kLeastKeys = 512;    // worth a split
 // What a walk over the keys does with each tile.
 enum class Pass : uint8_t {
   online,    // running softmax and weighted sum at once
-  careful,   // the same with values of NaN and infinity kept out of the products: 0 times them is not 0
   softmax,   // maximum and sum only
   weighted,  // weighted sum with the final probabilities, where these are rounded or measured
 };
@@ -40,20 +39,26 @@ struct Block {
 // Scratch memory of one thread.
 struct Worker {
   Block* blocks;
-  float *s, *k, *v, *keep, *factor, *row;
-  int64_t* special;  // keys of the tile whose values are not all finite
+  float *of_blocks, *s, *k, *v, *keep, *factor, *row;
+  int64_t* special;  // keys of the tile whose values were taken out
   std::byte* scores;
   float *amax_s, *amax_o;
+};
+
+// What all threads share.
+struct Shared {
+  std::byte* workers;
+  float *amax, *partials;
 };
 
 struct Run {
   Tensors tensors;
   Scores::Run scores;
-  std::byte* workspace;
+  Shared shared;
   float scale, scale_s, result_scale, scale_o;
 };
 
-// Values of a tile, and how many keys of it were taken out because their values are not finite.
+// Values of a tile, and how many of them were taken out because they are not finite.
 struct Values {
   Rows rows;
   int64_t special;
@@ -70,8 +75,10 @@ class ForwardStep : public Step {
     int64_t b, g, row, blocks;
   };
 
-  void lay_out();
+  Worker cut(Pieces& p) const;
+  Shared cut_shared(Pieces& p) const;
   Worker worker(const Run& run, int i) const;
+  int64_t state_floats() const { return kRows * (columns_ + 2); }  // of a block: o, max and sum, one after the other
   float* partial(const Run& run, int64_t part) const;
   bool two_passes() const { return p_.rounds_to_fp8 || amax_s_.given(); }
 
@@ -79,7 +86,6 @@ class ForwardStep : public Step {
   Task start(const Run& run, const Worker& w, int64_t task) const;
   void reset(const Run& run, Block& b, bool with_sink) const;
   void walk(const Run& run, const Worker& w, const Task& task, int64_t split, Pass pass) const;
-  Values values(const Run& run, const Worker& w, const Lanes& lanes, int64_t first, int64_t keys, Pass pass) const;
   void visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v, Pass pass) const;
   void drop(const Run& run, const Worker& w, const Block& b, int64_t first, int64_t keys, float factor) const;
   void accumulate(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Values v) const;
@@ -95,11 +101,8 @@ class ForwardStep : public Step {
   Sequences o_, stats_, max_, sum_, dump_, amax_s_, amax_o_;
   Numbers scale_o_;
   int64_t columns_;  // of o and v in scratch memory
-  int64_t blocks_of_task_ = 1, tasks_of_group_ = 0, tasks_ = 0, splits_ = 1, partial_floats_ = 0;
-  struct {
-    size_t blocks, lanes, s, k, v, keep, factor, row, special, scores;
-  } at_;
-  size_t worker_bytes_ = 0, amax_at_ = 0, partials_at_ = 0, workspace_bytes_ = 0;
+  int64_t blocks_of_task_ = 1, tasks_of_group_ = 0, tasks_ = 0, splits_ = 1;
+  size_t worker_bytes_ = 0, workspace_bytes_ = 0;
 };
 
 ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int threads)
@@ -123,68 +126,66 @@ ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int thr
   tasks_ = heads * tasks_of_group_;
   if (tasks_ > 0 && tasks_ < wanted && threads > 1 && !two_passes())
     splits_ = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, sdpa::ceil_div(wanted, tasks_));
-  lay_out();
+  Pieces one(nullptr), all(nullptr);
+  cut(one);
+  worker_bytes_ = one.used();
+  cut_shared(all);
+  workspace_bytes_ = all.used();
 }
 
-void ForwardStep::lay_out() {
+Worker ForwardStep::cut(Pieces& p) const {
   const sdpa::Shape& n = p_.n;
-  Layout one;
-  int64_t block_floats = kRows * (n.d + columns_ + 2), tile_floats = p_.key_tile * kRows;
-  at_.lanes = one.add(blocks_of_task_ * static_cast<int64_t>(sizeof(Block)));
-  at_.blocks = one.add_floats(blocks_of_task_ * round_up(block_floats, 16));
-  at_.s = one.add_floats(std::max(tile_floats, kRows * n.d));  // also rows of q before they are turned
-  at_.k = one.add_floats(p_.key_tile * n.d);
-  at_.v = one.add_floats(p_.key_tile * columns_);
-  at_.keep = one.add_floats(scores_.drops() ? tile_floats : 0);
-  at_.factor = one.add_floats(kRows);
-  at_.row = one.add_floats(std::max({n.dv, p_.key_tile, int64_t{1}}));
-  at_.special = one.add(p_.key_tile * 8);
-  at_.scores = one.add(scores_.scratch_bytes());
-  worker_bytes_ = one.bytes();
-  Layout all;
-  all.add(static_cast<int64_t>(worker_bytes_) * threads_);
-  amax_at_ = all.add_floats(2 * threads_);
-  partial_floats_ = kRows * (columns_ + 2) * blocks_of_task_;
-  partials_at_ = all.add_floats(splits_ > 1 ? tasks_ * splits_ * partial_floats_ : 0);
-  workspace_bytes_ = all.bytes();
+  int64_t tile_floats = p_.key_tile * kRows;
+  Worker w = {};
+  w.blocks = p.take<Block>(blocks_of_task_);
+  w.of_blocks = p.take(blocks_of_task_ * (kRows * n.d + state_floats()));
+  w.s = p.take(std::max(tile_floats, kRows * n.d));  // also rows of q before they are turned
+  w.k = p.take(p_.key_tile * n.d);
+  w.v = p.take(p_.key_tile * columns_);
+  w.keep = p.take(scores_.drops() ? tile_floats : 0);
+  w.factor = p.take(kRows);
+  w.row = p.take(std::max(n.dv, p_.key_tile));
+  w.special = p.take<int64_t>(p_.key_tile);
+  w.scores = p.take<std::byte>(scores_.scratch_bytes());
+  return w;
+}
+
+Shared ForwardStep::cut_shared(Pieces& p) const {
+  Shared y = {};
+  y.workers = p.take<std::byte>(static_cast<int64_t>(worker_bytes_) * threads_);
+  y.amax = p.take(2 * threads_);
+  y.partials = p.take(splits_ > 1 ? tasks_ * splits_ * blocks_of_task_ * state_floats() : 0);
+  return y;
 }
 
 Worker ForwardStep::worker(const Run& run, int i) const {
-  std::byte* base = run.workspace + static_cast<size_t>(i) * worker_bytes_;
-  auto floats = [&](size_t at) { return reinterpret_cast<float*>(base + at); };
-  auto* amax = reinterpret_cast<float*>(run.workspace + amax_at_) + 2 * i;
-  Worker w = {reinterpret_cast<Block*>(base + at_.lanes),
-              floats(at_.s),
-              floats(at_.k),
-              floats(at_.v),
-              floats(at_.keep),
-              floats(at_.factor),
-              floats(at_.row),
-              reinterpret_cast<int64_t*>(base + at_.special),
-              base + at_.scores,
-              amax,
-              amax + 1};
-  int64_t block_floats = round_up(kRows * (p_.n.d + columns_ + 2), 16);
-  for (int64_t b = 0; b < blocks_of_task_; ++b) {
-    float* at = floats(at_.blocks) + b * block_floats;
-    w.blocks[b].q = at;
-    w.blocks[b].o = at + kRows * p_.n.d;
-    w.blocks[b].max = w.blocks[b].o + kRows * columns_;
-    w.blocks[b].sum = w.blocks[b].max + kRows;
+  Pieces pieces(run.shared.workers + static_cast<size_t>(i) * worker_bytes_);
+  Worker w = cut(pieces);
+  w.amax_s = run.shared.amax + 2 * i;
+  w.amax_o = w.amax_s + 1;
+  float* at = w.of_blocks;
+  for (int64_t b = 0; b < blocks_of_task_; ++b, at += state_floats()) {
+    Block& y = w.blocks[b];
+    y.q = at;
+    at += kRows * p_.n.d;
+    y.o = at;
+    y.max = y.o + kRows * columns_;
+    y.sum = y.max + kRows;
   }
   return w;
 }
 
 float* ForwardStep::partial(const Run& run, int64_t part) const {
-  return reinterpret_cast<float*>(run.workspace + partials_at_) + part * partial_floats_;
+  return run.shared.partials + part * blocks_of_task_ * state_floats();
 }
 
 void ForwardStep::run(const StepArgs& a) const {
   Tensors t = a.tensors;
   auto number = [&](const Numbers& x) { return static_cast<float>(x.read(t, 1)); };
-  Run run = {t, scores_.start(t), a.workspace, p_.score_scale(t), number(p_.scale_s), 1, number(scale_o_)};
+  Pieces pieces(a.workspace);
+  Run run = {t, scores_.start(t), cut_shared(pieces), p_.score_scale(t), number(p_.scale_s), 1, number(scale_o_)};
   run.result_scale = number(p_.descale_v) * number(p_.descale_s);
-  std::fill_n(reinterpret_cast<float*>(a.workspace + amax_at_), 2 * threads_, 0.0f);
+  std::fill_n(run.shared.amax, 2 * threads_, 0.0f);
   parallel_for(tasks_ * splits_, 1, threads_, [&](int64_t first, int64_t last, int i) {
     Worker w = worker(run, i);
     for (int64_t part = first; part < last; ++part) run_task(run, w, part);
@@ -225,25 +226,18 @@ void ForwardStep::reset(const Run& run, Block& b, bool with_sink) const {
 void ForwardStep::run_task(const Run& run, const Worker& w, int64_t part) const {
   int64_t split = part % splits_;
   Task task = start(run, w, part / splits_);
-  bool nan = false;
   for (int64_t i = 0; i < task.blocks; ++i) {
     p_.pack(p_.q, w.blocks[i].lanes, run.tensors, run.scale, w.s, w.blocks[i].q);
     reset(run, w.blocks[i], split == 0);
   }
   walk(run, w, task, split, two_passes() ? Pass::softmax : Pass::online);
   if (two_passes()) walk(run, w, task, split, Pass::weighted);
-  for (int64_t i = 0; i < task.blocks; ++i)
-    nan = nan || vectors().any_nan(w.blocks[i].lanes.count * columns_, w.blocks[i].o);
-  if (nan && !two_passes()) {
-    for (int64_t i = 0; i < task.blocks; ++i) reset(run, w.blocks[i], split == 0);
-    walk(run, w, task, split, Pass::careful);
-  }
   for (int64_t i = 0; i < task.blocks; ++i) {
     Block& b = w.blocks[i];
     if (splits_ == 1)
       write(run, w, b);
     else
-      std::copy_n(b.o, kRows * (columns_ + 2), partial(run, part) + i * kRows * (columns_ + 2));
+      std::copy_n(b.o, state_floats(), partial(run, part) + i * state_floats());
   }
 }
 
@@ -267,26 +261,14 @@ void ForwardStep::walk(const Run& run, const Worker& w, const Task& task, int64_
         continue;
       if (!k.data) {
         k = read_rows(p_.k, run.tensors, b.lanes.b, b.lanes.k_head, first, keys, false, w.k, p_.n.d);
-        if (pass != Pass::softmax) v = values(run, w, b.lanes, first, keys, pass);
+        if (pass != Pass::softmax) {
+          v.rows = read_rows(p_.v, run.tensors, b.lanes.b, b.lanes.v_head, first, keys, true, w.v, columns_);
+          v.special = take_out(v.rows, keys, p_.n.dv, w.v, columns_, w.special);
+        }
       }
       visit(run, w, b, first, keys, k, v, pass);
     }
   }
-}
-
-Values ForwardStep::values(const Run& run, const Worker& w, const Lanes& lanes, int64_t first, int64_t keys,
-                           Pass pass) const {
-  Rows rows = read_rows(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys, true, w.v, columns_);
-  if (pass != Pass::careful) return {rows, 0};
-  int64_t special = 0;
-  for (int64_t k = 0; k < keys; ++k) {
-    float* to = w.v + k * columns_;
-    if (rows.data != w.v) std::copy_n(rows.data + k * rows.ld, p_.n.dv, to);
-    if (std::all_of(to, to + p_.n.dv, [](float x) { return std::isfinite(x); })) continue;
-    std::fill_n(to, p_.n.dv, 0.0f);
-    w.special[special++] = k;
-  }
-  return {{w.v, columns_}, special};
 }
 
 void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v,
@@ -331,24 +313,20 @@ void ForwardStep::accumulate(const Run& run, const Worker& w, Block& b, int64_t 
   for (int64_t x = 0; x < v.special; ++x) {
     int64_t k = w.special[x];
     read_row(p_.v, run.tensors, lanes.b, lanes.v_head, first + k, w.row);
-    for (int64_t i = 0; i < lanes.count; ++i) {
-      float p = w.s[k * lanes.width + i];
-      if (p == 0) continue;
-      for (int64_t j = 0; j < p_.n.dv; ++j) b.o[i * columns_ + j] += p * w.row[j];
-    }
+    const float* p = w.s + k * lanes.width;
+    put_back(lanes.count, p, p, 1, w.row, p_.n.dv, b.o, columns_);
   }
 }
 
 // Parts of the keys add up once they are scaled to the same maximum.
 void ForwardStep::combine(const Run& run, const Worker& w, int64_t task) const {
   Task rows = start(run, w, task);
-  int64_t size = kRows * (columns_ + 2);
   for (int64_t i = 0; i < rows.blocks; ++i) {
     Block& b = w.blocks[i];
     for (int64_t lane = 0; lane < b.lanes.count; ++lane) {
       b.max[lane] = -INFINITY, b.sum[lane] = 0;
       std::fill_n(b.o + lane * columns_, columns_, 0.0f);
-      auto part = [&](int64_t split) { return partial(run, task * splits_ + split) + i * size; };
+      auto part = [&](int64_t split) { return partial(run, task * splits_ + split) + i * state_floats(); };
       for (int64_t s = 0; s < splits_; ++s) b.max[lane] = std::max(b.max[lane], part(s)[kRows * columns_ + lane]);
       if (b.max[lane] == -INFINITY) continue;
       for (int64_t s = 0; s < splits_; ++s) {
@@ -410,7 +388,7 @@ void ForwardStep::write_rest(const Run& run, const Worker& w, int64_t b, int64_t
 }
 
 void ForwardStep::write_amax(const Run& run) const {
-  const auto* amax = reinterpret_cast<const float*>(run.workspace + amax_at_);
+  const float* amax = run.shared.amax;
   float s = 0, o = 0;
   for (int i = 0; i < threads_; ++i) {
     if (!(amax[2 * i] <= s)) s = amax[2 * i];

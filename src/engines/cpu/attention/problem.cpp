@@ -85,6 +85,7 @@ Problem::Problem(const Graph& g, const Node& node)
   alibi = options.alibi || slopes.given();
   rounds_to_fp8 = sdpa::is_fp8(q.type) && v.scales == kNone;
   if (sdpa::has(node, s.block_mask)) key_tile = sdpa::kMaskBlock;
+  if (group * n.sq <= kFew) key_tile = kFewKeys;
 }
 
 int64_t Problem::length(Tensors t, const Numbers& lengths, const Numbers& prefix, int64_t b, int64_t full) {

@@ -61,15 +61,22 @@ struct Rows {
 // readable up to a multiple of the matrix tile's columns. Scratch: `count` rows of `ld`.
 Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
                float* scratch, int64_t ld);
+// Rows that are not all finite become 0, because 0 times them is not: what a mask hides must not count. Lists them in
+// `which` and returns how many there are; `x` moves to the scratch memory when there are any.
+int64_t take_out(Rows& x, int64_t count, int64_t columns, float* scratch, int64_t ld, int64_t* which);
+// Puts one such row back into products: y[i] += c[i] * row, wherever the probability p[i] is not 0.
+void put_back(int64_t n, const float* p, const float* c, int64_t stride, const float* row, int64_t columns, float* y,
+              int64_t ld);
 void read_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to);
 void write_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, const float* from);
 // Elements [first, first + count) of a row.
 void write_part(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, int64_t first, int64_t count,
                 const float* from);
 
-constexpr int64_t kRows = 96;   // queries of a tile: a multiple of the matrix tile's rows and columns
-constexpr int64_t kKeys = 192;  // keys of a tile, unless blocks of 128 may be masked
-constexpr int64_t kFew = 8;     // up to so many queries, scores are dot products instead of matrix tiles
+constexpr int64_t kRows = 96;     // queries of a tile: a multiple of the matrix tile's rows and columns
+constexpr int64_t kKeys = 192;    // keys of a tile, unless blocks of 128 may be masked
+constexpr int64_t kFewKeys = 32;  // keys of a tile of few queries: converted, they stay in the first-level cache
+constexpr int64_t kFew = 8;       // up to so many queries, scores are dot products instead of matrix tiles
 
 // The queries of a tile. Heads that share keys and values share tiles: a row is a query of one of these heads.
 struct Lanes {
@@ -118,19 +125,22 @@ Sequences make_sequences(const Graph& g, TensorId id);
 Sequences make_output(const Region& r, int slot);
 int64_t round_up(int64_t n, int64_t to);
 
-// Scratch memory of a worker: pieces in the order in which they are asked for.
-class Layout {
+// Memory cut into aligned pieces, in the order in which they are asked for. Without memory it only counts: the same
+// function sizes a workspace when a step is built and hands it out when it runs.
+class Pieces {
  public:
-  size_t add(int64_t bytes) {
-    size_t at = bytes_;
-    bytes_ += static_cast<size_t>(round_up(bytes, 64));
-    return at;
+  explicit Pieces(std::byte* memory) : base_(reinterpret_cast<uintptr_t>(memory)) {}
+  template <class T = float>
+  T* take(int64_t n) {
+    auto* y = reinterpret_cast<T*>(base_ + used_);
+    used_ += static_cast<size_t>(round_up(n * static_cast<int64_t>(sizeof(T)), 64));
+    return y;
   }
-  size_t add_floats(int64_t n) { return add(n * 4); }
-  size_t bytes() const { return bytes_; }
+  size_t used() const { return used_; }
 
  private:
-  size_t bytes_ = 0;
+  uintptr_t base_;
+  size_t used_ = 0;
 };
 
 }  // namespace tsr::cpu::attention

@@ -50,6 +50,14 @@ void read_existing(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t 
   if (s.scales != kNone) apply_scales(s, t, b, h, step, to);
 }
 
+// Asks for rows that will be read next, so that memory works while the processor does.
+void prefetch(const Sequences& s, Tensors t, int64_t row, int64_t count) {
+  int64_t element = byte_size(s.type, 1), bytes = s.dims[3] * element;
+  const auto* base = static_cast<const std::byte*>(t[s.id]) + row * element;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(base + i * s.strides[2] * element + line, 0, 2);
+}
+
 }  // namespace
 
 int64_t Sequences::batch_start(Tensors t, int64_t b) const {
@@ -79,12 +87,45 @@ int64_t Sequences::row(Tensors t, int64_t b, int64_t h, int64_t s) const {
 Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
                float* scratch, int64_t ld) {
   int64_t exist = std::clamp<int64_t>(s.steps(t, b, first + count) - first, 0, count);
-  bool plain = s.type == DType::f32 && s.strides[3] == 1 && !s.pages && exist == count && count > 0;
-  if (plain && (!padded || s.dims[3] % tile().columns == 0))
-    return {static_cast<const float*>(t[s.id]) + s.row(t, b, h, first), s.strides[2]};
+  bool regular = !s.pages && exist == count && count > 0;
+  int64_t start = regular ? s.row(t, b, h, first) : 0;
+  if (regular && s.strides[3] == 1)
+    prefetch(s, t, start + count * s.strides[2], std::min(count, s.dims[2] - first - count));
+  if (regular && s.type == DType::f32 && s.strides[3] == 1 && (!padded || s.dims[3] % tile().columns == 0))
+    return {static_cast<const float*>(t[s.id]) + start, s.strides[2]};
+  if (regular && s.type == DType::bf16 && s.strides[3] == 1) {
+    const auto* from = static_cast<const uint16_t*>(t[s.id]) + start;
+    vectors().widen_bf16(count, s.dims[3], from, s.strides[2], scratch, ld);
+    return {scratch, ld};
+  }
+  if (regular && s.scales == kNone) {
+    for (int64_t i = 0; i < count; ++i) convert(s, t[s.id], start + i * s.strides[2], scratch + i * ld);
+    return {scratch, ld};
+  }
   for (int64_t i = 0; i < exist; ++i) read_existing(s, t, b, h, first + i, scratch + i * ld);
   for (int64_t i = exist; i < count; ++i) std::fill_n(scratch + i * ld, s.dims[3], 0.0f);
   return {scratch, ld};
+}
+
+int64_t take_out(Rows& x, int64_t count, int64_t columns, float* scratch, int64_t ld, int64_t* which) {
+  const Vectors& loops = vectors();
+  if (loops.finite(count, columns, x.data, x.ld)) return 0;
+  int64_t found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    float* to = scratch + i * ld;
+    if (x.data != scratch) std::copy_n(x.data + i * x.ld, columns, to);
+    if (loops.finite(1, columns, to, ld)) continue;
+    std::fill_n(to, columns, 0.0f);
+    which[found++] = i;
+  }
+  x = {scratch, ld};
+  return found;
+}
+
+void put_back(int64_t n, const float* p, const float* c, int64_t stride, const float* row, int64_t columns, float* y,
+              int64_t ld) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; p[i * stride] != 0 && j < columns; ++j) y[i * ld + j] += c[i * stride] * row[j];
 }
 
 void read_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to) {

@@ -32,11 +32,14 @@ struct Vectors {
                float* s, int64_t width);
   // y[i] = 1 where the upper 24 bits of random_word(seed, offset, first + i) are below the threshold, otherwise 0.
   void (*keep)(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t threshold, float* y);
+  // Rows of bf16 as f32.
+  void (*widen_bf16)(int64_t rows, int64_t columns, const uint16_t* x, int64_t stride, float* y, int64_t ld);
   // What y becomes in an fp8 type: e4m3 when `e4m3`, otherwise e5m2.
   void (*round_fp8)(int64_t n, float* y, bool e4m3);
   // Largest magnitude, NaN when there is one.
   float (*max_abs)(int64_t n, const float* x);
-  bool (*any_nan)(int64_t n, const float* x);
+  // No NaN and no infinity among rows of `columns` numbers.
+  bool (*finite)(int64_t rows, int64_t columns, const float* x, int64_t ld);
 };
 
 const Vectors& vectors();

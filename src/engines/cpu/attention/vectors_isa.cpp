@@ -134,40 +134,54 @@ void scale_rows(int64_t rows, int64_t columns, float* o, int64_t ld, const float
     if (factor[r] != 1.0f) scale(columns, o + r * ld, factor[r]);
 }
 
-// Sum of a vector by halves; compilers turn the fixed loops into shuffles.
-[[gnu::always_inline]] inline float total(Vector v) {
-  float part[kLanes];
+using Four = float __attribute__((vector_size(16)));
+
+[[gnu::always_inline]] inline Four quarters(Vector v) {
+  Four part[kLanes / 4], sum;
   std::memcpy(part, &v, kBytes);
-#pragma GCC unroll 8
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) part[i] += part[i + half];
-  return part[0];
+  sum = part[0];
+  for (int i = 1; i < kLanes / 4; ++i) sum += part[i];
+  return sum;
 }
 
-template <int Keys>
-[[gnu::always_inline]] inline void dot(int64_t d, const float* k, int64_t ldk, const float* q, float* s,
-                                       int64_t width) {
-  Vector sum[Keys] = {};
+// Sums of four vectors.
+[[gnu::always_inline]] inline Four totals(Vector x, Vector y, Vector z, Vector w) {
+  using Order = int32_t __attribute__((vector_size(16)));
+  Four a = quarters(x), b = quarters(y), c = quarters(z), d = quarters(w);
+  constexpr Order kLow = {0, 1, 4, 5}, kHigh = {2, 3, 6, 7}, kEven = {0, 2, 4, 6}, kOdd = {1, 3, 5, 7};
+  Four ab = __builtin_shuffle(a, b, kLow) + __builtin_shuffle(a, b, kHigh);
+  Four cd = __builtin_shuffle(c, d, kLow) + __builtin_shuffle(c, d, kHigh);
+  return __builtin_shuffle(ab, cd, kEven) + __builtin_shuffle(ab, cd, kOdd);
+}
+
+// Four keys with up to four rows: keys are read once for all of them.
+template <int Rows>
+void dot_block(int64_t d, const float* const* k, const float* q, int64_t ldq, float* s, int64_t width, int64_t keys) {
+  Vector sum[Rows][4] = {};
   int64_t i = 0;
-  for (; i + kLanes <= d; i += kLanes) {
-    Vector x = get(q + i);
-    for (int j = 0; j < Keys; ++j) sum[j] += get(k + j * ldk + i) * x;
-  }
-  for (int j = 0; j < Keys; ++j) {
-    float y = total(sum[j]);
-    for (int64_t r = i; r < d; ++r) y += k[j * ldk + r] * q[r];
-    s[j * width] = y;
+  for (; i + kLanes <= d; i += kLanes)
+    for (int r = 0; r < Rows; ++r)
+      for (int j = 0; j < 4; ++j) sum[r][j] += get(q + r * ldq + i) * get(k[j] + i);
+  for (int r = 0; r < Rows; ++r) {
+    Four y = totals(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+    for (int64_t j = 0; j < keys; ++j) {
+      float rest = 0;
+      for (int64_t x = i; x < d; ++x) rest += k[j][x] * q[r * ldq + x];
+      s[j * width + r] = y[j] + rest;
+    }
   }
 }
 
 void dots(int64_t keys, int64_t rows, int64_t d, const float* k, int64_t ldk, const float* q, int64_t ldq, float* s,
           int64_t width) {
-  constexpr int kAtOnce = 4;
-  int64_t j = 0;
-  for (; j + kAtOnce <= keys; j += kAtOnce)
-    for (int64_t r = 0; r < rows; ++r) dot<kAtOnce>(d, k + j * ldk, ldk, q + r * ldq, s + j * width + r, width);
-  for (; j < keys; ++j)
-    for (int64_t r = 0; r < rows; ++r) dot<1>(d, k + j * ldk, ldk, q + r * ldq, s + j * width + r, width);
+  for (int64_t j = 0; j < keys; j += 4) {
+    int64_t count = keys - j < 4 ? keys - j : 4;
+    const float* key[4];
+    for (int64_t x = 0; x < 4; ++x) key[x] = k + (j + (x < count ? x : 0)) * ldk;  // the first again, at the end
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) dot_block<4>(d, key, q + r * ldq, ldq, s + j * width + r, width, count);
+    for (; r < rows; ++r) dot_block<1>(d, key, q + r * ldq, ldq, s + j * width + r, width, count);
+  }
 }
 
 // base/philox.hpp for neighbouring subsequences side by side: y[4 i + word] is the word of subsequence first + i.
@@ -197,6 +211,14 @@ void keep(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t th
     philox_words(seed, offset, (first + static_cast<uint64_t>(i)) / 4, words);
     int64_t from = i < 0 ? skip : 0, to = n - i < kWords ? n - i : kWords;
     for (int64_t w = from; w < to; ++w) y[i + w] = (words[w] >> 8) < threshold ? 1.0f : 0.0f;
+  }
+}
+
+void widen_bf16(int64_t rows, int64_t columns, const uint16_t* x, int64_t stride, float* y, int64_t ld) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint16_t* __restrict from = x + r * stride;
+    auto* __restrict to = reinterpret_cast<uint32_t*>(y + r * ld);
+    for (int64_t i = 0; i < columns; ++i) to[i] = static_cast<uint32_t>(from[i]) << 16;
   }
 }
 
@@ -234,16 +256,28 @@ float max_abs(int64_t n, const float* x) {
   return nan ? __builtin_nanf("") : largest;
 }
 
-bool any_nan(int64_t n, const float* x) {
-  int nan = 0;
-  for (int64_t i = 0; i < n; ++i) nan |= x[i] != x[i];
-  return nan != 0;
+// x - x is 0 exactly for finite numbers.
+bool finite(int64_t rows, int64_t columns, const float* x, int64_t ld) {
+  Integers seen = {};
+  bool rest = true;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = x + r * ld;
+    int64_t i = 0;
+    for (; i + kLanes <= columns; i += kLanes) {
+      Vector v = get(row + i);
+      seen |= (Integers)(v - v);
+    }
+    for (; i < columns; ++i) rest = rest && row[i] - row[i] == 0.0f;
+  }
+  int32_t any = 0;
+  for (int i = 0; i < kLanes; ++i) any |= seen[i];
+  return any == 0 && rest;
 }
 
 }  // namespace
 
 extern const Vectors kVectors;
-const Vectors kVectors = {softmax, probabilities, gradient, mask, alibi,     add,     multiply,
-                          scale,   scale_rows,    dots,     keep, round_fp8, max_abs, any_nan};
+const Vectors kVectors = {softmax,    probabilities, gradient, mask,       alibi,     add,     multiply, scale,
+                          scale_rows, dots,          keep,     widen_bf16, round_fp8, max_abs, finite};
 
 }  // namespace tsr::cpu::attention::TESSERA_ISA

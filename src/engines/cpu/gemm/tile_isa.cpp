@@ -32,6 +32,9 @@ using Vector = typename VectorOf<T>::Type;
 // `Inner` says that the inner dimension of A comes first, otherwise its rows do.
 template <class T, int Rows, bool Inner>
 void block(int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t n, bool accumulate) {
+  // Rows of C lie far apart, often too far for the processor to foresee.
+  for (int i = 0; i < Rows; ++i)
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + i * ldc + v * kLanes<T>, 1);
   Vector<T> sum[Rows][kVectors] = {};
   // One pointer for three rows, which x86 addresses as base, base + lda and base + 2 lda: all stay in registers.
   const T* third[(Rows + 2) / 3];

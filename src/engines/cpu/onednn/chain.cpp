@@ -72,12 +72,24 @@ class Reader {
       return Reason::no("the region has another result than ", describe(g_.tensor(c_.result)));
     if (c_.ops.size() > kMaxOps)
       return Reason::no("the chain needs ", c_.ops.size(), " post-ops, the most are ", kMaxOps);
+    // oneDNN 2.6 keeps one set of parameters for each function: a second linear post-op computes as the first does.
+    for (const PostOp& p : c_.ops)
+      for (const PostOp& q : c_.ops)
+        if (p.operand == kNone && p.what == q.what && (p.alpha != q.alpha || p.beta != q.beta))
+          return Reason::no("the chain needs the same post-op twice with different parameters");
     return Reason::yes();
   }
 
  private:
   void push(const PostOp& p) {
-    if (!is_nothing(p)) c_.ops.push_back(p);
+    if (is_nothing(p)) return;
+    if (is_linear(p) && !c_.ops.empty() && is_linear(c_.ops.back())) {
+      PostOp& last = c_.ops.back();
+      last.beta = last.beta * p.alpha + p.beta;
+      last.alpha *= p.alpha;
+    } else {
+      c_.ops.push_back(p);
+    }
   }
 
   Reason node(const Node& n) {
@@ -120,6 +132,8 @@ class Reader {
   Reason two(const Node& n, const PointwiseOptions& o, int at) {
     TensorId other = n.in[at == 0 ? 1 : 0];
     const Tensor& t = g_.tensor(other);
+    if (std::find(r_.internals.begin(), r_.internals.end(), other) != r_.internals.end())
+      return Reason::no(spelling(n), " reads an earlier value of the chain, ", describe(t));
     double mine = at == 0 ? o.alpha1 : o.alpha2, theirs = at == 0 ? o.alpha2 : o.alpha1;
     if (t.is_constant() && t.numel() == 1) return with_constant(n, o.mode, at, mine, theirs * constant(t));
     auto how = spread(t, g_.tensor(c_.result).dims, channel_);

@@ -29,10 +29,40 @@ std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad
                                                                                  const Desc& dw, const Desc& dy,
                                                                                  const dnnl::primitive_attr& attr);
 
+struct PoolShape {
+  dnnl::algorithm what;
+  memory::dims window, stride, pad, post_pad;
+};
+std::optional<dnnl::pooling_forward::primitive_desc> describe_pool(const PoolShape& s, const Desc& x, const Desc& y,
+                                                                   const dnnl::primitive_attr& attr);
+std::optional<dnnl::pooling_backward::primitive_desc> describe_pool_bwd(const PoolShape& s, const Desc& dx,
+                                                                        const Desc& dy,
+                                                                        const dnnl::primitive_attr& attr);
+std::optional<dnnl::resampling_forward::primitive_desc> describe_resample(dnnl::algorithm what, const Desc& x,
+                                                                          const Desc& y,
+                                                                          const dnnl::primitive_attr& attr);
+std::optional<dnnl::resampling_backward::primitive_desc> describe_resample_bwd(dnnl::algorithm what, const Desc& dx,
+                                                                               const Desc& dy,
+                                                                               const dnnl::primitive_attr& attr);
+
+// One layer of a recurrent network, in one or both directions. Descriptions of states may be empty.
+enum class Cell : uint8_t { relu, tanh, lstm, gru };  // gru: the reset gate acts behind the recurrent product
+struct RnnDescs {
+  Desc x, h0, c0, w, r, bias, y, hn, cn;
+};
+struct RnnDescription {
+  dnnl::primitive_desc_base pd;
+  Desc w, r;  // as chosen
+  dnnl_primitive_desc_t get() const { return pd.get(); }
+  const char* impl_info_str() const { return pd.impl_info_str(); }
+  Desc scratchpad_desc() const { return pd.scratchpad_desc(); }
+};
+std::optional<RnnDescription> describe_rnn(Cell cell, bool bidirectional, const RnnDescs& d,
+                                           const dnnl::primitive_attr& attr);
+
 void append_eltwise(dnnl::post_ops& ops, dnnl::algorithm what, float alpha, float beta);
 bool is_empty(const Desc& d);
 memory::dims dims_of(const Desc& d);
-bool is_any(const Desc& d);
 
 // What the processor offers, as oneDNN may use it.
 bool has_bf16();        // bf16 products without conversion

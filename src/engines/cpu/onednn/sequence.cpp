@@ -36,6 +36,15 @@ Place Sequence::reserve(size_t bytes) {
 }
 
 void Sequence::copy(const Tensor& from, Place source, const Tensor& to, Place target) {
+  pointwise(PointwiseMode::identity, from, {source}, to, target);
+}
+
+void Sequence::add(const Tensor& from, Place a, Place b, const Tensor& to, Place target) {
+  pointwise(PointwiseMode::add, from, {a, b}, to, target);
+}
+
+void Sequence::pointwise(PointwiseMode mode, const Tensor& from, std::vector<Place> sources, const Tensor& to,
+                         Place target) {
   auto c = std::make_unique<Copy>();
   auto plain = [](const Tensor& t) {
     Tensor r;
@@ -44,15 +53,17 @@ void Sequence::copy(const Tensor& from, Place source, const Tensor& to, Place ta
     r.alignment = 1;
     return r;
   };
-  TensorId in = c->graph.add_tensor(plain(from)), out = c->graph.add_tensor(plain(to));
-  tessera::PointwiseOptions identity;
-  c->graph.add_node({.op = &ops::pointwise, .in = {in}, .out = {out}, .captures = {}, .attrs = identity});
+  Node n;
+  n.op = &ops::pointwise;
+  n.attrs = tessera::PointwiseOptions{.mode = mode};
+  for (size_t i = 0; i < sources.size(); ++i) n.in.push_back(c->graph.add_tensor(plain(from)));
+  n.out = {c->graph.add_tensor(plain(to))};
+  c->graph.add_node(n);
   c->graph.finalize();
-  Region r = make_region(c->graph, GraphIndex(c->graph), {0});
-  c->step = cpu::fused_engine().build(r, {}, cpu_device());
-  c->from = source, c->to = target;
-  c->scratch = c->step->workspace_bytes();
-  scratch_ = std::max(scratch_, c->scratch);
+  c->step = cpu::fused_engine().build(make_region(c->graph, GraphIndex(c->graph), {0}), {}, cpu_device());
+  c->places = std::move(sources);
+  c->places.push_back(target);
+  scratch_ = std::max(scratch_, c->step->workspace_bytes());
   Command command;
   command.copy = std::move(c);
   adding_to_->push_back(std::move(command));
@@ -72,7 +83,7 @@ void Sequence::call(const Primitives& p, std::vector<Arg> args) {
 }
 
 void Sequence::reorder(const Desc& from, Place source, const Desc& to, Place target) {
-  auto p = make_primitives([&](const dnnl::reorder::primitive_desc*) -> std::optional<dnnl::reorder::primitive_desc> {
+  auto p = make_primitives([&](bool) -> std::optional<dnnl::reorder::primitive_desc> {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return dnnl::reorder::primitive_desc(device(), from, device(), to, attr);
@@ -136,8 +147,10 @@ void Sequence::run_all(const std::vector<Command>& commands, const Frame& f) con
       run_call(c, f);
       continue;
     }
-    void* tensors[2] = {resolve(f, c.copy->from), resolve(f, c.copy->to)};
-    c.copy->step->run({tensors, f.args.workspace + workspace_, f.args.stream});
+    std::array<void*, 3> tensors{};
+    std::transform(c.copy->places.begin(), c.copy->places.end(), tensors.begin(),
+                   [&](Place p) { return resolve(f, p); });
+    c.copy->step->run({tensors.data(), f.args.workspace + workspace_, f.args.stream});
   }
 }
 

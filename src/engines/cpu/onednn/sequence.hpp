@@ -13,6 +13,7 @@
 
 #include "base/thread_team.hpp"
 #include "engines/cpu/onednn/compat.hpp"
+#include "graph/pointwise_modes.hpp"
 #include "planner/engine.hpp"
 
 namespace tsr::onednn {
@@ -41,17 +42,17 @@ struct Primitives {
   std::string name;    // oneDNN's name of the implementation
 };
 
-// `describe(first)` gives a primitive description (an optional); `first` is the team's description once that is known,
-// so that both use the same layouts.
+// `describe(is_team)` gives a primitive description (an optional), first for the team; the second must have the same
+// layouts.
 template <class Describe>
 Primitives make_primitives(const Describe& describe) {
-  using Description = typename decltype(describe(nullptr))::value_type;
+  using Description = typename decltype(describe(true))::value_type;
   Primitives p;
   int threads = thread_count();
   std::optional<Description> team, alone;
   {
     TeamSize size(threads);
-    team = describe(nullptr);
+    team = describe(true);
     if (!team) return p;
     p.team = dnnl::primitive(team->get());
   }
@@ -59,7 +60,7 @@ Primitives make_primitives(const Describe& describe) {
   p.scratch = team->scratchpad_desc().get_size();
   if (threads > 1) {
     TeamSize size(1);
-    alone = describe(&*team);
+    alone = describe(false);
     if (!alone) return p;
     p.alone = dnnl::primitive(alone->get());
     p.scratch = std::max(p.scratch, alone->scratchpad_desc().get_size());
@@ -75,6 +76,8 @@ class Sequence : public Step {
   Place reserve(size_t bytes);  // workspace of this step
   // Converts element by element; both tensors have the same sizes.
   void copy(const Tensor& from, Place source, const Tensor& to, Place target);
+  // The same for the sum of two tensors of one description.
+  void add(const Tensor& from, Place a, Place b, const Tensor& to, Place target);
   void reorder(const Desc& from, Place source, const Desc& to, Place target);
   void call(const Primitives& p, std::vector<Arg> args);
   // `bytes` that `fill` computes from tensor `source` alone, given their place. Where the tensor is frozen that happens
@@ -92,8 +95,7 @@ class Sequence : public Step {
   struct Copy {
     Graph graph;
     std::unique_ptr<Step> step;
-    Place from, to;
-    size_t scratch;
+    std::vector<Place> places;  // of the graph's tensors: inputs, then the output
   };
   struct Command {  // a copy or a call
     std::unique_ptr<Copy> copy;
@@ -118,6 +120,7 @@ class Sequence : public Step {
     std::array<std::byte*, kMaxPrepared> prepared;
   };
 
+  void pointwise(PointwiseMode mode, const Tensor& from, std::vector<Place> sources, const Tensor& to, Place target);
   std::byte* resolve(const Frame& f, Place p) const;
   void run_all(const std::vector<Command>& commands, const Frame& f) const;
   void run_call(const Command& c, const Frame& f) const;

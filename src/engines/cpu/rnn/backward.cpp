@@ -114,7 +114,6 @@ void BackwardPass::units(int64_t t, int64_t first, int64_t n) {
   CellRun r{};
   r.n = n;
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  r.clips = o.clip_min.has_value();
   r.clip_low = o.clip_min ? static_cast<float>(*o.clip_min) : -kInf;
   r.clip_high = o.clip_max ? static_cast<float>(*o.clip_max) : kInf;
   r.clip_nan = o.clip_nan;
@@ -130,7 +129,6 @@ void BackwardPass::units(int64_t t, int64_t first, int64_t n) {
     r.dc = m_.at(n_.dc_) + b * hidden + first;
     r.old_c = m_.at(tape.old_c) + (row + b) * hidden + first;
     r.old_h = m_.at(tape.old_h) + (row + b) * outputs + first;
-    r.dh_before = dh + b * hidden;
     if (o.mode == RnnMode::lstm)
       cells().lstm_bwd(r);
     else if (gru)

@@ -15,14 +15,12 @@ struct CellRun {
   const float* bias[4];         // of the sums; of gru's n of the input alone
   float* recurrent;             // gru: R_n h without bias; backward: its gradient
   const float* recurrent_bias;  // gru
-  const float *old_c, *old_h;   // states before the step: lstm, gru
-  float *c, *h;                 // states after it
+  const float *old_c, *old_h;   // backward: states before the step
+  float *c, *h;                 // states before the step, become those after it
   float clip_low, clip_high;    // of c; -inf and inf do nothing
   bool clip_nan;                // NaN becomes clip_low
-  bool clips;
-  const float* dh;   // backward: gradient of h after the step
-  float* dc;         // lstm: gradient of c after the step, becomes that before it
-  float* dh_before;  // gru: the part of the gradient of h before the step that passes by the products
+  float* dh;                    // backward: gradient of h after the step; gru leaves what passes by the products
+  float* dc;                    // lstm: gradient of c after the step, becomes that before it
 };
 
 struct Cells {

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/rnn/network.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -56,7 +57,8 @@ class RnnEngine : public Engine {
   Reason check(const Region& r, const Device&) const override {
     if (r.nodes.size() != 1) return Reason::no("a recurrent network runs alone");
     const Node& n = r.graph->node(r.nodes[0]);
-    if (n.op->family != Family::recurrent) return Reason::no(spelling(n), " is no recurrent network");
+    if (n.op != &ops::rnn_fwd && n.op != &ops::rnn_bwd_data && n.op != &ops::rnn_bwd_weights)
+      return Reason::no(spelling(n), " is no recurrent network");
     if (!is_real(n.compute) || n.compute == DType::f64)
       return Reason::no(spelling(n), " computes in ", n.compute, "; it can be computed in f32");
     for (const auto* list : {&n.in, &n.out})
