@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations that run as composites.
+#include <algorithm>
+
 #include "engines/cpu/fused/composite.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/rope.hpp"
@@ -76,10 +78,16 @@ void sum_over(TensorId from, TensorId to, DType type, Composite& c) {
 }
 
 // Statistics where they are missing; the gradient of x, row by row; the gradients of scale and bias, across the rows.
-void norm_gradient(const Graph& g, const Node& n, Composite& c) {
+void norm_gradient(const Region& region, const Node& n, Composite& c) {
   enum In { kX, kDy, kScale, kMean, kInv, kEps };
+  const Graph& g = *region.graph;
   const auto& o = attrs<NormOptions>(n);
   DType type = wide(n);
+  // Results that nobody wants have no memory.
+  auto wanted = [&](size_t i) {
+    TensorId t = slot(n.out, i);
+    return std::find(region.outputs.begin(), region.outputs.end(), t) == region.outputs.end() ? kNone : t;
+  };
   int rank = g.tensor(n.in[kX]).rank();
   bool rms = o.mode == NormMode::rms;
   Node dx = n;
@@ -100,11 +108,13 @@ void norm_gradient(const Graph& g, const Node& n, Composite& c) {
     c.add(forward);
     c.end_stage();
   }
-  TensorId dscale = slot(n.out, 1), dbias = slot(n.out, 2);
-  dx.out = {c.whole(g, n.out[0])};
-  dx.in[kEps] = kNone;
-  c.add(dx);
-  c.end_stage();
+  TensorId dscale = wanted(1), dbias = wanted(2);
+  if (wanted(0) != kNone) {
+    dx.out = {c.whole(g, n.out[0])};
+    dx.in[kEps] = kNone;
+    c.add(dx);
+    c.end_stage();
+  }
   if (dscale != kNone) {
     TensorId d = rms ? dx.in[kX] : c.apply(M::sub, type, dx.in[kX], dx.in[kMean]);
     TensorId normal = c.apply(M::mul, type, d, dx.in[kInv]);
@@ -133,7 +143,7 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
   if (turns)
     rope(g, n, *c);
   else
-    norm_gradient(g, n, *c);
+    norm_gradient(r, n, *c);
   why = c->finish(threads);
   return c;
 }
