@@ -281,8 +281,7 @@ void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first
     for (int64_t i = 0; i < lanes.width; ++i) w.factor[i] = b.sum[i] == 0 ? 0.0f : 1.0f / b.sum[i];
     loops.probabilities(keys, lanes.width, w.s, b.max, w.factor);
     if (scores_.drops()) drop(run, w, b, first, keys, run.scores.keep_factor);
-    for (int64_t j = 0; j < keys; ++j)
-      *w.amax_s = std::fmax(*w.amax_s, loops.max_abs(lanes.count, w.s + j * lanes.width));
+    for (int64_t j = 0; amax_s_.given() && j < keys; ++j) note(*w.amax_s, lanes.count, w.s + j * lanes.width);
     if (p_.rounds_to_fp8) {
       loops.scale(keys * lanes.width, w.s, run.scale_s);
       loops.round_fp8(keys * lanes.width, w.s, p_.v.type == DType::e4m3);
@@ -349,10 +348,7 @@ void ForwardStep::write(const Run& run, const Worker& w, const Block& b) const {
     float factor = run.result_scale;
     if (!two_passes()) factor *= b.sum[i] == 0 ? 0.0f : run.scores.keep_factor / b.sum[i];
     loops.scale(p_.n.dv, o, factor);
-    if (amax_o_.given()) {
-      float largest = loops.max_abs(p_.n.dv, o);
-      if (!(largest <= *w.amax_o)) *w.amax_o = largest;
-    }
+    if (amax_o_.given()) note(*w.amax_o, p_.n.dv, o);
     if (run.scale_o != 1) loops.scale(p_.n.dv, o, run.scale_o);
     if (o_.given()) write_row(o_, run.tensors, lanes.b, lanes.head[i], lanes.query[i], o);
     write_statistics(run, lanes.b, lanes.head[i], lanes.query[i], b.max[i], b.sum[i]);

@@ -128,6 +128,12 @@ Sequences make_sequences(const Graph& g, TensorId id);
 Sequences make_output(const Region& r, int slot);
 int64_t round_up(int64_t n, int64_t to);
 
+// Keeps the largest magnitude so far, or NaN once there is one.
+inline void note(float& amax, int64_t n, const float* x) {
+  float largest = vectors().max_abs(n, x);
+  if (!(largest <= amax)) amax = largest;
+}
+
 // Memory cut into aligned pieces, in the order in which they are asked for. Without memory it only counts: the same
 // function sizes a workspace when a step is built and hands it out when it runs.
 class Pieces {

@@ -5,6 +5,10 @@
 
 #include "engines/cpu/attention/vectors.hpp"
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 namespace tsr::cpu::attention::TESSERA_ISA {
 namespace {
 
@@ -191,27 +195,47 @@ void dots(int64_t keys, int64_t rows, int64_t d, const float* k, int64_t ldk, co
   }
 }
 
-// base/philox.hpp for neighbouring subsequences side by side: y[4 i + word] is the word of subsequence first + i.
-constexpr int kStreams = 16;
+// base/philox.hpp for neighbouring subsequences side by side, one in each 64-bit lane: only the lower halves count
+// until the end. Several vectors at once hide the latency of the products.
+using Words = uint64_t __attribute__((vector_size(kBytes)));
+constexpr int kStreams = kBytes / 8, kChains = 4;
+
+[[gnu::always_inline]] inline Words product(Words x, uint64_t m) {
+#if defined(__AVX512F__)
+  return (Words)_mm512_mul_epu32((__m512i)x, _mm512_set1_epi64(static_cast<int64_t>(m)));
+#elif defined(__AVX2__)
+  return (Words)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(static_cast<int64_t>(m)));
+#else
+  return (x & 0xffffffffu) * (Words{} + m);
+#endif
+}
+
+// y[4 i + word] is the word of subsequence first + i.
 void philox_words(uint64_t seed, uint64_t offset, uint64_t first, uint32_t* y) {
-  uint32_t a[kStreams], b[kStreams], c[kStreams], d[kStreams];
-  for (int i = 0; i < kStreams; ++i) {
-    uint64_t subsequence = first + static_cast<uint64_t>(i);
-    a[i] = static_cast<uint32_t>(offset), b[i] = static_cast<uint32_t>(offset >> 32);
-    c[i] = static_cast<uint32_t>(subsequence), d[i] = static_cast<uint32_t>(subsequence >> 32);
+  Words a[kChains], b[kChains], c[kChains], d[kChains];
+  for (int x = 0; x < kChains; ++x) {
+    for (int i = 0; i < kStreams; ++i) c[x][i] = first + static_cast<uint64_t>(x * kStreams + i);
+    a[x] = Words{} + offset, b[x] = a[x] >> 32, d[x] = c[x] >> 32;
   }
-  auto key_low = static_cast<uint32_t>(seed), key_high = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round, key_low += 0x9E3779B9, key_high += 0xBB67AE85)
-    for (int i = 0; i < kStreams; ++i) {
-      uint64_t p = uint64_t{0xD2511F53} * a[i], q = uint64_t{0xCD9E8D57} * c[i];
-      a[i] = static_cast<uint32_t>(q >> 32) ^ b[i] ^ key_low, b[i] = static_cast<uint32_t>(q);
-      c[i] = static_cast<uint32_t>(p >> 32) ^ d[i] ^ key_high, d[i] = static_cast<uint32_t>(p);
+  auto low = static_cast<uint32_t>(seed), high = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round, low += 0x9E3779B9, high += 0xBB67AE85)
+    for (int x = 0; x < kChains; ++x) {
+      Words p = product(a[x], 0xD2511F53), q = product(c[x], 0xCD9E8D57);
+      a[x] = (q >> 32) ^ b[x] ^ uint64_t { low }, b[x] = q;
+      c[x] = (p >> 32) ^ d[x] ^ uint64_t { high }, d[x] = p;
     }
-  for (int i = 0; i < kStreams; ++i) y[4 * i] = a[i], y[4 * i + 1] = b[i], y[4 * i + 2] = c[i], y[4 * i + 3] = d[i];
+  for (int x = 0; x < kChains; ++x) {
+    Words pairs[2] = {(a[x] & 0xffffffffu) | (b[x] << 32), (c[x] & 0xffffffffu) | (d[x] << 32)};
+    for (int i = 0; i < kStreams; ++i)
+      for (int half = 0; half < 2; ++half) {
+        uint64_t pair = pairs[half][i];
+        std::memcpy(y + 4 * (x * kStreams + i) + 2 * half, &pair, 8);
+      }
+  }
 }
 
 void keep(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t threshold, float* y) {
-  constexpr int64_t kWords = int64_t{kStreams} * 4;
+  constexpr int64_t kWords = int64_t{kStreams} * kChains * 4;
   uint32_t words[kWords];
   auto skip = static_cast<int64_t>(first % 4);
   for (int64_t i = -skip; i < n; i += kWords) {
