@@ -109,7 +109,7 @@ class ForwardStep : public Step {
 ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int threads)
     : p_(g, n),
       scores_(g, n, p_),
-      threads_(threads),
+      threads_(p_.workers(threads, 2 * (p_.n.d + p_.n.dv))),
       o_(make_output(r, kO)),
       stats_(make_output(r, kStats)),
       max_(make_output(r, kMax)),
@@ -120,12 +120,12 @@ ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int thr
       scale_o_(make_numbers(g, n, kScaleO)),
       columns_(round_up(p_.n.dv, tile().columns)) {
   int64_t rows = p_.group * p_.n.sq, blocks = sdpa::ceil_div(rows, kRows), heads = p_.n.b * p_.groups();
-  int64_t wanted = kTasksOfThread * threads;
+  int64_t wanted = kTasksOfThread * threads_;
   if (p_.k.type != DType::f32 || p_.v.type != DType::f32)
     blocks_of_task_ = std::clamp<int64_t>(heads * blocks / wanted, 1, kBlocksOfTask);
   tasks_of_group_ = sdpa::ceil_div(blocks, blocks_of_task_);
   tasks_ = heads * tasks_of_group_;
-  if (tasks_ > 0 && tasks_ < wanted && threads > 1 && !two_passes())
+  if (tasks_ > 0 && tasks_ < wanted && threads_ > 1 && !two_passes())
     splits_ = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, sdpa::ceil_div(wanted, tasks_));
   Pieces one(nullptr), all(nullptr);
   cut(one);
@@ -272,7 +272,7 @@ void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first
   const Lanes& lanes = b.lanes;
   if (lanes.few())
     loops.dots(keys, lanes.count, p_.n.d, k.data, k.ld, b.q, p_.n.d, w.s, lanes.width,
-               soon(p_.k, run.tensors, lanes.b, lanes.k_head, first + keys, keys),
+               soon(p_.k, run.tensors, lanes.b, lanes.k_head, first + keys, std::min(keys, lanes.hi - first - keys)),
                soon(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys));
   else
     tile().multiply_rows(keys, lanes.width, p_.n.d, k.data, k.ld, b.q, lanes.width, w.s, lanes.width, false);

@@ -95,6 +95,14 @@ int64_t Problem::length(Tensors t, const Numbers& lengths, const Numbers& prefix
   return std::clamp<int64_t>(y, 0, full);
 }
 
+int Problem::workers(int threads, int64_t operations) const {
+  constexpr double kOperations = 2e6, kElements = 2e5;  // about 20 microseconds of one thread
+  auto scores = static_cast<double>(volume(n.scores())), keys = static_cast<double>(n.b * n.skv);
+  double elements = keys * static_cast<double>(n.hk * n.d + n.hv * n.dv);
+  double pieces = scores * static_cast<double>(operations) / kOperations + elements / kElements;
+  return static_cast<int>(std::clamp<double>(pieces, 1, threads));
+}
+
 float Problem::score_scale(Tensors t) const {
   return static_cast<float>(options.scale * scale.read(t, 1) * descale_q.read(t, 1) * descale_k.read(t, 1));
 }
