@@ -119,6 +119,12 @@ struct Problem {
   // Queries of these lanes times `factor`: [d][width] for matrix tiles, [count][d] where there are few. `rows` holds
   // kRows rows of d.
   void pack(const Sequences& x, const Lanes& lanes, Tensors t, float factor, float* rows, float* to) const;
+  // Both are bf16 that the processor multiplies as it lies in memory: rows of y with packed pairs of x.
+  bool narrow(const Sequences& x, const Sequences& y) const;
+  void pack_pairs(const Sequences& x, const Lanes& lanes, Tensors t, uint32_t* to) const;
+  // Tile of products of rows [first, first + keys) of one head of y with pairs.
+  void multiply_pairs(const Sequences& y, const Lanes& lanes, Tensors t, int64_t head, int64_t first, int64_t keys,
+                      const uint32_t* pairs, float scale, float* s) const;
 
  private:
   static int64_t length(Tensors t, const Numbers& lengths, const Numbers& prefix, int64_t b, int64_t full);
