@@ -108,7 +108,7 @@ class BackwardStep : public Step {
 BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int threads)
     : p_(g, n),
       scores_(g, n, p_),
-      threads_(threads),
+      threads_(p_.workers(threads, 6 * p_.n.d + 4 * p_.n.dv)),
       o_(make_sequences(g, n.in[kO])),
       do_(make_sequences(g, n.in[kDo])),
       stats_(make_sequences(g, n.in[kStats])),
@@ -130,8 +130,8 @@ BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int t
   unit_ = std::lcm(p_.n.hq / p_.n.hk, p_.n.hq / p_.n.hv);
   units_ = p_.n.hq / unit_;
   int64_t tasks = p_.n.b * units_, blocks = sdpa::ceil_div(p_.group * p_.n.sq, kRows);
-  if (tasks > 0 && tasks < 2 * threads && threads > 1)
-    splits_ = std::clamp<int64_t>(sdpa::ceil_div(2 * threads, tasks), 1, std::max<int64_t>(blocks, 1));
+  if (tasks > 0 && tasks < 2 * threads_ && threads_ > 1)
+    splits_ = std::clamp<int64_t>(sdpa::ceil_div(2 * threads_, tasks), 1, std::max<int64_t>(blocks, 1));
   Pieces one(nullptr), all(nullptr);
   cut(one);
   worker_bytes_ = one.used();

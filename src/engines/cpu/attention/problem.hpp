@@ -51,6 +51,7 @@ struct Sequences {
   int64_t steps(Tensors t, int64_t b, int64_t length) const;      // that exist, at most `length`
   int64_t row(Tensors t, int64_t b, int64_t h, int64_t s) const;  // element offset of a row that exists
   int64_t block(Tensors t, int64_t b, int64_t s) const;           // that holds a step, where there are pages
+  int64_t run(int64_t s) const;                                   // steps from this one on that are equally far apart
 };
 
 // Rows of f32, in the caller's memory or converted into scratch memory.
@@ -105,6 +106,8 @@ struct Problem {
   bool alibi = false, rounds_to_fp8 = false;
 
   int64_t groups() const { return n.hq / group; }
+  // Threads that a step with so many operations for each score should use: waking one costs as much as some work.
+  int workers(int threads, int64_t operations) const;
   int64_t key_tile = kKeys;  // keys of a tile
   int64_t length_q(Tensors t, int64_t b) const { return length(t, seq_len_q, cu_seq_len_q, b, n.sq); }
   int64_t length_kv(Tensors t, int64_t b) const { return length(t, seq_len_kv, cu_seq_len_kv, b, n.skv); }
@@ -116,6 +119,12 @@ struct Problem {
   // Queries of these lanes times `factor`: [d][width] for matrix tiles, [count][d] where there are few. `rows` holds
   // kRows rows of d.
   void pack(const Sequences& x, const Lanes& lanes, Tensors t, float factor, float* rows, float* to) const;
+  // Both are bf16 that the processor multiplies as it lies in memory: rows of y with packed pairs of x.
+  bool narrow(const Sequences& x, const Sequences& y) const;
+  void pack_pairs(const Sequences& x, const Lanes& lanes, Tensors t, uint32_t* to) const;
+  // Tile of products of rows [first, first + keys) of one head of y with pairs.
+  void multiply_pairs(const Sequences& y, const Lanes& lanes, Tensors t, int64_t head, int64_t first, int64_t keys,
+                      const uint32_t* pairs, float scale, float* s) const;
 
  private:
   static int64_t length(Tensors t, const Numbers& lengths, const Numbers& prefix, int64_t b, int64_t full);

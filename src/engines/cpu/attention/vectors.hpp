@@ -40,6 +40,11 @@ struct Vectors {
                float* s, int64_t width, const Soon& soon, const Soon& sooner);
   // y[i] = 1 where the upper 24 bits of random_word(seed, offset, first + i) are below the threshold, otherwise 0.
   void (*keep)(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t threshold, float* y);
+  // c[i*ldc + j] = scale * sum over p of a[i*lda + p] * b's number p of column j; b holds pairs of numbers, [k/2][n].
+  // Products and sums are those of f32, twice as many at a time. n is a multiple of 32, k is even. For
+  // processors that has_bf16() tells.
+  void (*multiply_bf16)(int64_t m, int64_t n, int64_t k, const uint16_t* a, int64_t lda, const uint32_t* b, float* c,
+                        int64_t ldc, float scale);
   // Rows of bf16 as f32.
   void (*widen_bf16)(int64_t rows, int64_t columns, const uint16_t* x, int64_t stride, float* y, int64_t ld);
   // What y becomes in an fp8 type: e4m3 when `e4m3`, otherwise e5m2.
@@ -51,5 +56,6 @@ struct Vectors {
 };
 
 const Vectors& vectors();
+bool has_bf16();
 
 }  // namespace tsr::cpu::attention

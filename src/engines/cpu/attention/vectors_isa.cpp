@@ -202,7 +202,7 @@ constexpr int kStreams = kBytes / 8, kChains = 4;
 
 [[gnu::always_inline]] inline Words product(Words x, uint64_t m) {
 #if defined(__AVX512F__)
-  return (Words)_mm512_mul_epu32((__m512i)x, _mm512_set1_epi64(static_cast<int64_t>(m)));
+  return (Words)_mm512_maskz_mul_epu32(0xff, (__m512i)x, _mm512_set1_epi64(static_cast<int64_t>(m)));
 #elif defined(__AVX2__)
   return (Words)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(static_cast<int64_t>(m)));
 #else
@@ -252,6 +252,41 @@ void widen_bf16(int64_t rows, int64_t columns, const uint16_t* x, int64_t stride
     for (int64_t i = 0; i < columns; ++i) to[i] = static_cast<uint32_t>(from[i]) << 16;
   }
 }
+
+#if defined(__AVX512F__)
+template <int Rows>
+[[gnu::target("avx512bf16")]] void block_bf16(int64_t pairs, const uint16_t* a, int64_t lda, const uint32_t* b,
+                                              int64_t n, float* c, int64_t ldc, float scale) {
+  __m512 sum[Rows][2] = {};
+  for (int64_t p = 0; p < pairs; ++p) {
+    auto left = (__m512bh)_mm512_loadu_si512(b + p * n), right = (__m512bh)_mm512_loadu_si512(b + p * n + 16);
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i) {
+      int32_t pair;
+      std::memcpy(&pair, a + i * lda + 2 * p, 4);
+      auto x = (__m512bh)_mm512_set1_epi32(pair);
+      sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, left);
+      sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, right);
+    }
+  }
+  for (int i = 0; i < Rows; ++i)
+    for (int v = 0; v < 2; ++v) _mm512_storeu_ps(c + i * ldc + v * 16, sum[i][v] * scale);
+}
+
+void multiply_bf16(int64_t m, int64_t n, int64_t k, const uint16_t* a, int64_t lda, const uint32_t* b, float* c,
+                   int64_t ldc, float scale) {
+  constexpr int64_t kRowsAtOnce = 12;
+  for (int64_t j = 0; j < n; j += 32) {
+    int64_t i = 0;
+    for (; i + kRowsAtOnce <= m; i += kRowsAtOnce)
+      block_bf16<kRowsAtOnce>(k / 2, a + i * lda, lda, b + j, n, c + i * ldc + j, ldc, scale);
+    for (; i < m; ++i) block_bf16<1>(k / 2, a + i * lda, lda, b + j, n, c + i * ldc + j, ldc, scale);
+  }
+}
+
+#else
+constexpr decltype(Vectors::multiply_bf16) multiply_bf16 = nullptr;
+#endif
 
 // To nearest even with `Mantissa` bits, saturating; below 2^MinExponent in steps of the smallest number.
 template <int Mantissa, int MinExponent>
@@ -308,7 +343,7 @@ bool finite(int64_t rows, int64_t columns, const float* x, int64_t ld) {
 }  // namespace
 
 extern const Vectors kVectors;
-const Vectors kVectors = {softmax,    probabilities, gradient, mask,       alibi,     add,     multiply, scale,
-                          scale_rows, dots,          keep,     widen_bf16, round_fp8, max_abs, finite};
+const Vectors kVectors = {softmax,    probabilities, gradient, mask,          alibi,      add,       multiply, scale,
+                          scale_rows, dots,          keep,     multiply_bf16, widen_bf16, round_fp8, max_abs,  finite};
 
 }  // namespace tsr::cpu::attention::TESSERA_ISA
