@@ -67,11 +67,11 @@ void ForwardPass::direction() {
 void ForwardPass::input_products(int64_t row, int64_t rows) {
   base_ = n_.keeps_ ? 0 : row;
   int64_t hidden = w_.hidden(), inputs = w_.inputs(layer_), left = tile().rows, right = tile().columns;
-  float* gates = m_.at(n_.tape(layer_, direction_).gates) + (row - base_) * n_.sums_;
+  float* gates = m_.at(n_.tape(layer_, direction_).gates) + (row - base_) * n_.stride_;
   const float* x = m_.at(n_.sequence(layer_)) + row * inputs;
   if (w_.input(layer_, direction_, 0).rows == 0) {
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t g = 0; g < w_.gates(); ++g) std::copy_n(x + r * hidden, hidden, gates + r * n_.sums_ + g * hidden);
+      for (int64_t g = 0; g < w_.gates(); ++g) std::copy_n(x + r * hidden, hidden, gates + r * n_.stride_ + g * hidden);
     return;
   }
   parallel_for((rows + left - 1) / left, 1, n_.threads_, [&](int64_t first, int64_t last, int) {
@@ -82,7 +82,7 @@ void ForwardPass::input_products(int64_t row, int64_t rows) {
   parallel_for((n_.sums_ + right - 1) / right, 1, n_.threads_, [&](int64_t from, int64_t end, int) {
     for (int64_t first = from * right; first < std::min(n_.sums_, end * right); first += right)
       m_.multiply(rows, std::min(right, n_.sums_ - first), inputs, n_.packed_x_,
-                  m_.at(n_.input_weights_) + first * inputs, gates + first, n_.sums_, false);
+                  m_.at(n_.input_weights_) + first * inputs, gates + first, n_.stride_, false);
   });
 }
 
@@ -101,12 +101,12 @@ void ForwardPass::units(int64_t t, int64_t first, int64_t n, size_t packed, size
   int64_t hidden = w_.hidden(), outputs = w_.outputs(), count = m_.count(t), row = m_.start(t);
   int64_t panels = (hidden + tile().columns - 1) / tile().columns * tile().columns;
   bool gru = o.mode == RnnMode::gru, projects = o.proj > 0;
-  float* gates = m_.at(tape.gates) + (row - base_) * n_.sums_ + first;
+  float* gates = m_.at(tape.gates) + (row - base_) * n_.stride_ + first;
   float* recurrent = m_.at(tape.recurrent) + (row - base_) * hidden + first;
   for (int64_t g = 0; g < w_.gates(); ++g) {
     const float* weights = m_.at(n_.recurrent_weights_) + (g * panels + first) * outputs;
     bool apart = gru && g == 2;
-    m_.multiply(count, n, outputs, packed, weights, apart ? recurrent : gates + g * hidden, apart ? hidden : n_.sums_,
+    m_.multiply(count, n, outputs, packed, weights, apart ? recurrent : gates + g * hidden, apart ? hidden : n_.stride_,
                 !apart);
   }
   float* full = projects ? m_.at(n_.full_h_) + first : nullptr;
@@ -123,7 +123,7 @@ void ForwardPass::units(int64_t t, int64_t first, int64_t n, size_t packed, size
     float *h = m_.at(n_.h_) + b * outputs + first, *c = m_.at(n_.c_) + b * hidden + first;
     if (n_.keeps_ && !projects) std::copy_n(h, n, m_.at(tape.old_h) + (row + b) * outputs + first);
     if (n_.keeps_ && o.mode == RnnMode::lstm) std::copy_n(c, n, m_.at(tape.old_c) + (row + b) * hidden + first);
-    for (int64_t g = 0; g < w_.gates(); ++g) r.gate[g] = gates + b * n_.sums_ + g * hidden;
+    for (int64_t g = 0; g < w_.gates(); ++g) r.gate[g] = gates + b * n_.stride_ + g * hidden;
     r.recurrent = recurrent + b * hidden;
     r.c = c;
     r.h = projects ? full + b * hidden : h;

@@ -24,6 +24,7 @@ Network::Network(const tessera::RnnOptions& o, const RnnTensors& t, Pass pass, i
   batch_ = o.packed ? t.lengths.dims[0] : t.x.dims[batch_major ? 0 : 1];
   rows_ = o.packed ? t.x.dims[0] : steps_ * batch_;
   sums_ = w_.gates() * w_.hidden();
+  stride_ = round_up(sums_, 16) + 16;
   plan_products();
   lay_out();
 }
@@ -43,7 +44,7 @@ void Network::lay_out() {
     sequences_.push_back(take(rows_ * (keeps_ && l == 0 ? w_.inputs(0) : keeps_ ? directions * outputs : widest)));
   for (int64_t k = 0; k < (keeps_ ? layers * directions : 1); ++k) {
     RnnTape tape;
-    tape.gates = take((keeps_ ? rows_ : few_rows()) * sums_);
+    tape.gates = take((keeps_ ? rows_ : few_rows()) * stride_);
     tape.recurrent = take(gru ? (keeps_ ? rows_ : few_rows()) * hidden : 0);
     tape.old_h = take(keeps_ ? rows_ * outputs : 0);
     tape.old_c = take(keeps_ && lstm ? rows_ * hidden : 0);
@@ -96,12 +97,12 @@ void Network::plan_products() {
     };
     constexpr DType kF32 = DType::f32;
     if (keeps_ && w_.input(layer, 0, 0).rows > 0) {
-      p.dx = make(rows_, inputs, sums_, {kF32, sums_, 1}, {type, step, inputs * step});
-      if (t_.dweight.id != kNone) p.dw = make(sums_, inputs, rows_, {kF32, 1, sums_}, {kF32, 1, inputs});
+      p.dx = make(rows_, inputs, sums_, {kF32, stride_, 1}, {type, step, inputs * step});
+      if (t_.dweight.id != kNone) p.dw = make(sums_, inputs, rows_, {kF32, 1, stride_}, {kF32, 1, inputs});
     }
     if (!keeps_ || t_.dweight.id == kNone) continue;
     int64_t from_gates = gru ? 2 * hidden : sums_;
-    p.dr = make(from_gates, outputs, rows_, {kF32, 1, sums_}, {kF32, 1, outputs});
+    p.dr = make(from_gates, outputs, rows_, {kF32, 1, stride_}, {kF32, 1, outputs});
     if (gru) p.dr_new = make(hidden, outputs, rows_, {kF32, 1, hidden}, {kF32, 1, outputs});
     if (o_.proj > 0) p.dp = make(outputs, hidden, rows_, {kF32, 1, outputs}, {kF32, 1, hidden});
   }

@@ -30,7 +30,7 @@ struct RnnTensors {
 
 // Memory of one layer in one direction; offsets into the workspace, in bytes.
 struct RnnTape {
-  size_t gates = 0;         // [rows, gates * hidden]; of a few steps where nothing is kept
+  size_t gates = 0;         // [rows, gates * hidden] at stride_; of a few steps where nothing is kept
   size_t recurrent = 0;     // [rows, hidden] gru, likewise
   size_t old_h = 0;         // [rows, outputs] before the step
   size_t old_c = 0;         // [rows, hidden] lstm, before the step
@@ -70,6 +70,8 @@ class Network {
   int threads_;
   bool keeps_;                           // the backward pass needs everything
   int64_t batch_, steps_, rows_, sums_;  // sums: gates * hidden
+  int64_t
+      stride_;  // between rows of sums: no power of two, which would put a column of tiles into few lines of a cache
   size_t bytes_ = 0;
   size_t lengths_, starts_, h_, c_, full_h_, projected_, packed_h_[2], packed_full_, packed_x_, input_weights_,
       recurrent_weights_, projection_weights_, bias_, recurrent_bias_;
