@@ -27,8 +27,10 @@ Region rest_of(const Region& r, NodeId anchor) {
   return rest;
 }
 
+Lane lane_of(DType t) { return t == DType::f64 ? Lane::f64 : is_integer(t) ? Lane::i64 : Lane::f32; }
+
 // The value of the anchor's result: read as `type`, rounded where it is stored or where rounding is the point.
-int define_product(const Region& r, TensorId id, DType type, Lane lane, Expr& e) {
+int define_product(const Region& r, TensorId id, DType type, const Scaling& s, Lane lane, Expr& e) {
   const Tensor& c = r.graph->tensor(id);
   bool row = e.row_length() == 1;
   auto emit = [&](Instr i) {
@@ -39,6 +41,23 @@ int define_product(const Region& r, TensorId id, DType type, Lane lane, Expr& e)
   Lane from = type == DType::f64 ? Lane::f64 : Lane::f32;
   bool stored = contains(r.outputs, id);
   int v = emit({.kind = Instr::load, .lane = from, .tensor = id});
+  if (s.beta != 0) {
+    Lane stored_lane = lane_of(r.graph->tensor(s.c).dtype);
+    int old = emit({.kind = Instr::load, .lane = stored_lane, .tensor = s.c});
+    if (stored_lane != from) old = emit({.kind = Instr::convert, .lane = from, .a = old});
+    Instr sum{.kind = Instr::apply, .lane = from, .a = v, .b = old};
+    sum.options.mode = tessera::PointwiseMode::add;
+    sum.options.alpha1 = s.alpha, sum.options.alpha2 = s.beta;
+    v = emit(sum);
+  } else if (s.alpha != 1) {
+    Instr factor{.kind = Instr::constant, .lane = from, .value = s.alpha};
+    Instr scaled{.kind = Instr::apply, .lane = from, .a = v};
+    scaled.options.mode = tessera::PointwiseMode::mul;
+    e.code.push_back(factor);
+    e.code.back().row = true;
+    scaled.b = static_cast<int>(e.code.size()) - 1;
+    v = emit(scaled);
+  }
   bool narrow = c.dtype != type && c.dtype != DType::f64 && (stored || info(c.dtype).bits <= 8 || !is_real(c.dtype));
   if (narrow) v = emit({.kind = Instr::round, .lane = from, .a = v, .type = c.dtype});
   if (stored) emit({.kind = Instr::store, .lane = from, .a = v, .tensor = id});
@@ -70,7 +89,8 @@ Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out) {
   return Reason::yes();
 }
 
-Epilogue::Parts Epilogue::prepare(const Region& r, NodeId anchor, DType type, const std::vector<int>& order) {
+Epilogue::Parts Epilogue::prepare(const Region& r, NodeId anchor, DType type, const Scaling& scaling,
+                                  const std::vector<int>& order) {
   Parts p;
   Expr e;
   if (Reason why = lower_epilogue(r, anchor, &e); !why)
@@ -82,7 +102,7 @@ Epilogue::Parts Epilogue::prepare(const Region& r, NodeId anchor, DType type, co
     if (i.kind == Instr::load && i.tensor == id) lane = i.lane;
   p.expr = e;
   p.expr.code.clear();
-  int product = define_product(r, id, type, lane, p.expr);
+  int product = define_product(r, id, type, scaling, lane, p.expr);
   std::vector<int> place;
   auto moved = [&](int i) { return i < 0 ? i : place[static_cast<size_t>(i)]; };
   for (Instr i : e.code) {
@@ -119,8 +139,8 @@ Epilogue::Parts Epilogue::prepare(const Region& r, NodeId anchor, DType type, co
   return p;
 }
 
-Epilogue::Epilogue(const Region& r, NodeId anchor, DType type, const std::vector<int>& order)
-    : Epilogue(prepare(r, anchor, type, order), type, order) {}
+Epilogue::Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling, const std::vector<int>& order)
+    : Epilogue(prepare(r, anchor, type, scaling, order), type, order) {}
 
 Epilogue::Epilogue(const Parts& p, DType type, const std::vector<int>& order)
     : ids_(p.ids), element_bytes_(info(type).bits / 8), program_(p.expr, p.graph, order) {}

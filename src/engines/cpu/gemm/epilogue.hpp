@@ -12,11 +12,17 @@ namespace tsr::cpu {
 // space has the sizes of the product.
 Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out);
 
+// The anchor's result is alpha * product + beta * c.
+struct Scaling {
+  double alpha = 1, beta = 0;
+  TensorId c = kNone;
+};
+
 class Epilogue {
  public:
   // The product arrives in `type` (f32 or f64), its elements counted row by row over the axes in `order`, slowest
   // first.
-  Epilogue(const Region& r, NodeId anchor, DType type, const std::vector<int>& order);
+  Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling, const std::vector<int>& order);
 
   bool whole_rows() const { return program_.has_reduction(); }
   size_t scratch_bytes() const;  // for each worker
@@ -30,7 +36,8 @@ class Epilogue {
     Graph graph;                // only the tensors that the expression reads and writes
     std::vector<TensorId> ids;  // what they are in the region's graph; kNone: the product
   };
-  static Parts prepare(const Region& r, NodeId anchor, DType type, const std::vector<int>& order);
+  static Parts prepare(const Region& r, NodeId anchor, DType type, const Scaling& scaling,
+                       const std::vector<int>& order);
   Epilogue(const Parts& p, DType type, const std::vector<int>& order);
 
   std::vector<TensorId> ids_;

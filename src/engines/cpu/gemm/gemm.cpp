@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/gemm/epilogue.hpp"
+#include "engines/cpu/gemm/moe.hpp"
 #include "engines/cpu/gemm/problem.hpp"
 
 namespace tsr::cpu {
@@ -13,24 +14,11 @@ namespace {
 // Part of the machine's multiply-adds that large products reach, packing included.
 constexpr double kEfficiency = 0.9;
 
-// The result itself, where tiles can be computed in place.
-struct Destination {
-  TensorId tensor = kNone;
-  Axes batch;
-  int64_t row_stride = 0;
-};
-
-Destination find_destination(const Anchored& a, const Frame& f, DType type) {
-  const Tensor& y = a.out();
-  if (a.region.nodes.size() > 1 || y.dtype != type) return {};
-  auto axes = [&](const std::vector<int>& list) {
-    Axes x;
-    for (int i : list) x.add(y.dims[i], y.strides[i]);
-    return x;
-  };
-  Axes rows = axes(f.rows).merged(), columns = axes(f.columns).merged();
-  if (rows.sizes.size() > 1 || columns.sizes.size() > 1 || columns.strides[0] != 1) return {};
-  return {a.node().out[0], axes(f.batch), rows.strides[0]};
+// Can tiles be computed in the result itself? Its rows lie at one stride, its columns side by side.
+bool computes_in_place(const Anchored& a, const Placement& p, const Scaling& s, DType type) {
+  if (a.region.nodes.size() > 1 || a.out().dtype != type || s.alpha != 1 || s.beta != 0) return false;
+  Axes columns = p.columns.merged();
+  return p.rows.merged().sizes.size() == 1 && columns.sizes.size() == 1 && columns.strides[0] == 1;
 }
 
 template <class T>
@@ -38,10 +26,11 @@ class GemmStep : public Step, private Result<T> {
  public:
   GemmStep(const Anchored& a, Problem<T> problem)
       : problem_(std::move(problem)),
-        epilogue_(a.region, a.anchor, kType, problem_.frame.order()),
-        destination_(find_destination(a, problem_.frame, kType)),
-        product_(problem_.shape, *problem_.left, *problem_.right, epilogue_.scratch_bytes(), epilogue_.whole_rows(),
-                 thread_count()) {}
+        epilogue_(a.region, a.anchor, kType, problem_.scaling, problem_.frame.order()),
+        in_place_(computes_in_place(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
+        row_stride_(problem_.place.rows.merged().strides.back()),
+        product_(problem_.shape, *problem_.left, *problem_.right,
+                 {epilogue_.scratch_bytes(), epilogue_.whole_rows(), problem_.stream, thread_count()}) {}
 
   size_t workspace_bytes() const override { return product_.workspace_bytes(); }
   void run(const StepArgs& args) const override { product_.run(problem_.shape, args.tensors, args.workspace, *this); }
@@ -50,10 +39,9 @@ class GemmStep : public Step, private Result<T> {
   static constexpr DType kType = sizeof(T) == 4 ? DType::f32 : DType::f64;
 
   bool place(void* const* tensors, ResultTile<T>& t) const override {
-    if (destination_.tensor == kNone) return false;
-    t.at = static_cast<T*>(tensors[destination_.tensor]) + destination_.batch.offset(t.batch) +
-           t.row * destination_.row_stride + t.column;
-    t.stride = destination_.row_stride;
+    if (in_place_ == kNone) return false;
+    t.at = static_cast<T*>(tensors[in_place_]) + problem_.place.batch.offset(t.batch) + t.row * row_stride_ + t.column;
+    t.stride = row_stride_;
     return true;
   }
 
@@ -63,12 +51,12 @@ class GemmStep : public Step, private Result<T> {
 
   void finish(void* const* tensors, const ResultTile<T>& t, std::byte* scratch) const override {
     fill_beyond_limits(tensors, t);
-    if (destination_.tensor != kNone) return;
-    int64_t columns = problem_.shape.columns;
-    int64_t first = (t.batch * problem_.shape.rows + t.row) * columns + t.column;
-    if (t.columns == columns) return epilogue_.run(tensors, first, t.rows * columns, t.at, scratch);
+    if (in_place_ != kNone) return;
+    int64_t step = problem_.place.row_count;
+    int64_t first = problem_.place.batch_count.offset(t.batch) + t.row * step + t.column;
+    if (t.columns == step) return epilogue_.run(tensors, first, t.rows * step, t.at, scratch);
     for (int64_t i = 0; i < t.rows; ++i)
-      epilogue_.run(tensors, first + i * columns, t.columns, t.at + i * t.stride, scratch);
+      epilogue_.run(tensors, first + i * step, t.columns, t.at + i * t.stride, scratch);
   }
 
   void fill_beyond_limits(void* const* tensors, const ResultTile<T>& t) const {
@@ -85,15 +73,47 @@ class GemmStep : public Step, private Result<T> {
 
   Problem<T> problem_;
   Epilogue epilogue_;
-  Destination destination_;
+  TensorId in_place_;
+  int64_t row_stride_;
   Product<T> product_;
 };
 
-bool is_anchor(const Node& n) { return n.op->name == "matmul"; }
+template <Problem<float> (*narrow)(const Anchored&), Problem<double> (*wide)(const Anchored&),
+          bool (*is_wide)(const Anchored&)>
+std::unique_ptr<Step> build_product(const Anchored& a) {
+  if (is_wide(a)) return std::make_unique<GemmStep<double>>(a, wide(a));
+  return std::make_unique<GemmStep<float>>(a, narrow(a));
+}
+
+// What the engine knows of a kind of anchor.
+struct Kind {
+  std::string_view op;
+  Reason (*check)(const Anchored& a);
+  bool (*is_wide)(const Anchored& a);
+  std::unique_ptr<Step> (*build)(const Anchored& a);
+};
+
+constexpr auto kBuildMatmul = build_product<matmul_problem<float>, matmul_problem<double>, matmul_is_wide>;
+constexpr auto kBuildConv = build_product<conv_problem<float>, conv_problem<double>, conv_is_wide>;
+
+constexpr Kind kKinds[] = {
+    {"matmul", check_matmul, matmul_is_wide, kBuildMatmul},
+    {"conv_fprop", check_conv, conv_is_wide, kBuildConv},
+    {"conv_dgrad", check_conv, conv_is_wide, kBuildConv},
+    {"conv_wgrad", check_conv, conv_is_wide, kBuildConv},
+    {"moe_matmul", check_moe, moe_is_wide, build_moe},
+    {"moe_matmul_bwd", check_moe_bwd, moe_bwd_is_wide, build_moe_bwd},
+};
+
+const Kind* kind_of(const Node& n) {
+  for (const Kind& k : kKinds)
+    if (k.op == n.op->name) return &k;
+  return nullptr;
+}
 
 NodeId find_anchor(const Region& r) {
   for (NodeId n : r.nodes)
-    if (is_anchor(r.graph->node(n))) return n;
+    if (kind_of(r.graph->node(n))) return n;
   return kNone;
 }
 
@@ -102,13 +122,13 @@ class GemmEngine : public Engine {
   const EngineInfo& info() const override {
     static constexpr EngineInfo kInfo = {
         "gemm_cpu", 4, DeviceKind::cpu, true,
-        "matrix products of any type and layout, with the pointwise or row-wise work behind them"};
+        "matrix products and convolutions of any type and layout, with the pointwise or row-wise work behind them"};
     return kInfo;
   }
 
   Reason check(const Region& r, const Device&) const override {
     NodeId anchor = find_anchor(r);
-    if (anchor == kNone) return Reason::no("the region has no matrix product");
+    if (anchor == kNone) return Reason::no("the region has no matrix product or convolution");
     for (TensorId t : r.graph->node(anchor).in) {
       NodeId p = t == kNone ? kNone : r.graph->producer(t);
       if (p != kNone && std::find(r.nodes.begin(), r.nodes.end(), p) != r.nodes.end())
@@ -116,12 +136,12 @@ class GemmEngine : public Engine {
     }
     Anchored a{r, anchor, {}};
     if (Reason why = lower_epilogue(r, anchor, &a.rest); !why) return why;
-    return check_matmul(a);
+    return kind_of(a.node())->check(a);
   }
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     Anchored a{r, find_anchor(r), {}};
-    double peak = d.flops_per_second * (is_wide(a) ? 0.5 : 1.0);
+    double peak = d.flops_per_second * (kind_of(a.node())->is_wide(a) ? 0.5 : 1.0);
     double seconds = std::max(region_bytes(r) / d.bytes_per_second, region_flops(r) / (kEfficiency * peak));
     return {Config{{}, seconds + 2 * d.step_seconds}};
   }
@@ -130,12 +150,8 @@ class GemmEngine : public Engine {
     Anchored a{r, find_anchor(r), {}};
     if (Reason why = lower_epilogue(r, a.anchor, &a.rest); !why)
       fail(Status::internal_error, "gemm_cpu built a region that it declines: ", why.text());
-    if (is_wide(a)) return std::make_unique<GemmStep<double>>(a, matmul_problem<double>(a));
-    return std::make_unique<GemmStep<float>>(a, matmul_problem<float>(a));
+    return kind_of(a.node())->build(a);
   }
-
- private:
-  static bool is_wide(const Anchored& a) { return needs_wide(a, 0, 1, a.in(0).dims.back()); }
 };
 
 }  // namespace

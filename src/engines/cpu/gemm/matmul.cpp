@@ -52,7 +52,7 @@ std::unique_ptr<Operand<T>> operand(const Anchored& a, const Frame& f, size_t sl
   Axes neighbours;
   for (int i : rows ? f.rows : f.columns) neighbours.add(x.dims[i], x.strides[i]);
   return std::make_unique<StridedOperand<T>>(a.node().in[slot], x.dtype, batch, share, strides, neighbours,
-                                             x.strides[inner]);
+                                             Axes(x.dims[inner], x.strides[inner]));
 }
 
 Limit limit(const Anchored& a, size_t slot) {
@@ -71,6 +71,8 @@ Reason check_matmul(const Anchored& a) {
   return check_frame(a, matmul_frame(a));
 }
 
+bool matmul_is_wide(const Anchored& a) { return needs_wide(a, kA, kB, a.in(kA).dims.back()); }
+
 template <class T>
 Problem<T> matmul_problem(const Anchored& a) {
   Problem<T> p;
@@ -82,6 +84,7 @@ Problem<T> matmul_problem(const Anchored& a) {
     return n;
   };
   p.shape = {count(p.frame.batch), count(p.frame.rows), count(p.frame.columns), a.in(kA).dims.back()};
+  p.place = place(a.out(), p.frame);
   p.left = operand<T>(a, p.frame, turned(a) ? kB : kA);
   p.right = operand<T>(a, p.frame, turned(a) ? kA : kB);
   p.limits = {limit(a, turned(a) ? kN : kM), limit(a, turned(a) ? kM : kN), limit(a, kK),

@@ -6,10 +6,8 @@ namespace {
 
 enum Table : TensorId { kLeft, kRight };
 
-StridedOperand<float> operand(TensorId id, const PlainProduct::Matrix& m, int64_t n) {
-  Axes neighbours;
-  neighbours.add(n, m.stride);
-  return {id, m.type, {}, {}, {}, neighbours, m.inner};
+StridedOperand<float> operand(TensorId id, const PlainProduct::Matrix& m, int64_t n, int64_t depth) {
+  return {id, m.type, {}, {}, {}, Axes(n, m.stride), Axes(depth, m.inner)};
 }
 
 class InPlace : public Result<float> {
@@ -35,9 +33,9 @@ class InPlace : public Result<float> {
 PlainProduct::PlainProduct(int64_t rows, int64_t columns, int64_t depth, const Matrix& left, const Matrix& right,
                            int threads)
     : shape_{1, rows, columns, depth},
-      left_(operand(kLeft, left, rows)),
-      right_(operand(kRight, right, columns)),
-      product_(shape_, left_, right_, 0, false, threads) {}
+      left_(operand(kLeft, left, rows, depth)),
+      right_(operand(kRight, right, columns, depth)),
+      product_(shape_, left_, right_, {.threads = threads}) {}
 
 void PlainProduct::run(const void* left, const void* right, float* c, int64_t stride, bool add,
                        std::byte* workspace) const {

@@ -12,6 +12,27 @@ std::vector<int> Frame::order() const {
   return all;
 }
 
+Placement place(const Tensor& y, const Frame& f, int split, int64_t groups) {
+  Dims count = y.dims;
+  int64_t step = 1;
+  std::vector<int> order = f.order();
+  for (size_t k = order.size(); k-- > 0;) {
+    count[order[k]] = step;
+    step *= y.dims[order[k]];
+  }
+  auto size = [&](int i) { return i == split ? y.dims[i] / groups : y.dims[i]; };
+  Placement p;
+  for (int i : f.batch) p.batch.add(size(i), y.strides[i]), p.batch_count.add(size(i), count[i]);
+  if (groups > 1) {
+    p.batch.add(groups, size(split) * y.strides[split]);
+    p.batch_count.add(groups, size(split) * count[split]);
+  }
+  for (int i : f.rows) p.rows.add(size(i), y.strides[i]);
+  for (int i : f.columns) p.columns.add(size(i), y.strides[i]);
+  p.row_count = count[f.rows.back()];
+  return p;
+}
+
 int64_t Limit::value(void* const* tensors, int64_t index, int64_t full) const {
   if (tensor == kNone) return full;
   return std::clamp<int64_t>(load<int64_t>(type, tensors[tensor], index * stride), 0, full);

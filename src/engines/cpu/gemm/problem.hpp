@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "engines/cpu/gemm/epilogue.hpp"
 #include "engines/cpu/gemm/strided.hpp"
 #include "planner/expr.hpp"
 
@@ -32,12 +33,24 @@ struct Limits {
   double fill = 0;      // of what lies beyond
 };
 
+// Where the elements of a tile lie in the result: in memory, and counted in the frame's order.
+struct Placement {
+  Axes batch, rows, columns;
+  Axes batch_count;
+  int64_t row_count = 0;  // elements from one row to the next
+};
+// Axis `split` counts as `groups` batches, the last ones, and as rows or columns within each.
+Placement place(const Tensor& y, const Frame& f, int split = 0, int64_t groups = 1);
+
 template <class T>
 struct Problem {
   Frame frame;
   ProductShape shape;
+  Placement place;
   std::unique_ptr<Operand<T>> left, right;
+  ProductOptions::Stream stream = ProductOptions::automatic;
   Limits limits;
+  Scaling scaling;
 };
 
 // What the frame of a region depends on: the anchor, the work behind it (lowered) and the strides of the result.
@@ -62,8 +75,15 @@ bool needs_wide(const Anchored& a, size_t left, size_t right, int64_t depth);
 // Every axis that the epilogue reduces is a column, and the other way round.
 Reason check_frame(const Anchored& a, const Frame& f);
 
+// --- one answer for each kind of anchor
 Reason check_matmul(const Anchored& a);
+bool matmul_is_wide(const Anchored& a);
 template <class T>
 Problem<T> matmul_problem(const Anchored& a);
+
+Reason check_conv(const Anchored& a);
+bool conv_is_wide(const Anchored& a);
+template <class T>
+Problem<T> conv_problem(const Anchored& a);
 
 }  // namespace tsr::cpu

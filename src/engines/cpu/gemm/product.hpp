@@ -51,12 +51,20 @@ struct ProductShape {
   int64_t batches = 1, rows = 0, columns = 0, depth = 0;
 };
 
+struct ProductOptions {
+  enum Stream : uint8_t { automatic, left, right };
+  size_t finish_scratch = 0;  // bytes that Result::finish needs for each worker
+  bool whole_rows = false;    // tiles are as wide as the result
+  Stream stream = automatic;  // a side that is too large to be packed beforehand: tiles pack it, and span the other
+  int threads = 1;
+  int64_t packed_bytes = 32 << 20;  // of one side that is packed at a time
+};
+
 template <class T>
 class Product {
  public:
-  // `whole_rows`: tiles are as wide as the result. The operands must outlive the product.
-  Product(const ProductShape& largest, const Operand<T>& left, const Operand<T>& right, size_t finish_scratch,
-          bool whole_rows, int threads);
+  // The operands must outlive the product.
+  Product(const ProductShape& largest, const Operand<T>& left, const Operand<T>& right, const ProductOptions& options);
   size_t workspace_bytes() const;
   void run(const ProductShape& shape, void* const* tensors, std::byte* workspace, const Result<T>& result) const;
 
@@ -73,23 +81,25 @@ class Product {
   struct Run;
 
   Packed plan_side(const Operand<T>& side, int64_t width, int64_t neighbours, int64_t grain) const;
-  void shrink_tiles(bool whole_rows);
+  void choose_tiles(const ProductOptions& o);
   void pack_side(const Run& r, const Operand<T>& side, const Packed& p, T* to, int64_t slot_count, int64_t first_batch,
                  int64_t first, int64_t n) const;
   void run_slab(const Run& r, const Slab& s) const;
   void run_tile(const Run& r, const Slab& s, int64_t index, int worker) const;
-  const T* left_panel(const Run& r, const Slab& s, int64_t batch, int64_t row) const;
-  Panels<T> right_panels(const Run& r, const Slab& s, int64_t batch, int64_t column, int64_t k, int64_t depth,
-                         int worker) const;
+  // A side of a tile, from inner position k.
+  Panels<T> left_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+                        T* streamed) const;
+  Panels<T> right_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+                         T* streamed) const;
 
   ProductShape largest_;
   const Operand<T>&left_, &right_;
   size_t finish_scratch_;
   int threads_;
   int64_t tile_rows_, tile_columns_;
-  bool streamed_ = false;  // the right side is packed by the tiles
+  bool streams_left_ = false, streams_right_ = false;  // packed by the tiles
   Packed packed_left_, packed_right_;
-  int64_t batch_step_ = 1;
+  int64_t packed_bytes_, batch_step_ = 1;
   size_t worker_bytes_ = 0;
 };
 

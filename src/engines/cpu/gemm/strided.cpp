@@ -32,8 +32,13 @@ Axes Axes::merged() const {
 
 template <class T>
 StridedOperand<T>::StridedOperand(TensorId tensor, DType type, const Dims& batch, const Dims& share,
-                                  const Dims& batch_strides, const Axes& neighbours, int64_t inner)
-    : tensor_(tensor), type_(type), batch_(batch), share_(share), neighbours_(neighbours.merged()), inner_(inner) {
+                                  const Dims& batch_strides, const Axes& neighbours, const Axes& inner)
+    : tensor_(tensor),
+      type_(type),
+      batch_(batch),
+      share_(share),
+      neighbours_(neighbours.merged()),
+      inner_(inner.merged()) {
   for (int i = 0; i < batch.size(); ++i) matrices_.add(batch[i] / share[i], batch_strides[i]);
   slots_ = matrices_.count();
 }
@@ -52,12 +57,16 @@ int64_t StridedOperand<T>::slot(int64_t batch) const {
 template <class T>
 void StridedOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,
                              const Panels<T>& to) const {
-  int64_t base = matrices_.offset(slot) + from * inner_, run = neighbours_.sizes.back(), done = 0;
-  while (done < n) {
-    int64_t count = std::min(n - done, run - (first + done) % run);
-    int64_t offset = base + neighbours_.offset(first + done);
-    cpu::pack<T>({type_, tensors[tensor_], offset, count, neighbours_.strides.back(), depth, inner_}, to, done);
-    done += count;
+  int64_t base = matrices_.offset(slot), run = neighbours_.sizes.back(), inner_run = inner_.sizes.back();
+  for (int64_t k = 0, deep; k < depth; k += deep) {
+    deep = std::min(depth - k, inner_run - (from + k) % inner_run);
+    Panels<T> part{to.at + k * to.width, to.width, to.panel};
+    for (int64_t i = 0, count; i < n; i += count) {
+      count = std::min(n - i, run - (first + i) % run);
+      int64_t offset = base + neighbours_.offset(first + i) + inner_.offset(from + k);
+      cpu::pack<T>({type_, tensors[tensor_], offset, count, neighbours_.strides.back(), deep, inner_.strides.back()},
+                   part, i);
+    }
   }
 }
 

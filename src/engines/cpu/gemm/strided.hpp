@@ -11,6 +11,8 @@ namespace tsr::cpu {
 struct Axes {
   Dims sizes, strides;
 
+  Axes() = default;
+  Axes(int64_t size, int64_t stride) { add(size, stride); }
   void add(int64_t size, int64_t stride) { sizes.push_back(size), strides.push_back(stride); }
   int64_t count() const { return volume(sizes); }
   int64_t offset(int64_t flat) const;
@@ -22,7 +24,7 @@ class StridedOperand : public Operand<T> {
  public:
   // Batches are counted over axes of sizes `batch`; the tensor has a matrix for each run of `share` along each.
   StridedOperand(TensorId tensor, DType type, const Dims& batch, const Dims& share, const Dims& batch_strides,
-                 const Axes& neighbours, int64_t inner);
+                 const Axes& neighbours, const Axes& inner);
 
   int64_t slots() const override { return slots_; }
   int64_t slot(int64_t batch) const override;
@@ -33,8 +35,8 @@ class StridedOperand : public Operand<T> {
   TensorId tensor_;
   DType type_;
   Dims batch_, share_;
-  Axes matrices_, neighbours_;
-  int64_t inner_, slots_;
+  Axes matrices_, neighbours_, inner_;
+  int64_t slots_;
 };
 
 }  // namespace tsr::cpu

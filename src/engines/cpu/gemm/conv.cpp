@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions as matrix products over patches. Where the result has its channels side by side, rows of the product are
+// positions and columns are channels; otherwise images are batches, rows are channels and columns positions. Groups are
+// batches. Every filter tap counts as a run of channels, also in the gradient of the filter.
+#include "graph/ops/conv.hpp"
+
+#include <algorithm>
+
+#include "engines/cpu/gemm/patches.hpp"
+#include "engines/cpu/gemm/problem.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+enum In : size_t { kFirst, kSecond, kC };
+
+// The three tensors of a convolution, whichever of them is the result.
+struct Conv {
+  const Tensor *x, *w, *y;
+  bool dgrad, wgrad;
+  std::vector<ConvAxis> axes;
+  int64_t groups, images, filters, channels, positions, taps;  // filters and channels of one group; positions of y
+  bool plain = true;                                           // every position meets one element, at even strides
+};
+
+Conv conv_of(const Anchored& a) {
+  Conv c{};
+  c.dgrad = a.node().op->name == "conv_dgrad", c.wgrad = a.node().op->name == "conv_wgrad";
+  c.x = c.dgrad ? &a.out() : &a.in(c.wgrad ? kSecond : kFirst);
+  c.w = c.wgrad ? &a.out() : &a.in(kSecond);
+  c.y = c.dgrad || c.wgrad ? &a.in(kFirst) : &a.out();
+  const Dims &x = c.x->dims, &w = c.w->dims, &y = c.y->dims;
+  auto o = with_defaults(attrs<tessera::ConvOptions>(a.node()), x.size() - 2);
+  c.groups = conv_groups(x, w);
+  c.images = x[0], c.filters = w[0] / c.groups, c.channels = w[1];
+  c.positions = c.taps = 1;
+  for (int i = 2; i < x.size(); ++i) {
+    auto d = static_cast<size_t>(i - 2);
+    ConvAxis axis{x[i], y[i], w[i], o.stride[d], -o.pad[d], o.dilation[d]};
+    if (o.mode == tessera::ConvMode::convolution) {
+      axis.origin += (axis.taps - 1) * axis.step;
+      axis.step = -axis.step;
+    }
+    c.axes.push_back(axis);
+    c.positions *= axis.out, c.taps *= axis.taps;
+    bool inside = axis.taps == 1 && axis.origin == 0 && (axis.out - 1) * axis.stride < axis.in;
+    c.plain = c.plain && inside && (!c.dgrad || (axis.stride == 1 && axis.in == axis.out));
+  }
+  return c;
+}
+
+int64_t depth_of(const Conv& c) {
+  return c.wgrad ? c.images * c.positions : c.taps * (c.dgrad ? c.filters : c.channels);
+}
+
+bool channels_last(const Anchored& a, const Conv& c) {
+  int last = a.out().rank() - 1;
+  if (a.rest.has_reduction) return a.reduces(1);
+  // Few channels waste most of a register block as columns; as rows they waste nothing.
+  if ((c.dgrad ? c.channels : c.filters) < 8) return false;
+  const Tensor& y = a.lead();
+  return y.strides[1] < y.strides[last] || y.numel() == y.dims[0] * y.dims[1];
+}
+
+Frame conv_frame(const Anchored& a, const Conv& c) {
+  Frame f;
+  std::vector<int> spatial;
+  for (int i = 2; i < a.out().rank(); ++i) spatial.push_back(i);
+  if (c.wgrad) {
+    f.rows = {0};
+    f.columns = spatial;
+    f.columns.push_back(1);
+  } else if (channels_last(a, c)) {
+    f.rows = {0};
+    f.rows.insert(f.rows.end(), spatial.begin(), spatial.end());
+    f.columns = {1};
+  } else {
+    f.batch = {0};
+    f.rows = {1};
+    f.columns = spatial;
+  }
+  return f;
+}
+
+// Images, then groups, as far as they are batches.
+Axes batches(const Conv& c, const Frame& f, int64_t image_stride, int64_t group_stride) {
+  Axes b;
+  if (!f.batch.empty()) b.add(c.images, image_stride);
+  b.add(c.groups, group_stride);
+  return b;
+}
+
+// Elements that the taps meet, `t` being x, or dy for its gradient.
+template <class T>
+std::unique_ptr<Operand<T>> patches(const Anchored& a, const Conv& c, const Frame& f, size_t slot) {
+  const Tensor& t = a.in(slot);
+  int64_t channels = c.dgrad ? c.filters : c.channels;
+  Axes batch = batches(c, f, t.strides[0], channels * t.strides[1]);
+  Axes images = f.batch.empty() ? Axes(c.images, t.strides[0]) : Axes(1, 0), depth(channels, t.strides[1]);
+  Dims strides;
+  for (int i = 2; i < t.rank(); ++i) strides.push_back(t.strides[i]);
+  TensorId id = a.node().in[slot];
+  if (!c.plain)
+    return std::make_unique<PatchOperand<T>>(
+        typename PatchOperand<T>::Source{id, t.dtype, batch, images, depth, strides}, c.axes, c.dgrad, c.wgrad);
+  Axes positions = images;
+  for (size_t i = 0; i < c.axes.size(); ++i)
+    positions.add(c.axes[i].out, strides[static_cast<int>(i)] * c.axes[i].stride);
+  Dims each = Dims::filled(batch.sizes.size(), 1);
+  return std::make_unique<StridedOperand<T>>(id, t.dtype, batch.sizes, each, batch.strides, c.wgrad ? depth : positions,
+                                             c.wgrad ? positions : depth);
+}
+
+template <class T>
+std::unique_ptr<Operand<T>> filter(const Anchored& a, const Conv& c, const Frame& f) {
+  const Tensor& w = *c.w;
+  Axes batch = batches(c, f, 0, c.filters * w.strides[0]);
+  Dims share = Dims::filled(batch.sizes.size(), 1);
+  if (!f.batch.empty()) share[0] = std::max<int64_t>(1, c.images);
+  Axes filters(c.filters, w.strides[0]), channels(c.channels, w.strides[1]), inner;
+  for (int i = 2; i < w.rank(); ++i) inner.add(w.dims[i], w.strides[i]);
+  const Axes& deep = c.dgrad ? filters : channels;
+  inner.add(deep.sizes[0], deep.strides[0]);
+  return std::make_unique<StridedOperand<T>>(a.node().in[kSecond], w.dtype, batch.sizes, share, batch.strides,
+                                             c.dgrad ? channels : filters, inner);
+}
+
+// dy as the left side of the filter's gradient.
+template <class T>
+std::unique_ptr<Operand<T>> result_gradient(const Anchored& a, const Conv& c, const Frame& f) {
+  const Tensor& dy = *c.y;
+  Axes batch = batches(c, f, 0, c.filters * dy.strides[1]), positions(c.images, dy.strides[0]);
+  for (int i = 2; i < dy.rank(); ++i) positions.add(dy.dims[i], dy.strides[i]);
+  return std::make_unique<StridedOperand<T>>(a.node().in[kFirst], dy.dtype, batch.sizes,
+                                             Dims::filled(batch.sizes.size(), 1), batch.strides,
+                                             Axes(c.filters, dy.strides[1]), positions);
+}
+
+}  // namespace
+
+Reason check_conv(const Anchored& a) {
+  if (Reason why = check_types(a, kFirst, kSecond); !why) return why;
+  if (a.has(kC)) {
+    const Tensor& c = a.in(kC);
+    if (is_complex(c.dtype) || info(c.dtype).vector > 1 || c.ragged != kNone)
+      return Reason::no("input ", describe(c), " is complex, vectorised or ragged");
+  }
+  Conv c = conv_of(a);
+  if (a.rest.has_reduction && c.groups > 1) return Reason::no("rows of a convolution in groups are not whole");
+  return check_frame(a, conv_frame(a, c));
+}
+
+bool conv_is_wide(const Anchored& a) {
+  const auto& o = attrs<tessera::ConvOptions>(a.node());
+  // Factors make exact sums real before they are rounded again.
+  bool scaled = is_integer(a.node().compute) && (o.alpha != 1 || o.beta != 0);
+  return scaled || needs_wide(a, kFirst, kSecond, depth_of(conv_of(a)));
+}
+
+template <class T>
+Problem<T> conv_problem(const Anchored& a) {
+  Conv c = conv_of(a);
+  Problem<T> p;
+  p.frame = conv_frame(a, c);
+  const auto& o = attrs<tessera::ConvOptions>(a.node());
+  p.scaling = {o.alpha, o.beta, a.has(kC) ? a.node().in[kC] : kNone};
+  p.place = place(a.out(), p.frame, c.wgrad ? 0 : 1, c.groups);
+  p.shape.depth = depth_of(c);
+  if (c.wgrad) {
+    p.shape.batches = c.groups, p.shape.rows = c.filters, p.shape.columns = c.taps * c.channels;
+    p.left = result_gradient<T>(a, c, p.frame);
+    p.right = patches<T>(a, c, p.frame, kSecond);
+    if (!c.plain) p.stream = ProductOptions::right;
+    return p;
+  }
+  const Dims& y = a.out().dims;
+  int64_t channels = c.dgrad ? c.channels : c.filters, positions = 1;
+  for (int i = 2; i < y.size(); ++i) positions *= y[i];
+  if (p.frame.batch.empty()) {
+    p.shape.batches = c.groups, p.shape.rows = c.images * positions, p.shape.columns = channels;
+    p.left = patches<T>(a, c, p.frame, kFirst);
+    p.right = filter<T>(a, c, p.frame);
+    if (!c.plain) p.stream = ProductOptions::left;
+  } else {
+    p.shape.batches = c.images * c.groups, p.shape.rows = channels, p.shape.columns = positions;
+    p.left = filter<T>(a, c, p.frame);
+    p.right = patches<T>(a, c, p.frame, kFirst);
+    if (!c.plain) p.stream = ProductOptions::right;
+  }
+  return p;
+}
+
+template Problem<float> conv_problem(const Anchored&);
+template Problem<double> conv_problem(const Anchored&);
+
+}  // namespace tsr::cpu
