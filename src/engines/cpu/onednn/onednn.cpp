@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/onednn/onednn.hpp"
 
-#include <algorithm>
-
 #include "engines/cpu/onednn/families.hpp"
 #include "engines/cpu/onednn/sequence.hpp"
 #include "graph/op.hpp"
@@ -10,7 +8,7 @@
 namespace tsr::onednn {
 namespace {
 
-constexpr double kCallSeconds = 3e-6;  // arguments, threads, dispatch
+constexpr double kCallSeconds = 1e-6;  // measured: arguments and dispatch
 
 constexpr const FamilyEntry* kFamilies[] = {&kMatmul, &kConvolution, &kRecurrent, &kResample, &kReorder};
 
@@ -34,16 +32,10 @@ class OneDnnEngine : public Engine {
     return f->check(r);
   }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second;
-    double arithmetic = region_flops(r) / (family_of(r)->efficiency(r) * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + kCallSeconds}};
+    return {Config{{}, family_of(r)->seconds(r, d) + kCallSeconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    std::unique_ptr<Step> step = family_of(r)->build(r);
-    // Little work is done before another thread wakes, and a team waits for its slowest, on a busy machine for long.
-    bool little = region_flops(r) < 2e6 && region_bytes(r) < 1e6;
-    if (auto* sequence = dynamic_cast<Sequence*>(step.get()); sequence && little) sequence->use_one_thread();
-    return step;
+    return family_of(r)->build(r);
   }
 };
 
