@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engines/cpu/onednn/families.hpp"
+#include "engines/cpu/onednn/sequence.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::onednn {
@@ -38,7 +39,11 @@ class OneDnnEngine : public Engine {
     return {Config{{}, std::max(memory, arithmetic) + kCallSeconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return family_of(r)->build(r);
+    std::unique_ptr<Step> step = family_of(r)->build(r);
+    // Little work is done before another thread wakes, and a team waits for its slowest, on a busy machine for long.
+    bool little = region_flops(r) < 2e6 && region_bytes(r) < 1e6;
+    if (auto* sequence = dynamic_cast<Sequence*>(step.get()); sequence && little) sequence->use_one_thread();
+    return step;
   }
 };
 

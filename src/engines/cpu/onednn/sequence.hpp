@@ -71,6 +71,7 @@ Primitives make_primitives(const Describe& describe) {
 class Sequence : public Step {
  public:
   Sequence() : threads_(thread_count()) {}
+  void use_one_thread() { threads_ = 1; }
 
   static Place at(TensorId t) { return {Place::tensor, t, 0}; }
   Place reserve(size_t bytes);  // workspace of this step
