@@ -86,7 +86,8 @@ Format Program::format_of(const Op& op) const {
 }
 
 bool Program::direct(const Op& op) const {
-  if (op.access < 0 || format_of(op) == Format::none || (op.instr.kind == Instr::store && op.instr.lane != Lane::f32))
+  if (op.access < 0 || op.instr.kind == Instr::random || format_of(op) == Format::none ||
+      (op.instr.kind == Instr::store && op.instr.lane != Lane::f32))
     return false;
   const Access& a = accesses_[static_cast<size_t>(op.access)];
   if (repeats(op)) return a.type == DType::f32 && op.instr.kind == Instr::load;

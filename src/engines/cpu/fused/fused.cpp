@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/thread_pool.hpp"
-#include "engines/cpu/fused/program.hpp"
+#include "engines/cpu/fused/composite.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -19,6 +19,16 @@ class FusedStep : public Step {
   Program program_;
 };
 
+class CompositeStep : public Step {
+ public:
+  explicit CompositeStep(std::unique_ptr<Composite> c) : composite_(std::move(c)) {}
+  size_t workspace_bytes() const override { return composite_->workspace_bytes(); }
+  void run(const StepArgs& a) const override { composite_->run(a.tensors, a.workspace); }
+
+ private:
+  std::unique_ptr<Composite> composite_;
+};
+
 class FusedEngine : public Engine {
  public:
   const EngineInfo& info() const override {
@@ -27,12 +37,18 @@ class FusedEngine : public Engine {
         "pointwise and row-wise regions (norms, softmax, reductions), blocked and vectorised"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override { return lower(r, nullptr); }
+  Reason check(const Region& r, const Device&) const override {
+    Reason why;
+    return make_composite(r, 1, why) ? why : lower(r, nullptr);
+  }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     double memory = region_bytes(r) / d.bytes_per_second, arithmetic = 8 * region_flops(r) / d.flops_per_second;
     return {Config{{{"block", kBlock}}, std::max(memory, arithmetic) + 1e-6}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
+    Reason built;
+    if (auto c = make_composite(r, thread_count(), built); c && built)
+      return std::make_unique<CompositeStep>(std::move(c));
     Expr e;
     if (Reason why = lower(r, &e); !why)
       fail(Status::internal_error, "fused_cpu built a region that it declines: ", why.text());

@@ -8,6 +8,7 @@
 namespace tsr::cpu::TESSERA_ISA {
 
 void run_chain(const ChainArgs& args);
+void random(uint64_t seed, uint64_t offset, int64_t first, int64_t stride, float* y, int64_t n);
 void drain(tessera::ReduceMode mode, float* partials, double& total);
 
 }  // namespace tsr::cpu::TESSERA_ISA

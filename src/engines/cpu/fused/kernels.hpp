@@ -34,6 +34,8 @@ struct Kernels {
   void (*reduce)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
   // Side by side: acc[i] takes in a[i].
   void (*accumulate)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
+  // Uniform numbers in [0, 1) of elements first + i * stride of a random tensor (base/philox.hpp).
+  void (*random)(uint64_t seed, uint64_t offset, int64_t first, int64_t stride, float* y, int64_t n);
   void (*fill)(Lane lane, const void* one, void* y, int64_t n);
 };
 

@@ -425,7 +425,18 @@ void fill(Lane lane, const void* one, void* y, int64_t n) {
 extern const Kernels kKernels;
 #define TESSERA_TEXT2(x) #x
 #define TESSERA_TEXT(x) TESSERA_TEXT2(x)
-const Kernels kKernels = {
-    TESSERA_TEXT(TESSERA_ISA), apply, run_chain, drain, load, store, fence, round, convert, reduce, accumulate, fill};
+const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA),
+                          apply,
+                          run_chain,
+                          drain,
+                          load,
+                          store,
+                          fence,
+                          round,
+                          convert,
+                          reduce,
+                          accumulate,
+                          random,
+                          fill};
 
 }  // namespace tsr::cpu::TESSERA_ISA

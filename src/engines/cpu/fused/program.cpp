@@ -71,6 +71,11 @@ void Program::simplify(const Graph& g) {
 void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& order) {
   std::vector<Dims> strides;
   for (Op& op : ops_) {
+    if (op.instr.kind == Instr::random) {
+      op.access = static_cast<int>(accesses_.size());
+      accesses_.push_back({kNone, DType::f32, {}, {}, false});
+      strides.push_back(op.instr.positions);
+    }
     if (op.instr.kind != Instr::load && op.instr.kind != Instr::store) continue;
     op.access = static_cast<int>(accesses_.size());
     const Tensor& t = g.tensor(op.instr.tensor);

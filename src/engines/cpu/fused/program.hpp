@@ -41,11 +41,11 @@ class Program {
     Instr instr;
     int reg = -1;       // block register of the result
     int64_t kept = -1;  // byte offset of a whole row of results instead
-    int access = -1;    // load, store: row in accesses_
+    int access = -1;    // load, store, random: row in accesses_
     int axis = -1;      // index: collapsed axis of the row, or of the rows when instr.row
   };
   struct Access {
-    TensorId tensor;
+    TensorId tensor;  // kNone: positions in a random tensor
     DType type;
     Dims outer, inner;    // strides along the collapsed axes of the rows and within a row
     bool stream = false;  // an output too large to stay in the caches

@@ -455,6 +455,15 @@ void Program::run_op(State& s, int i) const {
       return kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, operand(c.a), place(s, i), s.n);
     case Instr::round:
       return kernel.round(c.type, c.lane, operand(c.a), place(s, i), s.n);
+    case Instr::random: {
+      uint64_t stream[2];  // seed and offset
+      std::memcpy(&stream[0], operand(c.a), 8);
+      std::memcpy(&stream[1], operand(c.b), 8);
+      auto* y = reinterpret_cast<float*>(place(s, i));
+      return each_run(s, op, [&](int64_t position, int64_t stride, int64_t done, int64_t run) {
+        kernel.random(stream[0], stream[1], position, stride, y + done, run);
+      });
+    }
     case Instr::index:
       return write_index(s, op, reinterpret_cast<int64_t*>(place(s, i)));
     case Instr::constant:
@@ -465,10 +474,14 @@ void Program::run_op(State& s, int i) const {
 void Program::write_index(const State& s, const Op& op, int64_t* y) const {
   Dims index = op.instr.row ? s.outer : s.index;
   const Dims& dims = op.instr.row ? outer_ : inner_;
-  bool moves = side_by_side() == op.instr.row;  // along what a block runs over
-  for (int64_t k = 0; k < s.n; ++k) {
-    y[k] = op.axis < 0 ? 0 : index[op.axis];
-    if (moves) next_index(index, dims);
+  bool moves = side_by_side() == op.instr.row && !dims.empty();  // along what a block runs over
+  int last = dims.size() - 1;
+  for (int64_t done = 0; done < s.n;) {
+    int64_t run = moves ? std::min(dims[last] - index[last], s.n - done) : s.n;
+    int64_t start = op.axis < 0 ? 0 : index[op.axis], step = moves && op.axis == last ? 1 : 0;
+    for (int64_t k = 0; k < run; ++k) y[done + k] = start + k * step;
+    done += run;
+    if (done < s.n) advance(index, dims, run);
   }
 }
 

@@ -9,9 +9,8 @@
 namespace tsr::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;  // inner positions that a tile takes at once: a panel of B fits the first cache
-constexpr int64_t kPackedBytes = 32 << 20;   // of one side's packed matrices
-constexpr double kFewFlops = 1e6;            // not worth waking another thread
+constexpr int64_t kDepth = 256;    // inner positions that a tile takes at once: a panel of B fits the first cache
+constexpr double kFewFlops = 1e6;  // not worth waking another thread
 constexpr int64_t kLargestTile = 48 * 1024;  // elements: a tile stays in the second cache
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -48,7 +47,7 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
   batch_step_ = s.batches;
   auto limit = [&](const Packed& p, int64_t neighbours) {
     if (p.resident) return;
-    int64_t fit = p.neighbours < neighbours ? 1 : std::max<int64_t>(1, kPackedBytes / std::max<int64_t>(1, p.bytes));
+    int64_t fit = p.neighbours < neighbours ? 1 : std::max<int64_t>(1, packed_bytes_ / std::max<int64_t>(1, p.bytes));
     batch_step_ = std::min(batch_step_, fit);
   };
   if (!streams_left_) limit(packed_left_, s.rows);
@@ -101,9 +100,9 @@ typename Product<T>::Packed Product<T>::plan_side(const Operand<T>& side, int64_
   p.width = width;
   p.neighbours = round_up(neighbours, width);
   int64_t each = std::max<int64_t>(1, largest_.depth) * static_cast<int64_t>(sizeof(T));
-  p.resident = side.slots() < kPackedBytes / std::max<int64_t>(1, each * p.neighbours);
+  p.resident = side.slots() < packed_bytes_ / std::max<int64_t>(1, each * p.neighbours);
   if (p.resident) p.slots = side.slots();
-  if (!p.resident) p.neighbours = std::min(p.neighbours, std::max(grain, kPackedBytes / each / grain * grain));
+  if (!p.resident) p.neighbours = std::min(p.neighbours, std::max(grain, packed_bytes_ / each / grain * grain));
   p.bytes = p.neighbours * each;
   return p;
 }

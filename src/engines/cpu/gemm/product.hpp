@@ -57,6 +57,7 @@ struct ProductOptions {
   bool whole_rows = false;    // tiles are as wide as the result
   Stream stream = automatic;  // a side that is too large to be packed beforehand: tiles pack it, and span the other
   int threads = 1;
+  int64_t packed_bytes = 32 << 20;  // of one side that is packed at a time
 };
 
 template <class T>
@@ -98,7 +99,7 @@ class Product {
   int64_t tile_rows_, tile_columns_;
   bool streams_left_ = false, streams_right_ = false;  // packed by the tiles
   Packed packed_left_, packed_right_;
-  int64_t batch_step_ = 1;
+  int64_t packed_bytes_, batch_step_ = 1;
   size_t worker_bytes_ = 0;
 };
 

@@ -35,7 +35,12 @@ void block(int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, in
   // Rows of C lie far apart, often too far for the processor to foresee.
   for (int i = 0; i < Rows; ++i)
     for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + i * ldc + v * kLanes<T>, 1);
-  Vector<T> sum[Rows][kVectors] = {};
+  // Every loop over sums is unrolled, or they would live in memory.
+  Vector<T> sum[Rows][kVectors];
+#pragma GCC unroll 12
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = Vector<T>{};
   // One pointer for three rows, which x86 addresses as base, base + lda and base + 2 lda: all stay in registers.
   const T* third[(Rows + 2) / 3];
   for (int i = 0; i < Rows; i += 3) third[i / 3] = a + i * lda;
@@ -44,25 +49,37 @@ void block(int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, in
     for (int v = 0; v < kVectors; ++v) std::memcpy(&right[v], b + p * ldb + v * kLanes<T>, kBytes);
 #pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) sum[i][v] += (Inner ? a[i] : third[i / 3][i % 3 * lda]) * right[v];
     if (Inner) a += lda;
     for (auto& t : third) ++t;
   }
-  for (int i = 0; i < Rows; ++i) {
-    T* to = c + i * ldc;
-    if (n == kColumns<T>) {
-      for (int v = 0; v < kVectors; ++v) {
-        Vector<T> old = {};
-        if (accumulate) std::memcpy(&old, to + v * kLanes<T>, kBytes);
-        old += sum[i][v];
-        std::memcpy(to + v * kLanes<T>, &old, kBytes);
-      }
-    } else {
+  if (n < kColumns<T>) {
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i) {
       T part[kColumns<T>];
-      std::memcpy(part, sum[i], sizeof part);
-      for (int64_t j = 0; j < n; ++j) to[j] = (accumulate ? to[j] : T(0)) + part[j];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) std::memcpy(part + v * kLanes<T>, &sum[i][v], kBytes);
+      for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = (accumulate ? c[i * ldc + j] : T(0)) + part[j];
     }
+    return;
   }
+  auto store = [&](auto add) {
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        T* to = c + i * ldc + v * kLanes<T>;
+        Vector<T> old = {};
+        if (add()) std::memcpy(&old, to, kBytes);
+        old += sum[i][v];
+        std::memcpy(to, &old, kBytes);
+      }
+  };
+  if (accumulate)
+    store([] { return true; });
+  else
+    store([] { return false; });
 }
 
 template <class T>
@@ -111,7 +128,10 @@ template <int Rows>
 void transpose_block(const float* from, int64_t stride, float* to, int64_t ld) {
   Vector<float> v[16] = {};
 #pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) std::memcpy(&v[i], from + i * stride, 64);
+  for (int i = 0; i < Rows; ++i) {
+    std::memcpy(&v[i], from + i * stride, 64);
+    __builtin_prefetch(from + i * stride + 64);  // more rows than the processor follows
+  }
   swap_blocks<8>(v);
   swap_blocks<4>(v);
   swap_blocks<2>(v);

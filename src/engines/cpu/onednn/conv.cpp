@@ -146,6 +146,8 @@ class Builder {
     bool has_ops = !chain_.ops.empty() || chain_.bias != kNone;
     ProductTypes types = product_types(n, g_.tensor(n.in[0]), g_.tensor(n.in[1]), g_.tensor(chain_.result), has_ops);
     Operand first = load(*step_, g_, n.in[0], types.a, true), second = load(*step_, g_, n.in[1], types.b, true);
+    // An operand that is brought into the layout of y gets its type too: y may then not be narrower.
+    if (has_other_operand(types.result)) types.result = DType::f32;
     Operand result = target(*step_, g_, chain_.result, types.result, true);
     x_ = roles_.output == 0 ? result : roles_.output == 2 ? first : second;
     w_ = roles_.output == 1 ? result : second;
@@ -162,6 +164,15 @@ class Builder {
     bias_desc_ = Desc({bias_.tensor.numel()}, *native_type(bias_.tensor.dtype), memory::format_tag::a);
   }
 
+  bool has_other_operand(DType type) const {
+    const Dims& y = g_.tensor(chain_.result).dims;
+    return std::any_of(chain_.ops.begin(), chain_.ops.end(), [&](const PostOp& p) {
+      if (p.operand == kNone) return false;
+      const Tensor& t = g_.tensor(p.operand);
+      return t.dtype != type && spread(t, y, kChannel) == Spread::full;
+    });
+  }
+
   // Layouts to ask oneDNN for: the caller's where that is fast or not worth a change, otherwise oneDNN's choice.
   template <class Pd, class Describe>
   Descs choose_layouts(const Describe& describe) const {
@@ -170,7 +181,6 @@ class Builder {
     free.x = any_layout(given_.x, x_.tensor.dtype);
     free.y = any_layout(given_.y, y_.tensor.dtype);
     TeamSize size(thread_count());
-    // Operands of post-ops have a layout too; here only the functions of one value count.
     std::optional<Pd> a = describe(mine, attributes()), b;
     if (a && !is_slow(a->impl_info_str())) return descs(*a);
     b = describe(free, attributes());
@@ -195,10 +205,9 @@ class Builder {
     }
     settle_channels(o.tensor);
     if (chosen.y == given_.y && o.tensor.strides == y_.tensor.strides) return {0, o.desc(), o.place};
-    bool floats = is_real(y_.tensor.dtype);
     Tensor same = y_.tensor;
     same.dtype = o.tensor.dtype;
-    Desc wanted = floats ? chosen.y : Operand{same, {}}.desc();
+    Desc wanted = chosen.y == given_.y ? Operand{same, {}}.desc() : chosen.y;
     Place p = step_->prepare(g_, t, wanted.get_size(),
                              [&](Place place) { step_->reorder(o.desc(), o.place, wanted, place); });
     return {0, wanted, p};

@@ -110,7 +110,8 @@ void BackwardPass::units(int64_t t, int64_t first, int64_t n) {
   float* dh = (projects ? m_.at(n_.full_dh_) : m_.at(n_.dh_)) + first;
   if (projects)
     m_.multiply(count, n, outputs, n_.packed_dh_, m_.at(n_.projection_back_) + first * outputs, dh, hidden, false);
-  float *gates = m_.at(tape.gates) + row * n_.sums_ + first, *recurrent = m_.at(tape.recurrent) + row * hidden + first;
+  float *gates = m_.at(tape.gates) + row * n_.stride_ + first,
+        *recurrent = m_.at(tape.recurrent) + row * hidden + first;
   CellRun r{};
   r.n = n;
   constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -118,7 +119,7 @@ void BackwardPass::units(int64_t t, int64_t first, int64_t n) {
   r.clip_high = o.clip_max ? static_cast<float>(*o.clip_max) : kInf;
   r.clip_nan = o.clip_nan;
   for (int64_t b = 0; b < count; ++b) {
-    for (int64_t g = 0; g < w_.gates(); ++g) r.gate[g] = gates + b * n_.sums_ + g * hidden;
+    for (int64_t g = 0; g < w_.gates(); ++g) r.gate[g] = gates + b * n_.stride_ + g * hidden;
     r.recurrent = recurrent + b * hidden;
     if (t >= m_.length(b)) {
       for (int64_t g = 0; g < w_.gates(); ++g) std::fill_n(r.gate[g], n, 0.0f);
@@ -139,7 +140,7 @@ void BackwardPass::units(int64_t t, int64_t first, int64_t n) {
   }
   for (int64_t g = 0; g < w_.gates(); ++g) {
     bool apart = gru && g == 2;
-    m_.pack_left((apart ? recurrent : gates + g * hidden) - g * hidden - first, apart ? hidden : n_.sums_, count,
+    m_.pack_left((apart ? recurrent : gates + g * hidden) - g * hidden - first, apart ? hidden : n_.stride_, count,
                  g * hidden + first, n, n_.sums_, n_.packed_sums_);
   }
 }
@@ -155,7 +156,7 @@ void BackwardPass::input_gradients(size_t dx) {
   for (int64_t r = 0; r < n_.rows_; ++r)
     for (int64_t j = 0; j < inputs; ++j) {
       float sum = add ? m_.at(dx)[r * inputs + j] : 0.0f;
-      for (int64_t g = 0; g < w_.gates(); ++g) sum += sums[r * n_.sums_ + g * hidden + j];
+      for (int64_t g = 0; g < w_.gates(); ++g) sum += sums[r * n_.stride_ + g * hidden + j];
       m_.at(dx)[r * inputs + j] = sum;
     }
 }
@@ -178,8 +179,8 @@ void BackwardPass::weight_gradients() {
                      hidden, false, scratch);
   for (int64_t g = 0; g < w_.gates(); ++g) {
     bool apart = n_.o_.mode == RnnMode::gru && g == 2;
-    sum_columns(sums + g * hidden, n_.sums_, w_.input_bias(layer_, direction_, g));
-    sum_columns(apart ? recurrent : sums + g * hidden, apart ? hidden : n_.sums_,
+    sum_columns(sums + g * hidden, n_.stride_, w_.input_bias(layer_, direction_, g));
+    sum_columns(apart ? recurrent : sums + g * hidden, apart ? hidden : n_.stride_,
                 w_.recurrent_bias(layer_, direction_, g));
   }
 }

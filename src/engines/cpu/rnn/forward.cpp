@@ -41,16 +41,8 @@ void ForwardPass::direction() {
   m_.read_state(n_.t_.h0, state, outputs, n_.h_);
   m_.read_state(n_.t_.c0, state, hidden, n_.c_);
   read_biases();
-  // What all inputs contribute to the gates.
-  float* gates = m_.at(n_.tape(layer_, direction_).gates);
-  const float* x = m_.at(n_.sequence(layer_));
-  if (const PlainProduct* input = (layer_ == 0 ? n_.first_ : n_.later_).input.get()) {
-    input->run(x, m_.weight(w_.input(layer_, direction_, 0).offset), gates, n_.sums_, false,
-               m_.workspace + n_.scratch_);
-  } else {
-    for (int64_t r = 0; r < n_.rows_; ++r)
-      for (int64_t g = 0; g < w_.gates(); ++g) std::copy_n(x + r * hidden, hidden, gates + r * n_.sums_ + g * hidden);
-  }
+  if (RnnPart input = w_.input(layer_, direction_, 0); input.rows > 0)
+    m_.pack_right(input.offset, n_.sums_, input.columns, input.columns, 1, n_.input_weights_);
   int64_t panels = (hidden + tile().columns - 1) / tile().columns * tile().columns;
   for (int64_t g = 0; g < w_.gates(); ++g)
     m_.pack_right(w_.recurrent(layer_, direction_, g).offset, hidden, outputs, outputs, 1,
@@ -58,10 +50,40 @@ void ForwardPass::direction() {
   if (n_.o_.proj > 0)
     m_.pack_right(w_.projection(layer_, direction_).offset, outputs, hidden, hidden, 1, n_.projection_weights_);
   m_.pack_left(m_.at(n_.h_), outputs, n_.batch_, 0, outputs, outputs, n_.packed_h_[0]);
-  for (int64_t k = 0; k < m_.steps(); ++k)
-    step(direction_ == 0 ? k : m_.steps() - 1 - k, n_.packed_h_[k % 2], n_.packed_h_[(k + 1) % 2]);
+  auto time = [&](int64_t k) { return direction_ == 0 ? k : m_.steps() - 1 - k; };
+  for (int64_t k = 0, end = 0; k < m_.steps(); ++k) {
+    if (k == end) {
+      int64_t rows = 0;
+      while (end < m_.steps() && rows < Network::kFewRows) rows += m_.count(time(end++));
+      input_products(m_.start(std::min(time(k), time(end - 1))), rows);
+    }
+    step(time(k), n_.packed_h_[k % 2], n_.packed_h_[(k + 1) % 2]);
+  }
   m_.write_state(n_.t_.hn, state, outputs, n_.h_);
   m_.write_state(n_.t_.cn, state, hidden, n_.c_);
+}
+
+// What the inputs contribute to the gates of some rows.
+void ForwardPass::input_products(int64_t row, int64_t rows) {
+  base_ = n_.keeps_ ? 0 : row;
+  int64_t hidden = w_.hidden(), inputs = w_.inputs(layer_), left = tile().rows, right = tile().columns;
+  float* gates = m_.at(n_.tape(layer_, direction_).gates) + (row - base_) * n_.stride_;
+  const float* x = m_.at(n_.sequence(layer_)) + row * inputs;
+  if (w_.input(layer_, direction_, 0).rows == 0) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t g = 0; g < w_.gates(); ++g) std::copy_n(x + r * hidden, hidden, gates + r * n_.stride_ + g * hidden);
+    return;
+  }
+  parallel_for((rows + left - 1) / left, 1, n_.threads_, [&](int64_t first, int64_t last, int) {
+    for (int64_t p = first; p < last; ++p)
+      m_.pack_left(x + p * left * inputs, inputs, std::min(left, rows - p * left), 0, inputs, inputs,
+                   n_.packed_x_ + static_cast<size_t>(p * left * inputs) * sizeof(float));
+  });
+  parallel_for((n_.sums_ + right - 1) / right, 1, n_.threads_, [&](int64_t from, int64_t end, int) {
+    for (int64_t first = from * right; first < std::min(n_.sums_, end * right); first += right)
+      m_.multiply(rows, std::min(right, n_.sums_ - first), inputs, n_.packed_x_,
+                  m_.at(n_.input_weights_) + first * inputs, gates + first, n_.stride_, false);
+  });
 }
 
 void ForwardPass::step(int64_t t, size_t packed, size_t next) {
@@ -79,11 +101,12 @@ void ForwardPass::units(int64_t t, int64_t first, int64_t n, size_t packed, size
   int64_t hidden = w_.hidden(), outputs = w_.outputs(), count = m_.count(t), row = m_.start(t);
   int64_t panels = (hidden + tile().columns - 1) / tile().columns * tile().columns;
   bool gru = o.mode == RnnMode::gru, projects = o.proj > 0;
-  float *gates = m_.at(tape.gates) + row * n_.sums_ + first, *recurrent = m_.at(tape.recurrent) + row * hidden + first;
+  float* gates = m_.at(tape.gates) + (row - base_) * n_.stride_ + first;
+  float* recurrent = m_.at(tape.recurrent) + (row - base_) * hidden + first;
   for (int64_t g = 0; g < w_.gates(); ++g) {
     const float* weights = m_.at(n_.recurrent_weights_) + (g * panels + first) * outputs;
     bool apart = gru && g == 2;
-    m_.multiply(count, n, outputs, packed, weights, apart ? recurrent : gates + g * hidden, apart ? hidden : n_.sums_,
+    m_.multiply(count, n, outputs, packed, weights, apart ? recurrent : gates + g * hidden, apart ? hidden : n_.stride_,
                 !apart);
   }
   float* full = projects ? m_.at(n_.full_h_) + first : nullptr;
@@ -100,7 +123,7 @@ void ForwardPass::units(int64_t t, int64_t first, int64_t n, size_t packed, size
     float *h = m_.at(n_.h_) + b * outputs + first, *c = m_.at(n_.c_) + b * hidden + first;
     if (n_.keeps_ && !projects) std::copy_n(h, n, m_.at(tape.old_h) + (row + b) * outputs + first);
     if (n_.keeps_ && o.mode == RnnMode::lstm) std::copy_n(c, n, m_.at(tape.old_c) + (row + b) * hidden + first);
-    for (int64_t g = 0; g < w_.gates(); ++g) r.gate[g] = gates + b * n_.sums_ + g * hidden;
+    for (int64_t g = 0; g < w_.gates(); ++g) r.gate[g] = gates + b * n_.stride_ + g * hidden;
     r.recurrent = recurrent + b * hidden;
     r.c = c;
     r.h = projects ? full + b * hidden : h;

@@ -110,7 +110,7 @@ void RnnMemory::drop(int64_t layer, size_t rows) const {
 
 void RnnMemory::multiply(int64_t rows, int64_t columns, int64_t depth, size_t left, const float* right, float* c,
                          int64_t stride, bool add) const {
-  constexpr int64_t kDepth = 256;  // a panel of the right side stays in the first cache
+  constexpr int64_t kDepth = 512;  // a panel of the right side stays in the second cache
   const Tile& t = tile();
   for (int64_t k = 0; k < depth; k += kDepth)
     for (int64_t i = 0; i < rows; i += t.rows)

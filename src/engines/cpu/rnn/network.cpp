@@ -24,6 +24,7 @@ Network::Network(const tessera::RnnOptions& o, const RnnTensors& t, Pass pass, i
   batch_ = o.packed ? t.lengths.dims[0] : t.x.dims[batch_major ? 0 : 1];
   rows_ = o.packed ? t.x.dims[0] : steps_ * batch_;
   sums_ = w_.gates() * w_.hidden();
+  stride_ = round_up(sums_, 16) + 16;
   plan_products();
   lay_out();
 }
@@ -43,8 +44,8 @@ void Network::lay_out() {
     sequences_.push_back(take(rows_ * (keeps_ && l == 0 ? w_.inputs(0) : keeps_ ? directions * outputs : widest)));
   for (int64_t k = 0; k < (keeps_ ? layers * directions : 1); ++k) {
     RnnTape tape;
-    tape.gates = take(rows_ * sums_);
-    tape.recurrent = take(gru ? rows_ * hidden : 0);
+    tape.gates = take((keeps_ ? rows_ : few_rows()) * stride_);
+    tape.recurrent = take(gru ? (keeps_ ? rows_ : few_rows()) * hidden : 0);
     tape.old_h = take(keeps_ ? rows_ * outputs : 0);
     tape.old_c = take(keeps_ && lstm ? rows_ * hidden : 0);
     tape.full_h = take(keeps_ && projects ? rows_ * hidden : 0);
@@ -59,6 +60,8 @@ void Network::lay_out() {
   projected_ = take(projects ? batch_ * outputs : 0);
   for (size_t& p : packed_h_) p = take(batch * outputs);
   packed_full_ = take(projects ? batch * hidden : 0);
+  packed_x_ = take(round_up(few_rows(), left) * widest);
+  input_weights_ = take(round_up(sums_, right) * widest);
   recurrent_weights_ = take(w_.gates() * round_up(hidden, right) * outputs);
   projection_weights_ = take(projects ? round_up(outputs, right) * hidden : 0);
   bias_ = take(sums_);
@@ -76,7 +79,7 @@ void Network::lay_out() {
   }
   size_t most = 0;
   for (const Products* p : {&first_, &later_})
-    for (const auto* q : {&p->input, &p->dx, &p->dw, &p->dr, &p->dr_new, &p->dp})
+    for (const auto* q : {&p->dx, &p->dw, &p->dr, &p->dr_new, &p->dp})
       if (*q) most = std::max(most, (*q)->workspace_bytes());
   scratch_ = bytes_;
   bytes_ += most;
@@ -93,14 +96,13 @@ void Network::plan_products() {
       return std::make_unique<PlainProduct>(m, n, k, a, b, threads_);
     };
     constexpr DType kF32 = DType::f32;
-    if (w_.input(layer, 0, 0).rows > 0) {
-      p.input = make(rows_, sums_, inputs, {kF32, inputs, 1}, {type, inputs * step, step});
-      if (keeps_) p.dx = make(rows_, inputs, sums_, {kF32, sums_, 1}, {type, step, inputs * step});
-      if (keeps_ && t_.dweight.id != kNone) p.dw = make(sums_, inputs, rows_, {kF32, 1, sums_}, {kF32, 1, inputs});
+    if (keeps_ && w_.input(layer, 0, 0).rows > 0) {
+      p.dx = make(rows_, inputs, sums_, {kF32, stride_, 1}, {type, step, inputs * step});
+      if (t_.dweight.id != kNone) p.dw = make(sums_, inputs, rows_, {kF32, 1, stride_}, {kF32, 1, inputs});
     }
     if (!keeps_ || t_.dweight.id == kNone) continue;
     int64_t from_gates = gru ? 2 * hidden : sums_;
-    p.dr = make(from_gates, outputs, rows_, {kF32, 1, sums_}, {kF32, 1, outputs});
+    p.dr = make(from_gates, outputs, rows_, {kF32, 1, stride_}, {kF32, 1, outputs});
     if (gru) p.dr_new = make(hidden, outputs, rows_, {kF32, 1, hidden}, {kF32, 1, outputs});
     if (o_.proj > 0) p.dp = make(outputs, hidden, rows_, {kF32, 1, outputs}, {kF32, 1, hidden});
   }

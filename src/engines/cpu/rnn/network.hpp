@@ -6,6 +6,7 @@
 // steps in the order of its direction; a sequence that has no such step keeps its state.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "engines/cpu/gemm/plain.hpp"
@@ -29,8 +30,8 @@ struct RnnTensors {
 
 // Memory of one layer in one direction; offsets into the workspace, in bytes.
 struct RnnTape {
-  size_t gates = 0;         // [rows, gates * hidden]
-  size_t recurrent = 0;     // [rows, hidden] gru
+  size_t gates = 0;         // [rows, gates * hidden] at stride_; of a few steps where nothing is kept
+  size_t recurrent = 0;     // [rows, hidden] gru, likewise
   size_t old_h = 0;         // [rows, outputs] before the step
   size_t old_c = 0;         // [rows, hidden] lstm, before the step
   size_t full_h = 0;        // [rows, hidden] before the projection
@@ -51,6 +52,10 @@ class Network {
   friend class RnnMemory;
 
   size_t take(int64_t floats);  // from the workspace
+  // Rows whose share of the gates is computed at once: enough to make use of the weights, few enough to stay in a
+  // cache.
+  static constexpr int64_t kFewRows = 128;
+  int64_t few_rows() const { return std::min(rows_, kFewRows + batch_); }
   void lay_out();
   void plan_products();
   const RnnTape& tape(int64_t layer, int64_t direction) const {
@@ -65,15 +70,17 @@ class Network {
   int threads_;
   bool keeps_;                           // the backward pass needs everything
   int64_t batch_, steps_, rows_, sums_;  // sums: gates * hidden
+  int64_t
+      stride_;  // between rows of sums: no power of two, which would put a column of tiles into few lines of a cache
   size_t bytes_ = 0;
-  size_t lengths_, starts_, h_, c_, full_h_, projected_, packed_h_[2], packed_full_, recurrent_weights_,
-      projection_weights_, bias_, recurrent_bias_;
+  size_t lengths_, starts_, h_, c_, full_h_, projected_, packed_h_[2], packed_full_, packed_x_, input_weights_,
+      recurrent_weights_, projection_weights_, bias_, recurrent_bias_;
   size_t gradients_[2], dh_, dc_, full_dh_, packed_sums_, packed_dh_, recurrent_back_, projection_back_, dweight_;
   size_t scratch_;  // of the products
   std::vector<size_t> sequences_;
   std::vector<RnnTape> tapes_;
   struct Products {
-    std::unique_ptr<PlainProduct> input, dx, dw, dr, dr_new, dp;
+    std::unique_ptr<PlainProduct> dx, dw, dr, dr_new, dp;
   };
   Products first_, later_;  // of layer 0, of the others
 };

@@ -56,6 +56,7 @@ class ForwardPass {
  private:
   void direction();
   void read_biases();
+  void input_products(int64_t row, int64_t rows);
   void step(int64_t t, size_t packed, size_t next);
   void units(int64_t t, int64_t first, int64_t n, size_t packed, size_t next);
   void project(int64_t t, size_t next);
@@ -65,6 +66,7 @@ class ForwardPass {
   const Network& n_;
   const RnnWeights& w_;
   int64_t layer_ = 0, direction_ = 0;
+  int64_t base_ = 0;  // the row that the memory of the gates starts with
 };
 
 class BackwardPass {
