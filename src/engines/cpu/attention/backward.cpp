@@ -300,13 +300,12 @@ void BackwardStep::score_gradient(const Run& run, const Worker& w, int64_t first
                                   float factor) const {
   const Vectors& loops = vectors();
   const Lanes& lanes = *w.lanes;
-  auto product = [&](const Sequences& x, int64_t head, Rows rows, bool narrow, float factor, const float* y,
-                     float* to) {
+  auto product = [&](const Sequences& x, int64_t head, Rows rows, bool narrow, float scale, const float* y, float* to) {
     int64_t depth = x.dims[3];
     if (lanes.few())
       loops.dots(keys, lanes.count, depth, rows.data, rows.ld, y, depth, to, lanes.width, {}, {});
     else if (narrow)
-      p_.multiply_pairs(x, lanes, run.tensors, head, first, keys, reinterpret_cast<const uint32_t*>(y), factor, to);
+      p_.multiply_pairs(x, lanes, run.tensors, head, first, keys, reinterpret_cast<const uint32_t*>(y), scale, to);
     else
       tile().multiply_rows(keys, lanes.width, depth, rows.data, rows.ld, y, lanes.width, to, lanes.width, false);
   };
