@@ -24,6 +24,7 @@ bench: build
 # Regenerates the pages that are made from the code.
 docs: build
 	@build/tessera list ops --markdown > docs/operations.md
+	@scripts/tables.py
 
 clean:
 	rm -rf build build-*

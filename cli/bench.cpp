@@ -105,11 +105,11 @@ Row measure(const Case& c, double seconds, TorchPeer& torch) {
   std::optional<Runnable> unfused;
   if (g->node_count() > 1) unfused.emplace(make_plan(g, d, {.fuse = false, .recognise = false}), buffers);
   Copy copy(r.bytes);
-  OnednnPeer onednn(fused.plan().graph());
+  Work onednn = onednn_peer(fused.plan().graph());
   std::vector<std::string> names = {"plan", "steps", "copy"};
   std::vector<Work> works = {[&] { fused(); }, [&] { fused.steps_alone(); }, [&] { copy(); }};
   if (unfused) names.push_back("unfused"), works.emplace_back([&] { (*unfused)(); });
-  if (onednn.runs()) names.push_back("onednn"), works.emplace_back([&] { onednn.run(); });
+  if (onednn) names.push_back("onednn"), works.push_back(onednn);
   std::vector<Stats> all = interleave(works, seconds);
   r.plan = all[0];
   for (size_t i = 2; i < all.size(); ++i) r.peers.emplace_back(names[i], all[i].median);

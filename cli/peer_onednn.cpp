@@ -3,7 +3,6 @@
 
 #ifdef TESSERA_HAS_ONEDNN
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "engines/cpu/onednn/operands.hpp"
@@ -32,55 +31,41 @@ struct PeerArg {
   Type type;
 };
 
-double median_ms(const dnnl::primitive& p, size_t scratch, const std::vector<PeerArg>& list) {
-  constexpr double kSeconds = 0.5;
-  constexpr size_t kFewest = 5;
-  dnnl::stream stream(device());
+template <class Pd>
+PeerWork execution(const Pd& pd, const std::vector<PeerArg>& list) {
   std::unordered_map<int, dnnl::memory> args;
   for (const PeerArg& a : list) {
     dnnl::memory m(a.desc, device());
     fill(m, a.type);
     args.emplace(a.index, m);
   }
-  if (scratch > 0)
+  if (size_t scratch = pd.scratchpad_desc().get_size(); scratch > 0)
     args.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(Desc({static_cast<int64_t>(scratch)}, Type::u8, Tag::a), device()));
-  using Clock = std::chrono::steady_clock;
-  auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
-  std::vector<double> times;
-  p.execute(stream, args);
-  for (auto start = Clock::now(); times.size() < kFewest || seconds(Clock::now() - start) < kSeconds;) {
-    auto before = Clock::now();
+  return [p = dnnl::primitive(pd.get()), args = std::move(args), stream = dnnl::stream(device())]() mutable {
+    TeamSize size(thread_count());
     p.execute(stream, args);
     stream.wait();
-    times.push_back(seconds(Clock::now() - before));
-  }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2] * 1e3;
-}
-
-template <class Pd>
-double time_primitive(const Pd& pd, const std::vector<PeerArg>& args) {
-  return median_ms(dnnl::primitive(pd.get()), pd.scratchpad_desc().get_size(), args);
+  };
 }
 
 }  // namespace
 
-std::optional<double> peer_matmul(int64_t m, int64_t n, int64_t k, DType type) {
+PeerWork peer_matmul(int64_t m, int64_t n, int64_t k, DType type) {
   auto t = native_type(type);
-  if (!t) return std::nullopt;
+  if (!t) return {};
   Type sum = *t == Type::s8 || *t == Type::u8 ? Type::s32 : *t;
   TeamSize size(thread_count());
   auto pd = describe_matmul(Desc({m, k}, *t, Tag::ab), Desc({k, n}, *t, Tag::any), {}, Desc({m, n}, sum, Tag::ab),
                             attributes());
-  if (!pd) return std::nullopt;
-  return time_primitive(*pd, {{DNNL_ARG_SRC, pd->src_desc(), *t},
-                              {DNNL_ARG_WEIGHTS, pd->weights_desc(), *t},
-                              {DNNL_ARG_DST, pd->dst_desc(), sum}});
+  if (!pd) return {};
+  return execution(*pd, {{DNNL_ARG_SRC, pd->src_desc(), *t},
+                         {DNNL_ARG_WEIGHTS, pd->weights_desc(), *t},
+                         {DNNL_ARG_DST, pd->dst_desc(), sum}});
 }
 
-std::optional<double> peer_conv(PeerConv what, const PeerConvSizes& z, DType type) {
+PeerWork peer_conv(PeerConv what, const PeerConvSizes& z, DType type) {
   auto t = native_type(type);
-  if (!t) return std::nullopt;
+  if (!t) return {};
   auto out = [&](int64_t size, int64_t taps) { return (size + 2 * z.pad - taps) / z.stride + 1; };
   ConvShape shape{{z.stride, z.stride}, {0, 0}, {z.pad, z.pad}, {z.pad, z.pad}};
   Desc x({z.n, z.c, z.h, z.w}, *t, Tag::any), w({z.k, z.c, z.r, z.s}, *t, Tag::any);
@@ -88,26 +73,26 @@ std::optional<double> peer_conv(PeerConv what, const PeerConvSizes& z, DType typ
   TeamSize size(thread_count());
   if (what == PeerConv::fprop) {
     auto pd = describe_fprop(shape, x, w, {}, y, attributes());
-    if (!pd) return std::nullopt;
-    return time_primitive(*pd, {{DNNL_ARG_SRC, pd->src_desc(), *t},
-                                {DNNL_ARG_WEIGHTS, pd->weights_desc(), *t},
-                                {DNNL_ARG_DST, pd->dst_desc(), *t}});
+    if (!pd) return {};
+    return execution(*pd, {{DNNL_ARG_SRC, pd->src_desc(), *t},
+                           {DNNL_ARG_WEIGHTS, pd->weights_desc(), *t},
+                           {DNNL_ARG_DST, pd->dst_desc(), *t}});
   }
   if (what == PeerConv::dgrad) {
     auto pd = describe_dgrad(shape, x, w, y, attributes());
-    if (!pd) return std::nullopt;
-    return time_primitive(*pd, {{DNNL_ARG_DIFF_SRC, pd->diff_src_desc(), *t},
-                                {DNNL_ARG_WEIGHTS, pd->weights_desc(), *t},
-                                {DNNL_ARG_DIFF_DST, pd->diff_dst_desc(), *t}});
+    if (!pd) return {};
+    return execution(*pd, {{DNNL_ARG_DIFF_SRC, pd->diff_src_desc(), *t},
+                           {DNNL_ARG_WEIGHTS, pd->weights_desc(), *t},
+                           {DNNL_ARG_DIFF_DST, pd->diff_dst_desc(), *t}});
   }
   auto pd = describe_wgrad(shape, x, w, y, attributes());
-  if (!pd) return std::nullopt;
-  return time_primitive(*pd, {{DNNL_ARG_SRC, pd->src_desc(), *t},
-                              {DNNL_ARG_DIFF_WEIGHTS, pd->diff_weights_desc(), *t},
-                              {DNNL_ARG_DIFF_DST, pd->diff_dst_desc(), *t}});
+  if (!pd) return {};
+  return execution(*pd, {{DNNL_ARG_SRC, pd->src_desc(), *t},
+                         {DNNL_ARG_DIFF_WEIGHTS, pd->diff_weights_desc(), *t},
+                         {DNNL_ARG_DIFF_DST, pd->diff_dst_desc(), *t}});
 }
 
-std::optional<double> peer_lstm(int64_t steps, int64_t batch, int64_t inputs, int64_t hidden) {
+PeerWork peer_lstm(int64_t steps, int64_t batch, int64_t inputs, int64_t hidden) {
   constexpr int64_t kGates = 4;
   RnnDescs d;
   d.x = Desc({steps, batch, inputs}, Type::f32, Tag::tnc);
@@ -117,12 +102,12 @@ std::optional<double> peer_lstm(int64_t steps, int64_t batch, int64_t inputs, in
   d.bias = Desc({1, 1, kGates, hidden}, Type::f32, Tag::ldgo);
   TeamSize size(thread_count());
   auto pd = describe_rnn(Cell::lstm, false, d, attributes());
-  if (!pd) return std::nullopt;
-  return time_primitive(*pd, {{DNNL_ARG_SRC_LAYER, d.x, Type::f32},
-                              {DNNL_ARG_WEIGHTS_LAYER, pd->w, Type::f32},
-                              {DNNL_ARG_WEIGHTS_ITER, pd->r, Type::f32},
-                              {DNNL_ARG_BIAS, d.bias, Type::f32},
-                              {DNNL_ARG_DST_LAYER, d.y, Type::f32}});
+  if (!pd) return {};
+  return execution(*pd, {{DNNL_ARG_SRC_LAYER, d.x, Type::f32},
+                         {DNNL_ARG_WEIGHTS_LAYER, pd->w, Type::f32},
+                         {DNNL_ARG_WEIGHTS_ITER, pd->r, Type::f32},
+                         {DNNL_ARG_BIAS, d.bias, Type::f32},
+                         {DNNL_ARG_DST_LAYER, d.y, Type::f32}});
 }
 
 }  // namespace tsr::cli
@@ -131,9 +116,9 @@ std::optional<double> peer_lstm(int64_t steps, int64_t batch, int64_t inputs, in
 
 namespace tsr::cli {
 
-std::optional<double> peer_matmul(int64_t, int64_t, int64_t, DType) { return std::nullopt; }
-std::optional<double> peer_conv(PeerConv, const PeerConvSizes&, DType) { return std::nullopt; }
-std::optional<double> peer_lstm(int64_t, int64_t, int64_t, int64_t) { return std::nullopt; }
+PeerWork peer_matmul(int64_t, int64_t, int64_t, DType) { return {}; }
+PeerWork peer_conv(PeerConv, const PeerConvSizes&, DType) { return {}; }
+PeerWork peer_lstm(int64_t, int64_t, int64_t, int64_t) { return {}; }
 
 }  // namespace tsr::cli
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long oneDNN takes when it is called directly, in the layouts that it likes best and without the cost of getting
-// there: what the oneDNN engine is compared with. Nothing where oneDNN is not built in or lacks the operation.
+// oneDNN called directly, in the layouts that it likes best and without the cost of getting there: what the oneDNN
+// engine is compared with. Empty where oneDNN is not built in or lacks the operation.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 
 #include "base/dtype.hpp"
 
 namespace tsr::cli {
 
-// Median milliseconds of repeated executions with thread_count() threads.
-std::optional<double> peer_matmul(int64_t m, int64_t n, int64_t k, DType type);
+using PeerWork = std::function<void()>;  // one execution with thread_count() threads
+
+PeerWork peer_matmul(int64_t m, int64_t n, int64_t k, DType type);
 
 enum class PeerConv : uint8_t { fprop, dgrad, wgrad };
 struct PeerConvSizes {
   int64_t n, c, h, w, k, r, s, stride, pad;
 };
-std::optional<double> peer_conv(PeerConv what, const PeerConvSizes& z, DType type);
+PeerWork peer_conv(PeerConv what, const PeerConvSizes& z, DType type);
 
-std::optional<double> peer_lstm(int64_t steps, int64_t batch, int64_t inputs, int64_t hidden);  // f32
+PeerWork peer_lstm(int64_t steps, int64_t batch, int64_t inputs, int64_t hidden);  // f32
 
 }  // namespace tsr::cli

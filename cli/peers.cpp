@@ -8,7 +8,9 @@
 #include "base/thread_pool.hpp"
 #include "command.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/text.hpp"
+#include "peer_onednn.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -46,7 +48,34 @@ Json graph_json(const Graph& g) {
 
 }  // namespace
 
-OnednnPeer::OnednnPeer(const Graph&) {}
+std::function<void()> onednn_peer(const Graph& g) {
+  const Node& n = g.node(0);
+  auto in = [&](int slot) -> const Tensor& { return g.tensor(n.in[static_cast<size_t>(slot)]); };
+  const Tensor& y = g.tensor(n.out[0]);
+  if (n.op == &ops::matmul) {
+    const Dims &a = in(0).dims, &b = in(1).dims;
+    bool single = in(0).numel() == a[a.size() - 1] * a[a.size() - 2];
+    return single ? peer_matmul(a[a.size() - 2], b[b.size() - 1], a[a.size() - 1], in(0).dtype) : nullptr;
+  }
+  if (n.op == &ops::conv_fprop || n.op == &ops::conv_dgrad || n.op == &ops::conv_wgrad) {
+    const auto& o = attrs<tessera::ConvOptions>(n);
+    bool forward = n.op == &ops::conv_fprop, data = n.op == &ops::conv_dgrad;
+    const Tensor &x = forward ? in(0) : data ? y : in(1), &w = forward || data ? in(1) : y;
+    auto square = [](const Ints& v, int64_t fallback) { return v.empty() ? fallback : v[0]; };
+    if (x.rank() != 4 || x.dims[1] != w.dims[1]) return nullptr;
+    return peer_conv(forward ? PeerConv::fprop
+                     : data  ? PeerConv::dgrad
+                             : PeerConv::wgrad,
+                     {x.dims[0], x.dims[1], x.dims[2], x.dims[3], w.dims[0], w.dims[2], w.dims[3], square(o.stride, 1),
+                      square(o.pad, 0)},
+                     x.dtype);
+  }
+  if (n.op == &ops::rnn_fwd && attrs<tessera::RnnOptions>(n).mode == tessera::RnnMode::lstm) {
+    const Dims& x = in(0).dims;
+    return peer_lstm(x[0], x[1], x[2], attrs<tessera::RnnOptions>(n).hidden);
+  }
+  return nullptr;
+}
 
 TorchPeer::TorchPeer(const std::string& python) {
   int down[2], up[2];

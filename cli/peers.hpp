@@ -11,16 +11,8 @@
 
 namespace tsr::cli {
 
-// oneDNN called directly, for graphs of one operation that it has.
-class OnednnPeer {
- public:
-  explicit OnednnPeer(const Graph& g);
-  bool runs() const { return static_cast<bool>(work_); }
-  void run() { work_(); }
-
- private:
-  std::function<void()> work_;
-};
+// oneDNN called directly for the first operation of a graph, where it has that: one execution. Empty otherwise.
+std::function<void()> onednn_peer(const Graph& g);
 
 // PyTorch in a process of its own, which evaluates the graphs it is sent (bench/torch_peer.py). Absent when the Python
 // that was named has no PyTorch.

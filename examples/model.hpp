@@ -179,8 +179,7 @@ class Flags {
       if (name.rfind("--", 0) != 0 || i + 1 >= argc) fail("expected --name value, got '" + name + "'");
       given_[name.substr(2)] = argv[++i];
     }
-    // Read by the library when it first runs something.
-    if (given_.count("threads")) setenv("TESSERA_THREADS", text("threads", "").c_str(), 1);
+    if (given_.count("threads")) set_thread_count(static_cast<int>(integer("threads", 1)));
   }
   double number(const std::string& name, double fallback) {
     std::string value = text(name, "");

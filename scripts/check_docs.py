@@ -37,7 +37,8 @@ def main():
                     source = pathlib.Path(folder) / "example.cpp"
                     source.write_text(body)
                     program = str(pathlib.Path(folder) / "example")
-                    run(["g++", "-std=c++20", "-Iinclude", str(source), str(build / "libtessera.a"), "-lpthread", "-o", program], where)
+                    libraries = [str(build / "libtessera.a"), *(build / "link_flags").read_text().split()]
+                    run(["g++", "-std=c++20", "-Iinclude", str(source), *libraries, "-o", program], where)
                     run([program], where)
                     counts[kind] += 1
     print(", ".join(f"{n} {kind}" for kind, n in counts.items()), "examples ran")

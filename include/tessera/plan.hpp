@@ -100,6 +100,11 @@ class Buffer {
   Ints dims_, strides_;
 };
 
+// Threads that the CPU engines use together, the caller's included; at first TESSERA_THREADS, or one for each core that
+// the process may use. Plans made before keep to the smaller of both numbers.
+int thread_count();
+void set_thread_count(int n);
+
 inline Binding bind(const Tensor& t, Buffer& b) { return {t, b.data()}; }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 
 #include "api/state.hpp"
 #include "base/dtype.hpp"
+#include "base/thread_pool.hpp"
 #include "planner/explain.hpp"
 
 namespace tessera {
@@ -88,6 +89,9 @@ Buffer::Buffer(const Tensor& t) : type_(t.dtype()), dims_(t.dims()), strides_(t.
   storage_.reset(allocate(bytes_));
   std::memset(storage_.get(), 0, bytes_);
 }
+
+int thread_count() { return tsr::thread_count(); }
+void set_thread_count(int n) { tsr::set_thread_count(n); }
 
 void Buffer::Free::operator()(void* p) const { std::free(p); }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every engine, one line each, in order of preference. Numbers in EngineInfo::id are public and never reused.
 #include "engines/cpu/attention/attention.hpp"
+#include "engines/cpu/conv1d/conv1d.hpp"
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
+#include "engines/cpu/move/move.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
+#include "engines/cpu/view/view.hpp"
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
@@ -16,8 +19,11 @@ std::span<const Engine* const> all_engines() {
 #ifdef TESSERA_HAS_ONEDNN
       &onednn::engine(),
 #endif
+      &cpu::view_engine(),
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
+      &cpu::move_engine(),
+      &cpu::conv1d_engine(),
       &cpu::rnn_engine(),
       &cpu::attention_engine(),
       &ref::engine(),

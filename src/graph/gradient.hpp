@@ -83,6 +83,7 @@ class Gradient {
   TensorId transpose(TensorId t, const Ints& perm);  // y's dimension i is perm[i] of t
   TensorId swap_last(TensorId t);                    // the last two dimensions
   TensorId sum_to(TensorId t, const Dims& target);   // what broadcasting from `target` to t's sizes adds up
+  TensorId in_order_of(TensorId t, TensorId like);   // with the strides of `like`, without gaps
   TensorId convert(TensorId t, DType type);          // the same tensor when it has that type
 
  private:

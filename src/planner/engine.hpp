@@ -50,6 +50,8 @@ class Step {
   virtual ~Step() = default;
   virtual size_t workspace_bytes() const { return 0; }
   virtual int kernels() const { return 1; }  // launches, for explain
+  // The input whose memory the one output is, for steps that move nothing; the plan then gives both the same pointer.
+  virtual TensorId view_of() const { return kNone; }
   virtual void run(const StepArgs& args) const = 0;
 };
 

@@ -23,6 +23,7 @@ struct Instr {
     load,      // element or row value of `tensor`
     constant,  // `value`
     index,     // coordinate along space axis `axis`
+    random,    // uniform number in [0, 1) of a random tensor with seed a and offset b, see base/philox.hpp
     apply,     // pointwise `options.mode` of a, b, c
     reduce,    // `reduction` of a over the row: add, mul, min or max
     convert,   // a in another lane
@@ -36,6 +37,7 @@ struct Instr {
   TensorId tensor = kNone;
   DType type = DType::f32;
   int axis = 0;
+  Dims positions;  // random: what each axis of the space adds to the position in the random tensor
   double value = 0;
   tessera::ReduceMode reduction = tessera::ReduceMode::add;
   tessera::PointwiseOptions options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each region has a level, larger than the levels of all regions it reads from. Regions of one level therefore never
 // depend on each other and may be merged without making a cycle; a node may join the regions of the highest level among
-// its producers, or one producer that nobody else reads. That needs no reachability search: the work is linear in the
+// its producers, and regions that nobody else reads. That needs no reachability search: the work is linear in the
 // graph, times the cost of `accepts`.
 #include "planner/partition.hpp"
 
@@ -49,31 +49,31 @@ class Partitioner {
   void place(NodeId n) {
     auto self = static_cast<size_t>(n);
     members_[self] = {n};
-    std::vector<size_t> roots = producers(n), top;
+    std::vector<size_t> roots = producers(n);
     int highest = 0;
     for (size_t r : roots) highest = std::max(highest, level_[r]);
     level_[self] = highest + 1;
-    for (size_t r : roots)
+    // Lower regions that nobody else reads may rise: what an update multiplies old averages by, transposed weights.
+    std::vector<size_t> top = {self}, own;
+    for (size_t r : roots) {
       if (level_[r] == highest) top.push_back(r);
-    if (join(n, top, highest)) return;
-    // A region that nobody else reads yet may take the node alone and rise above the other producers.
-    if (roots.size() > 1)
-      for (size_t r : roots)
-        if (!read_elsewhere(r, n) && join(n, {r}, highest + 1)) return;
+      if (!read_elsewhere(r, n)) own.push_back(r);
+    }
+    bool joined = join(top, highest);
+    for (size_t r : own)
+      if (find(r) != find(self)) joined |= join({find(self), r}, joined ? level_[find(self)] : highest + 1);
   }
 
-  bool join(NodeId n, const std::vector<size_t>& roots, int level) {
-    std::vector<NodeId> merged = {n};
+  bool join(const std::vector<size_t>& roots, int level) {
+    if (roots.size() < 2) return false;
+    std::vector<NodeId> merged;
     for (size_t r : roots) merged.insert(merged.end(), members_[r].begin(), members_[r].end());
-    if (roots.empty() || merged.size() > kMaxRegionNodes) return false;
+    if (merged.size() > kMaxRegionNodes) return false;
     std::sort(merged.begin(), merged.end());
     if (!accepts_(make_region(g_, index_, merged))) return false;
-    size_t root = roots[0];
-    for (size_t r : roots) parent_[r] = root, members_[r].clear();
-    parent_[static_cast<size_t>(n)] = root;
-    members_[static_cast<size_t>(n)].clear();
-    members_[root] = std::move(merged);
-    level_[root] = level;
+    for (size_t r : roots) parent_[r] = roots[0], members_[r].clear();
+    members_[roots[0]] = std::move(merged);
+    level_[roots[0]] = level;
     return true;
   }
 

@@ -11,6 +11,7 @@
 #include "base/settings.hpp"
 #include "graph/op.hpp"
 #include "graph/passes/recognise.hpp"
+#include "graph/passes/views.hpp"
 #include "graph/text.hpp"
 #include "planner/machine.hpp"
 #include "planner/partition.hpp"
@@ -57,6 +58,11 @@ size_t place(std::vector<Block>& blocks) {
                   i);
   }
   return align_up(total);
+}
+
+// The graph that is cut into regions.
+std::shared_ptr<const Graph> prepared(const std::shared_ptr<const Graph>& g, const PlanOptions& o) {
+  return o.recognise ? order_views(recognise(g)) : g;
 }
 
 }  // namespace
@@ -120,7 +126,7 @@ class PlanBuilder {
         require(listed(names, name), "there is no engine named '", name, "'; engines: ", any_of_text(names));
       }
     plan_->source_ = g;
-    plan_->graph_ = o.recognise ? recognise(g) : g;
+    plan_->graph_ = prepared(g, o);
     plan_->device_ = d;
     plan_->options_ = o;
     for (const Engine* e : all_engines()) {
@@ -226,6 +232,11 @@ class PlanBuilder {
     for (size_t i = 0; i < plan_->steps_.size(); ++i) {
       const PlannedStep& s = plan_->steps_[i];
       int now = static_cast<int>(i);
+      if (TensorId source = s.step->view_of(); source != kNone) {
+        plan_->views_.emplace_back(s.region.outputs[0], source);
+        if (auto it = block_of.find(source); it != block_of.end()) block_of[s.region.outputs[0]] = it->second;
+        continue;
+      }
       for (TensorId t : s.region.outputs) {
         if (g.tensor(t).stored) continue;
         block_of[t] = blocks.size();
@@ -302,6 +313,7 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
     if (g.tensor(i).is_constant()) table[static_cast<size_t>(i)] = const_cast<std::byte*>(g.tensor(i).constant.data());
   auto* base = static_cast<std::byte*>(workspace);
   for (auto [t, offset] : placed_) table[static_cast<size_t>(t)] = base + offset;
+  for (auto [t, source] : views_) table[static_cast<size_t>(t)] = table[static_cast<size_t>(source)];
   for (const PlannedStep& s : steps_) s.step->run({table.data(), base + s.workspace_offset, stream});
 }
 
@@ -346,7 +358,8 @@ int Plan::kernels() const {
 
 double Plan::bytes_moved() const {
   double n = 0;
-  for (const PlannedStep& s : steps_) n += region_bytes(s.region);
+  for (const PlannedStep& s : steps_)
+    if (s.step->view_of() == kNone) n += region_bytes(s.region);
   return n;
 }
 
@@ -410,7 +423,7 @@ std::shared_ptr<const Plan> load_plan(std::string_view text, const Device& d) {
   std::string rest((std::istreambuf_iterator<char>(in)), {});
   auto g = std::make_shared<Graph>(parse_graph(rest));
   PlanBuilder builder(g, d, options);
-  std::shared_ptr<const Graph> planned = options.recognise ? recognise(g) : g;
+  std::shared_ptr<const Graph> planned = prepared(g, options);
   GraphIndex index(*planned);
   size_t covered = 0, live = static_cast<size_t>(std::count(index.live.begin(), index.live.end(), true));
   std::vector<bool> seen(static_cast<size_t>(planned->node_count()), false);

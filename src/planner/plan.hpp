@@ -71,8 +71,9 @@ class Plan {
   Device device_;
   PlanOptions options_;
   std::vector<PlannedStep> steps_;
-  std::vector<TensorId> bound_;                      // tensors that need a pointer
-  std::vector<std::pair<TensorId, size_t>> placed_;  // temporaries and their workspace offsets
+  std::vector<TensorId> bound_;                       // tensors that need a pointer
+  std::vector<std::pair<TensorId, size_t>> placed_;   // temporaries and their workspace offsets
+  std::vector<std::pair<TensorId, TensorId>> views_;  // results that lie in another tensor's memory, and which
   size_t workspace_bytes_ = 0;
   mutable std::mutex reshaped_lock_;
   mutable std::vector<std::pair<std::string, std::shared_ptr<const Plan>>> reshaped_;

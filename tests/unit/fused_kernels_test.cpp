@@ -12,14 +12,14 @@ namespace {
 
 using M = tessera::PointwiseMode;
 
-std::vector<float> values(M mode, const std::vector<float>& x) {
-  tessera::PointwiseOptions o;
-  o.mode = mode;
+std::vector<float> values(M mode, std::vector<float> x) {
   std::vector<float> y(x.size());
-  for (size_t i = 0; i < x.size(); i += kBlock) {
-    auto n = static_cast<int64_t>(std::min<size_t>(kBlock, x.size() - i));
-    kernels().apply(Lane::f32, {&o, &x[i], nullptr, nullptr, false, false, false, &y[i], n});
-  }
+  ChainStep steps[3];
+  steps[0].kind = ChainStep::take, steps[0].format = Format::f32, steps[0].slot = 0;
+  steps[1].kind = ChainStep::apply, steps[1].mode = mode;
+  steps[2].kind = ChainStep::keep_f32, steps[2].third = 1;
+  void* slots[] = {x.data(), y.data()};
+  kernels().chain({steps, 3, slots, static_cast<int64_t>(x.size()), false});
   return y;
 }
 

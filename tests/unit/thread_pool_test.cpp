@@ -43,6 +43,17 @@ TEST(ThreadPool, NestedAndConcurrentLoopsDoNotWaitForEachOther) {
   EXPECT_EQ(sum.load(), 4 * 20 * 64);
 }
 
+TEST(ThreadPool, OneLeaseAtATime) {
+  WithThreads two(2);
+  ThreadLease first(2), second(2), alone(1);
+  EXPECT_EQ(first.threads(), 2);
+  EXPECT_EQ(second.threads(), 1);
+  EXPECT_EQ(alone.threads(), 1);
+  int calls = 0;
+  parallel_for(100, 1, 2, [&](int64_t, int64_t, int) { ++calls; });
+  EXPECT_EQ(calls, 1);  // the threads are taken: the whole range at once
+}
+
 TEST(ThreadPool, ErrorsReachTheCaller) {
   WithThreads two(2);
   auto body = [](int64_t first, int64_t, int) { require(first != 96, "element ", first); };

@@ -57,16 +57,6 @@ void infer(Infer& ctx) {
   ctx.output(0, dims, x.dtype);
 }
 
-// d with its elements in the memory order of `like`, whose dimension order a view depends on.
-TensorId ordered(Gradient& g, TensorId d, TensorId like) {
-  Tensor t;
-  t.dtype = g.tensor(d).dtype;
-  t.strides = strides_like(g.tensor(like).dims, &g.tensor(like));
-  t.dims = g.tensor(like).dims;
-  t.dtype_given = t.dims_given = t.strides_given = true;
-  return g.make(ops::pointwise, {d}, tessera::PointwiseOptions{}, &t);
-}
-
 void backward(Gradient& g) {
   TensorId x = g.in(0), y = g.out(0);
   auto row_major = [&](TensorId t) {
@@ -74,7 +64,7 @@ void backward(Gradient& g) {
   };
   bool logical = g.options<ReshapeOptions>().mode == tessera::ReshapeMode::logical;
   if (logical || (row_major(x) && row_major(y))) return g.add(0, g.reshape(g.d(), g.dims(0)));
-  TensorId d = ordered(g, g.d(), y);
+  TensorId d = g.in_order_of(g.d(), y);
   Tensor t;
   t.dims = g.dims(0);
   t.strides = strides_like(t.dims, &g.tensor(x));

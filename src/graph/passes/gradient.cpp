@@ -296,6 +296,20 @@ TensorId Gradient::convert(TensorId t, DType type) {
   return make(ops::pointwise, {t}, PointwiseOptions{}, &declared);
 }
 
+TensorId Gradient::in_order_of(TensorId t, TensorId like) {
+  Dims strides = strides_like(tensor(like).dims, &tensor(like));
+  if (tensor(t).strides == strides && t >= first_new_ && g_.producer(t) != kNone) {
+    g_.edit(t).strides_given = true;  // they stay
+    return t;
+  }
+  Tensor declared;
+  declared.dtype = tensor(t).dtype;
+  declared.dims = tensor(like).dims;
+  declared.strides = strides;
+  declared.dtype_given = declared.dims_given = declared.strides_given = true;
+  return make(ops::pointwise, {t}, PointwiseOptions{}, &declared);
+}
+
 // --- sums and results
 
 TensorId Gradient::retyped(TensorId d, DType type) {

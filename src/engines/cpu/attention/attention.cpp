@@ -12,7 +12,7 @@ namespace tsr::cpu {
 namespace {
 
 // Fraction of the processor's f32 peak that long sequences reach, and what starting a step costs.
-constexpr double kEfficiency = 0.75, kOverhead = 5e-6;
+constexpr double kEfficiency = 0.8, kOverhead = 5e-6;
 
 bool is_forward(const Node& n) { return n.op->name == "sdpa_fwd"; }
 bool is_backward(const Node& n) { return n.op->name == "sdpa_bwd"; }

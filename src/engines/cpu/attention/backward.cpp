@@ -92,7 +92,6 @@ class BackwardStep : public Step {
   void bias_gradient(const Run& run, const Worker& w, int64_t task) const;
   void sink_gradient(const Run& run) const;
   void write_amax(const Run& run) const;
-  void note(const Worker& w, Amax which, int64_t n, const float* x) const;
 
   Problem p_;
   Scores scores_;
@@ -109,7 +108,7 @@ class BackwardStep : public Step {
 BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int threads)
     : p_(g, n),
       scores_(g, n, p_),
-      threads_(threads),
+      threads_(p_.workers(threads, 6 * p_.n.d + 4 * p_.n.dv)),
       o_(make_sequences(g, n.in[kO])),
       do_(make_sequences(g, n.in[kDo])),
       stats_(make_sequences(g, n.in[kStats])),
@@ -131,8 +130,8 @@ BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int t
   unit_ = std::lcm(p_.n.hq / p_.n.hk, p_.n.hq / p_.n.hv);
   units_ = p_.n.hq / unit_;
   int64_t tasks = p_.n.b * units_, blocks = sdpa::ceil_div(p_.group * p_.n.sq, kRows);
-  if (tasks > 0 && tasks < 2 * threads && threads > 1)
-    splits_ = std::clamp<int64_t>(sdpa::ceil_div(2 * threads, tasks), 1, std::max<int64_t>(blocks, 1));
+  if (tasks > 0 && tasks < 2 * threads_ && threads_ > 1)
+    splits_ = std::clamp<int64_t>(sdpa::ceil_div(2 * threads_, tasks), 1, std::max<int64_t>(blocks, 1));
   Pieces one(nullptr), all(nullptr);
   cut(one);
   worker_bytes_ = one.used();
@@ -244,7 +243,7 @@ void BackwardStep::find_delta(const Run& run, const Worker& w, int64_t b, int64_
     read_row(o_, run.tensors, b, h, query, o);
     read_row(do_, run.tensors, b, h, query, grad_o);
     float sum = 0;
-    vectors().dots(1, 1, p_.n.dv, o, p_.n.dv, grad_o, p_.n.dv, &sum, 1);
+    vectors().dots(1, 1, p_.n.dv, o, p_.n.dv, grad_o, p_.n.dv, &sum, 1, {}, {});
     to[query] = sum * run.descale_o * run.descale_do;
   }
 }
@@ -302,7 +301,7 @@ void BackwardStep::score_gradient(const Run& run, const Worker& w, int64_t first
   const Lanes& lanes = *w.lanes;
   auto product = [&](int64_t depth, Rows x, const float* y, float* to) {
     if (lanes.few())
-      loops.dots(keys, lanes.count, depth, x.data, x.ld, y, depth, to, lanes.width);
+      loops.dots(keys, lanes.count, depth, x.data, x.ld, y, depth, to, lanes.width, {}, {});
     else
       tile().multiply_rows(keys, lanes.width, depth, x.data, x.ld, y, lanes.width, to, lanes.width, false);
   };
@@ -337,8 +336,7 @@ void BackwardStep::visit(const Run& run, const Worker& w, int64_t split, int64_t
     for (int64_t i = 0; i < size; ++i) w.dp[i] = w.p[i] == 0 ? 0.0f : w.dp[i];  // what was masked stays 0
   }
   if (scores_.drops()) loops.multiply(size, w.p, w.keep);
-  if (amax_[kOfDp].given())
-    for (int64_t j = 0; j < keys; ++j) note(w, kOfDp, lanes.count, w.dp + j * lanes.width);
+  for (int64_t j = 0; amax_[kOfDp].given() && j < keys; ++j) note(w.amax[kOfDp], lanes.count, w.dp + j * lanes.width);
   if (p_.rounds_to_fp8) {
     loops.scale(size, w.p, run.scale_s);
     loops.round_fp8(size, w.p, p_.v.type == DType::e4m3);
@@ -369,18 +367,12 @@ void BackwardStep::visit(const Run& run, const Worker& w, int64_t split, int64_t
   }
 }
 
-void BackwardStep::note(const Worker& w, Amax which, int64_t n, const float* x) const {
-  if (!amax_[which].given()) return;
-  float largest = vectors().max_abs(n, x);
-  if (!(largest <= w.amax[which])) w.amax[which] = largest;
-}
-
 void BackwardStep::write_queries(const Run& run, const Worker& w) const {
   const Lanes& lanes = *w.lanes;
   for (int64_t i = 0; i < lanes.count; ++i) {
     float* row = w.dq + i * ld_;
     vectors().scale(p_.n.d, row, run.dq);
-    note(w, kOfDq, p_.n.d, row);
+    if (amax_[kOfDq].given()) note(w.amax[kOfDq], p_.n.d, row);
     vectors().scale(p_.n.d, row, run.scale_dq);
     if (dq_.given()) write_row(dq_, run.tensors, lanes.b, lanes.head[i], lanes.query[i], row);
   }
@@ -399,7 +391,8 @@ void BackwardStep::sum_row(const Run& run, const Worker& w, const Sequences& x, 
   float* y = part(0);
   for (int64_t s = 1; s < splits_; ++s) vectors().add(n, y, part(s));
   vectors().scale(n, y, values ? run.dv : run.dk);
-  note(w, values ? kOfDv : kOfDk, n, y);
+  Amax which = values ? kOfDv : kOfDk;
+  if (amax_[which].given()) note(w.amax[which], n, y);
   vectors().scale(n, y, values ? run.scale_dv : run.scale_dk);
   bool exists = x.offsets == kNone || key < p_.length_kv(run.tensors, b);
   if (x.given() && exists) write_row(x, run.tensors, b, h, key, y);

@@ -80,13 +80,15 @@ class ForwardStep : public Step {
   Worker worker(const Run& run, int i) const;
   int64_t state_floats() const { return kRows * (columns_ + 2); }  // of a block: o, max and sum, one after the other
   float* partial(const Run& run, int64_t part) const;
+  bool narrow(const Block& b) const { return narrow_ && !b.lanes.few(); }
   bool two_passes() const { return p_.rounds_to_fp8 || amax_s_.given(); }
 
   void run_task(const Run& run, const Worker& w, int64_t part) const;
   Task start(const Run& run, const Worker& w, int64_t task) const;
   void reset(const Run& run, Block& b, bool with_sink) const;
   void walk(const Run& run, const Worker& w, const Task& task, int64_t split, Pass pass) const;
-  void visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v, Pass pass) const;
+  void visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values& v,
+             Pass pass) const;
   void drop(const Run& run, const Worker& w, const Block& b, int64_t first, int64_t keys, float factor) const;
   void accumulate(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Values v) const;
   void combine(const Run& run, const Worker& w, int64_t task) const;
@@ -100,6 +102,7 @@ class ForwardStep : public Step {
   int threads_;
   Sequences o_, stats_, max_, sum_, dump_, amax_s_, amax_o_;
   Numbers scale_o_;
+  bool narrow_;      // products of q and k in bf16
   int64_t columns_;  // of o and v in scratch memory
   int64_t blocks_of_task_ = 1, tasks_of_group_ = 0, tasks_ = 0, splits_ = 1;
   size_t worker_bytes_ = 0, workspace_bytes_ = 0;
@@ -108,7 +111,7 @@ class ForwardStep : public Step {
 ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int threads)
     : p_(g, n),
       scores_(g, n, p_),
-      threads_(threads),
+      threads_(p_.workers(threads, 2 * (p_.n.d + p_.n.dv))),
       o_(make_output(r, kO)),
       stats_(make_output(r, kStats)),
       max_(make_output(r, kMax)),
@@ -117,14 +120,15 @@ ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int thr
       amax_s_(make_output(r, kAmaxS)),
       amax_o_(make_output(r, kAmaxO)),
       scale_o_(make_numbers(g, n, kScaleO)),
+      narrow_(p_.narrow(p_.q, p_.k)),
       columns_(round_up(p_.n.dv, tile().columns)) {
   int64_t rows = p_.group * p_.n.sq, blocks = sdpa::ceil_div(rows, kRows), heads = p_.n.b * p_.groups();
-  int64_t wanted = kTasksOfThread * threads;
+  int64_t wanted = kTasksOfThread * threads_;
   if (p_.k.type != DType::f32 || p_.v.type != DType::f32)
     blocks_of_task_ = std::clamp<int64_t>(heads * blocks / wanted, 1, kBlocksOfTask);
   tasks_of_group_ = sdpa::ceil_div(blocks, blocks_of_task_);
   tasks_ = heads * tasks_of_group_;
-  if (tasks_ > 0 && tasks_ < wanted && threads > 1 && !two_passes())
+  if (tasks_ > 0 && tasks_ < wanted && threads_ > 1 && !two_passes())
     splits_ = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, sdpa::ceil_div(wanted, tasks_));
   Pieces one(nullptr), all(nullptr);
   cut(one);
@@ -227,7 +231,11 @@ void ForwardStep::run_task(const Run& run, const Worker& w, int64_t part) const 
   int64_t split = part % splits_;
   Task task = start(run, w, part / splits_);
   for (int64_t i = 0; i < task.blocks; ++i) {
-    p_.pack(p_.q, w.blocks[i].lanes, run.tensors, run.scale, w.s, w.blocks[i].q);
+    Block& b = w.blocks[i];
+    if (narrow(b))
+      p_.pack_pairs(p_.q, b.lanes, run.tensors, reinterpret_cast<uint32_t*>(b.q));
+    else
+      p_.pack(p_.q, b.lanes, run.tensors, run.scale, w.s, b.q);
     reset(run, w.blocks[i], split == 0);
   }
   walk(run, w, task, split, two_passes() ? Pass::softmax : Pass::online);
@@ -259,24 +267,24 @@ void ForwardStep::walk(const Run& run, const Worker& w, const Task& task, int64_
       Block& b = w.blocks[i];
       if (first >= b.lanes.hi || first + keys <= b.lanes.lo || scores_.hides(run.scores, b.lanes, first, keys))
         continue;
-      if (!k.data) {
+      if (!k.data && !narrow(b))
         k = read_rows(p_.k, run.tensors, b.lanes.b, b.lanes.k_head, first, keys, false, w.k, p_.n.d);
-        if (pass != Pass::softmax) {
-          v.rows = read_rows(p_.v, run.tensors, b.lanes.b, b.lanes.v_head, first, keys, true, w.v, columns_);
-          v.special = take_out(v.rows, keys, p_.n.dv, w.v, columns_, w.special);
-        }
-      }
       visit(run, w, b, first, keys, k, v, pass);
     }
   }
 }
 
-void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values v,
+void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first, int64_t keys, Rows k, Values& v,
                         Pass pass) const {
   const Vectors& loops = vectors();
   const Lanes& lanes = b.lanes;
-  if (lanes.few())
-    loops.dots(keys, lanes.count, p_.n.d, k.data, k.ld, b.q, p_.n.d, w.s, lanes.width);
+  if (narrow(b))
+    p_.multiply_pairs(p_.k, lanes, run.tensors, lanes.k_head, first, keys, reinterpret_cast<const uint32_t*>(b.q),
+                      run.scale, w.s);
+  else if (lanes.few())
+    loops.dots(keys, lanes.count, p_.n.d, k.data, k.ld, b.q, p_.n.d, w.s, lanes.width,
+               soon(p_.k, run.tensors, lanes.b, lanes.k_head, first + keys, std::min(keys, lanes.hi - first - keys)),
+               soon(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys));
   else
     tile().multiply_rows(keys, lanes.width, p_.n.d, k.data, k.ld, b.q, lanes.width, w.s, lanes.width, false);
   scores_.finish(run.scores, lanes, first, keys, w.s, w.scores);
@@ -284,8 +292,7 @@ void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first
     for (int64_t i = 0; i < lanes.width; ++i) w.factor[i] = b.sum[i] == 0 ? 0.0f : 1.0f / b.sum[i];
     loops.probabilities(keys, lanes.width, w.s, b.max, w.factor);
     if (scores_.drops()) drop(run, w, b, first, keys, run.scores.keep_factor);
-    for (int64_t j = 0; j < keys; ++j)
-      *w.amax_s = std::fmax(*w.amax_s, loops.max_abs(lanes.count, w.s + j * lanes.width));
+    for (int64_t j = 0; amax_s_.given() && j < keys; ++j) note(*w.amax_s, lanes.count, w.s + j * lanes.width);
     if (p_.rounds_to_fp8) {
       loops.scale(keys * lanes.width, w.s, run.scale_s);
       loops.round_fp8(keys * lanes.width, w.s, p_.v.type == DType::e4m3);
@@ -295,6 +302,10 @@ void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first
     if (pass == Pass::softmax) return;
     if (changed) loops.scale_rows(lanes.count, columns_, b.o, columns_, w.factor);
     if (scores_.drops()) drop(run, w, b, first, keys, 1);
+  }
+  if (!v.rows.data) {
+    v.rows = read_rows(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys, true, w.v, columns_);
+    v.special = take_out(v.rows, keys, p_.n.dv, w.v, columns_, w.special);
   }
   accumulate(run, w, b, first, keys, v);
 }
@@ -348,10 +359,7 @@ void ForwardStep::write(const Run& run, const Worker& w, const Block& b) const {
     float factor = run.result_scale;
     if (!two_passes()) factor *= b.sum[i] == 0 ? 0.0f : run.scores.keep_factor / b.sum[i];
     loops.scale(p_.n.dv, o, factor);
-    if (amax_o_.given()) {
-      float largest = loops.max_abs(p_.n.dv, o);
-      if (!(largest <= *w.amax_o)) *w.amax_o = largest;
-    }
+    if (amax_o_.given()) note(*w.amax_o, p_.n.dv, o);
     if (run.scale_o != 1) loops.scale(p_.n.dv, o, run.scale_o);
     if (o_.given()) write_row(o_, run.tensors, lanes.b, lanes.head[i], lanes.query[i], o);
     write_statistics(run, lanes.b, lanes.head[i], lanes.query[i], b.max[i], b.sum[i]);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "engines/cpu/attention/vectors.hpp"
@@ -85,6 +86,7 @@ Problem::Problem(const Graph& g, const Node& node)
   alibi = options.alibi || slopes.given();
   rounds_to_fp8 = sdpa::is_fp8(q.type) && v.scales == kNone;
   if (sdpa::has(node, s.block_mask)) key_tile = sdpa::kMaskBlock;
+  if (group * n.sq <= kFew) key_tile = kFewKeys;
 }
 
 int64_t Problem::length(Tensors t, const Numbers& lengths, const Numbers& prefix, int64_t b, int64_t full) {
@@ -92,6 +94,14 @@ int64_t Problem::length(Tensors t, const Numbers& lengths, const Numbers& prefix
   if (lengths.given()) y = lengths.integer(t, b);
   if (prefix.given()) y = prefix.integer(t, b + 1) - prefix.integer(t, b);
   return std::clamp<int64_t>(y, 0, full);
+}
+
+int Problem::workers(int threads, int64_t operations) const {
+  constexpr double kOperations = 2e6, kElements = 2e5;  // about 20 microseconds of one thread
+  auto scores = static_cast<double>(volume(n.scores())), keys = static_cast<double>(n.b * n.skv);
+  double elements = keys * static_cast<double>(n.hk * n.d + n.hv * n.dv);
+  double pieces = scores * static_cast<double>(operations) / kOperations + elements / kElements;
+  return static_cast<int>(std::clamp<double>(pieces, 1, threads));
 }
 
 float Problem::score_scale(Tensors t) const {
@@ -137,6 +147,27 @@ void Problem::pack(const Sequences& x, const Lanes& lanes, Tensors t, float fact
   if (lanes.few()) return;
   tile().transpose(lanes.count, d, rows, d, to, lanes.width);
   for (int64_t i = 0; i < d; ++i) std::fill(to + i * lanes.width + lanes.count, to + (i + 1) * lanes.width, 0.0f);
+}
+
+bool Problem::narrow(const Sequences& x, const Sequences& y) const {
+  auto plain = [](const Sequences& z) {
+    return z.type == DType::bf16 && z.strides[3] == 1 && z.dims[3] % 2 == 0 && z.offsets == kNone && !z.pages;
+  };
+  return plain(x) && plain(y) && group * n.sq > kFew && has_bf16();
+}
+
+void Problem::pack_pairs(const Sequences& x, const Lanes& lanes, Tensors t, uint32_t* to) const {
+  int64_t pairs = x.dims[3] / 2;
+  for (int64_t i = 0; i < lanes.width; ++i) {
+    const auto* row = static_cast<const uint16_t*>(t[x.id]) + x.row(t, lanes.b, lanes.head[i], lanes.query[i]);
+    for (int64_t p = 0; p < pairs; ++p) std::memcpy(to + p * lanes.width + i, row + 2 * p, 4);
+  }
+}
+
+void Problem::multiply_pairs(const Sequences& y, const Lanes& lanes, Tensors t, int64_t head, int64_t first,
+                             int64_t keys, const uint32_t* pairs, float scale_by, float* s) const {
+  const auto* rows = static_cast<const uint16_t*>(t[y.id]) + y.row(t, lanes.b, head, first);
+  vectors().multiply_bf16(keys, lanes.width, y.dims[3], rows, y.strides[2], pairs, s, lanes.width, scale_by);
 }
 
 }  // namespace tsr::cpu::attention

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "engines/cpu/attention/vectors.hpp"
 #include "graph/ops/sdpa_common.hpp"
 #include "planner/engine.hpp"
 
@@ -50,6 +51,7 @@ struct Sequences {
   int64_t steps(Tensors t, int64_t b, int64_t length) const;      // that exist, at most `length`
   int64_t row(Tensors t, int64_t b, int64_t h, int64_t s) const;  // element offset of a row that exists
   int64_t block(Tensors t, int64_t b, int64_t s) const;           // that holds a step, where there are pages
+  int64_t run(int64_t s) const;                                   // steps from this one on that are equally far apart
 };
 
 // Rows of f32, in the caller's memory or converted into scratch memory.
@@ -61,6 +63,8 @@ struct Rows {
 // readable up to a multiple of the matrix tile's columns. Scratch: `count` rows of `ld`.
 Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
                float* scratch, int64_t ld);
+// The same rows, to be fetched before they are read.
+Soon soon(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count);
 // Rows that are not all finite become 0, because 0 times them is not: what a mask hides must not count. Lists them in
 // `which` and returns how many there are; `x` moves to the scratch memory when there are any.
 int64_t take_out(Rows& x, int64_t count, int64_t columns, float* scratch, int64_t ld, int64_t* which);
@@ -73,9 +77,10 @@ void write_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step
 void write_part(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, int64_t first, int64_t count,
                 const float* from);
 
-constexpr int64_t kRows = 96;   // queries of a tile: a multiple of the matrix tile's rows and columns
-constexpr int64_t kKeys = 192;  // keys of a tile, unless blocks of 128 may be masked
-constexpr int64_t kFew = 8;     // up to so many queries, scores are dot products instead of matrix tiles
+constexpr int64_t kRows = 96;     // queries of a tile: a multiple of the matrix tile's rows and columns
+constexpr int64_t kKeys = 192;    // keys of a tile, unless blocks of 128 may be masked
+constexpr int64_t kFewKeys = 64;  // keys of a tile of few queries: converted, they stay in the first-level cache
+constexpr int64_t kFew = 8;       // up to so many queries, scores are dot products instead of matrix tiles
 
 // The queries of a tile. Heads that share keys and values share tiles: a row is a query of one of these heads.
 struct Lanes {
@@ -101,6 +106,8 @@ struct Problem {
   bool alibi = false, rounds_to_fp8 = false;
 
   int64_t groups() const { return n.hq / group; }
+  // Threads that a step with so many operations for each score should use: waking one costs as much as some work.
+  int workers(int threads, int64_t operations) const;
   int64_t key_tile = kKeys;  // keys of a tile
   int64_t length_q(Tensors t, int64_t b) const { return length(t, seq_len_q, cu_seq_len_q, b, n.sq); }
   int64_t length_kv(Tensors t, int64_t b) const { return length(t, seq_len_kv, cu_seq_len_kv, b, n.skv); }
@@ -112,6 +119,12 @@ struct Problem {
   // Queries of these lanes times `factor`: [d][width] for matrix tiles, [count][d] where there are few. `rows` holds
   // kRows rows of d.
   void pack(const Sequences& x, const Lanes& lanes, Tensors t, float factor, float* rows, float* to) const;
+  // Both are bf16 that the processor multiplies as it lies in memory: rows of y with packed pairs of x.
+  bool narrow(const Sequences& x, const Sequences& y) const;
+  void pack_pairs(const Sequences& x, const Lanes& lanes, Tensors t, uint32_t* to) const;
+  // Tile of products of rows [first, first + keys) of one head of y with pairs.
+  void multiply_pairs(const Sequences& y, const Lanes& lanes, Tensors t, int64_t head, int64_t first, int64_t keys,
+                      const uint32_t* pairs, float scale, float* s) const;
 
  private:
   static int64_t length(Tensors t, const Numbers& lengths, const Numbers& prefix, int64_t b, int64_t full);
@@ -123,6 +136,12 @@ Sequences make_sequences(const Graph& g, TensorId id);
 // An output of the region's only node, if anyone reads it.
 Sequences make_output(const Region& r, int slot);
 int64_t round_up(int64_t n, int64_t to);
+
+// Keeps the largest magnitude so far, or NaN once there is one.
+inline void note(float& amax, int64_t n, const float* x) {
+  float largest = vectors().max_abs(n, x);
+  if (!(largest <= amax)) amax = largest;
+}
 
 // Memory cut into aligned pieces, in the order in which they are asked for. Without memory it only counts: the same
 // function sizes a workspace when a step is built and hands it out when it runs.

@@ -32,6 +32,8 @@ Reason check_score_mod(const Subgraph& s, const Dims& scores) {
   Expr e;
   if (Reason why = lower(whole(s), &e); !why) return Reason::no("the sub-graph on scores: ", why.text());
   if (e.has_reduction) return Reason::no("the sub-graph on scores reduces");
+  for (const Instr& i : e.code)
+    if (i.kind == Instr::random) return Reason::no("the sub-graph on scores draws random numbers");
   if (!(e.space == scores)) return Reason::no("the sub-graph on scores of sizes ", scores, " has sizes ", e.space);
   return Reason::yes();
 }
@@ -122,6 +124,7 @@ void ScoreMod::run(const Block& b, int at) const {
       return k.round(i.type, i.lane, operand(i.a), y, b.size());
     case Instr::store:
       return k.store(DType::f32, i.lane, operand(i.a), b.result, 0, 1, b.size());
+    case Instr::random:
     case Instr::reduce:
       break;  // declined by check_score_mod
   }

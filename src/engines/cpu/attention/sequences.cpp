@@ -26,12 +26,20 @@ const Table& fp8_table(DType type) {
   return type == DType::e4m3 ? e4m3 : e5m2;
 }
 
-void convert(const Sequences& s, const void* base, int64_t offset, float* to) {
-  int64_t d = s.dims[3], stride = s.strides[3];
-  if (!sdpa::is_fp8(s.type)) return kernels().load(s.type, Lane::f32, base, offset, stride, to, d);
-  const Table& table = fp8_table(s.type);
-  const auto* from = static_cast<const uint8_t*>(base) + offset;
-  for (int64_t i = 0; i < d; ++i) to[i] = table[from[i * stride]];
+// Rows at equal distances.
+void convert(const Sequences& s, const void* base, int64_t offset, int64_t rows, float* to, int64_t ld) {
+  int64_t d = s.dims[3], stride = s.strides[3], step = s.strides[2];
+  if (s.type == DType::bf16 && stride == 1)
+    return vectors().widen_bf16(rows, d, static_cast<const uint16_t*>(base) + offset, step, to, ld);
+  for (int64_t r = 0; r < rows; ++r, offset += step, to += ld) {
+    if (!sdpa::is_fp8(s.type)) {
+      kernels().load(s.type, Lane::f32, base, offset, stride, to, d);
+      continue;
+    }
+    const Table& table = fp8_table(s.type);
+    const auto* from = static_cast<const uint8_t*>(base) + offset;
+    for (int64_t i = 0; i < d; ++i) to[i] = table[from[i * stride]];
+  }
 }
 
 // The factors lie where their own tensor says; neighbours along d share one, or every element has its own.
@@ -43,11 +51,6 @@ void apply_scales(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t s
     auto factor = load<float>(DType::e8m0, t[s.scales], at);
     for (int64_t j = i; j < std::min(i + along, s.dims[3]); ++j) to[j] *= factor;
   }
-}
-
-void read_existing(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to) {
-  convert(s, t[s.id], s.row(t, b, h, step), to);
-  if (s.scales != kNone) apply_scales(s, t, b, h, step, to);
 }
 
 }  // namespace
@@ -76,13 +79,26 @@ int64_t Sequences::row(Tensors t, int64_t b, int64_t h, int64_t s) const {
   return batch_start(t, b) + h * strides[1] + s * strides[2];
 }
 
+int64_t Sequences::run(int64_t s) const { return pages ? dims[2] - s % dims[2] : dims[2] - s; }
+
+Soon soon(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count) {
+  if (s.strides[3] != 1 || count <= 0) return {};
+  int64_t element = byte_size(s.type, 1);
+  const auto* data = static_cast<const std::byte*>(t[s.id]) + s.row(t, b, h, first) * element;
+  return {data, std::min(count, s.run(first)), s.strides[2] * element, s.dims[3] * element};
+}
+
 Rows read_rows(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count, bool padded,
                float* scratch, int64_t ld) {
   int64_t exist = std::clamp<int64_t>(s.steps(t, b, first + count) - first, 0, count);
-  bool plain = s.type == DType::f32 && s.strides[3] == 1 && !s.pages && exist == count && count > 0;
-  if (plain && (!padded || s.dims[3] % tile().columns == 0))
+  bool direct = s.type == DType::f32 && s.strides[3] == 1 && (!padded || s.dims[3] % tile().columns == 0);
+  if (direct && exist == count && count > 0 && s.run(first) >= count)
     return {static_cast<const float*>(t[s.id]) + s.row(t, b, h, first), s.strides[2]};
-  for (int64_t i = 0; i < exist; ++i) read_existing(s, t, b, h, first + i, scratch + i * ld);
+  for (int64_t i = 0, n = 0; i < exist; i += n) {
+    n = std::min(exist - i, s.run(first + i));
+    convert(s, t[s.id], s.row(t, b, h, first + i), n, scratch + i * ld, ld);
+  }
+  for (int64_t i = 0; s.scales != kNone && i < exist; ++i) apply_scales(s, t, b, h, first + i, scratch + i * ld);
   for (int64_t i = exist; i < count; ++i) std::fill_n(scratch + i * ld, s.dims[3], 0.0f);
   return {scratch, ld};
 }
@@ -109,10 +125,9 @@ void put_back(int64_t n, const float* p, const float* c, int64_t stride, const f
 }
 
 void read_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, float* to) {
-  if (step < s.steps(t, b, step + 1))
-    read_existing(s, t, b, h, step, to);
-  else
-    std::fill_n(to, s.dims[3], 0.0f);
+  if (step >= s.steps(t, b, step + 1)) return std::fill_n(to, s.dims[3], 0.0f), void();
+  convert(s, t[s.id], s.row(t, b, h, step), 1, to, 0);
+  if (s.scales != kNone) apply_scales(s, t, b, h, step, to);
 }
 
 void write_row(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t step, const float* from) {

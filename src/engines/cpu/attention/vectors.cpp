@@ -26,4 +26,12 @@ const Vectors& vectors() {
   return generic::kVectors;
 }
 
+bool has_bf16() {
+#if defined(__x86_64__)
+  return vectors().multiply_bf16 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 }  // namespace tsr::cpu::attention

@@ -4,11 +4,18 @@
 // the best.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tsr::cpu::attention {
 
 constexpr int64_t kVectorLanes = 16;  // widths of tiles are multiples of this
+
+// Rows of memory that will be read soon; none where `data` is null.
+struct Soon {
+  const std::byte* data = nullptr;
+  int64_t rows = 0, stride = 0, bytes = 0;
+};
 
 struct Vectors {
   // Scores become exp(s - max) with the maximum so far; sum counts them. What was summed up before is to be multiplied
@@ -28,10 +35,18 @@ struct Vectors {
   // Rows of o times one factor each.
   void (*scale_rows)(int64_t rows, int64_t columns, float* o, int64_t ld, const float* factor);
   // s[key*width + row] = sum of k[key*ldk + i] * q[row*ldq + i], i < d: for a few rows, where tiles would be empty.
+  // Meanwhile memory fetches what comes next.
   void (*dots)(int64_t keys, int64_t rows, int64_t d, const float* k, int64_t ldk, const float* q, int64_t ldq,
-               float* s, int64_t width);
+               float* s, int64_t width, const Soon& soon, const Soon& sooner);
   // y[i] = 1 where the upper 24 bits of random_word(seed, offset, first + i) are below the threshold, otherwise 0.
   void (*keep)(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t threshold, float* y);
+  // c[i*ldc + j] = scale * sum over p of a[i*lda + p] * b's number p of column j; b holds pairs of numbers, [k/2][n].
+  // Products and sums are those of f32, twice as many at a time. n is a multiple of 32, k is even. For
+  // processors that has_bf16() tells.
+  void (*multiply_bf16)(int64_t m, int64_t n, int64_t k, const uint16_t* a, int64_t lda, const uint32_t* b, float* c,
+                        int64_t ldc, float scale);
+  // Rows of bf16 as f32.
+  void (*widen_bf16)(int64_t rows, int64_t columns, const uint16_t* x, int64_t stride, float* y, int64_t ld);
   // What y becomes in an fp8 type: e4m3 when `e4m3`, otherwise e5m2.
   void (*round_fp8)(int64_t n, float* y, bool e4m3);
   // Largest magnitude, NaN when there is one.
@@ -41,5 +56,6 @@ struct Vectors {
 };
 
 const Vectors& vectors();
+bool has_bf16();
 
 }  // namespace tsr::cpu::attention

@@ -5,6 +5,10 @@
 
 #include "engines/cpu/attention/vectors.hpp"
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 namespace tsr::cpu::attention::TESSERA_ISA {
 namespace {
 
@@ -134,63 +138,104 @@ void scale_rows(int64_t rows, int64_t columns, float* o, int64_t ld, const float
     if (factor[r] != 1.0f) scale(columns, o + r * ld, factor[r]);
 }
 
-// Sum of a vector by halves; compilers turn the fixed loops into shuffles.
-[[gnu::always_inline]] inline float total(Vector v) {
-  float part[kLanes];
+using Four = float __attribute__((vector_size(16)));
+
+[[gnu::always_inline]] inline Four quarters(Vector v) {
+  Four part[kLanes / 4], sum;
   std::memcpy(part, &v, kBytes);
-#pragma GCC unroll 8
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) part[i] += part[i + half];
-  return part[0];
+  sum = part[0];
+  for (int i = 1; i < kLanes / 4; ++i) sum += part[i];
+  return sum;
 }
 
-template <int Keys>
-[[gnu::always_inline]] inline void dot(int64_t d, const float* k, int64_t ldk, const float* q, float* s,
-                                       int64_t width) {
-  Vector sum[Keys] = {};
+// Sums of four vectors.
+[[gnu::always_inline]] inline Four totals(Vector x, Vector y, Vector z, Vector w) {
+  using Order = int32_t __attribute__((vector_size(16)));
+  Four a = quarters(x), b = quarters(y), c = quarters(z), d = quarters(w);
+  constexpr Order kLow = {0, 1, 4, 5}, kHigh = {2, 3, 6, 7}, kEven = {0, 2, 4, 6}, kOdd = {1, 3, 5, 7};
+  Four ab = __builtin_shuffle(a, b, kLow) + __builtin_shuffle(a, b, kHigh);
+  Four cd = __builtin_shuffle(c, d, kLow) + __builtin_shuffle(c, d, kHigh);
+  return __builtin_shuffle(ab, cd, kEven) + __builtin_shuffle(ab, cd, kOdd);
+}
+
+// Four keys with up to four rows: keys are read once for all of them.
+template <int Rows>
+void dot_block(int64_t d, const float* const* k, const float* q, int64_t ldq, float* s, int64_t width, int64_t keys) {
+  Vector sum[Rows][4] = {};
   int64_t i = 0;
-  for (; i + kLanes <= d; i += kLanes) {
-    Vector x = get(q + i);
-    for (int j = 0; j < Keys; ++j) sum[j] += get(k + j * ldk + i) * x;
+  for (; i + kLanes <= d; i += kLanes)
+    for (int r = 0; r < Rows; ++r)
+      for (int j = 0; j < 4; ++j) sum[r][j] += get(q + r * ldq + i) * get(k[j] + i);
+  for (int r = 0; r < Rows; ++r) {
+    Four y = totals(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+    for (int64_t j = 0; j < keys; ++j) {
+      float rest = 0;
+      for (int64_t x = i; x < d; ++x) rest += k[j][x] * q[r * ldq + x];
+      s[j * width + r] = y[j] + rest;
+    }
   }
-  for (int j = 0; j < Keys; ++j) {
-    float y = total(sum[j]);
-    for (int64_t r = i; r < d; ++r) y += k[j * ldk + r] * q[r];
-    s[j * width] = y;
-  }
+}
+
+void fetch(const Soon& soon, int64_t first, int64_t last) {
+  for (int64_t r = first; r < last && r < soon.rows; ++r)
+    for (int64_t line = 0; line < soon.bytes; line += 64) __builtin_prefetch(soon.data + r * soon.stride + line, 0, 2);
 }
 
 void dots(int64_t keys, int64_t rows, int64_t d, const float* k, int64_t ldk, const float* q, int64_t ldq, float* s,
-          int64_t width) {
-  constexpr int kAtOnce = 4;
-  int64_t j = 0;
-  for (; j + kAtOnce <= keys; j += kAtOnce)
-    for (int64_t r = 0; r < rows; ++r) dot<kAtOnce>(d, k + j * ldk, ldk, q + r * ldq, s + j * width + r, width);
-  for (; j < keys; ++j)
-    for (int64_t r = 0; r < rows; ++r) dot<1>(d, k + j * ldk, ldk, q + r * ldq, s + j * width + r, width);
+          int64_t width, const Soon& soon, const Soon& sooner) {
+  for (int64_t j = 0; j < keys; j += 4) {
+    fetch(sooner, j, j + 4);
+    fetch(soon, j, j + 4);
+    int64_t count = keys - j < 4 ? keys - j : 4;
+    const float* key[4];
+    for (int64_t x = 0; x < 4; ++x) key[x] = k + (j + (x < count ? x : 0)) * ldk;  // the first again, at the end
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) dot_block<4>(d, key, q + r * ldq, ldq, s + j * width + r, width, count);
+    for (; r < rows; ++r) dot_block<1>(d, key, q + r * ldq, ldq, s + j * width + r, width, count);
+  }
 }
 
-// base/philox.hpp for neighbouring subsequences side by side: y[4 i + word] is the word of subsequence first + i.
-constexpr int kStreams = 16;
+// base/philox.hpp for neighbouring subsequences side by side, one in each 64-bit lane: only the lower halves count
+// until the end. Several vectors at once hide the latency of the products.
+using Words = uint64_t __attribute__((vector_size(kBytes)));
+constexpr int kStreams = kBytes / 8, kChains = 4;
+
+[[gnu::always_inline]] inline Words product(Words x, uint64_t m) {
+#if defined(__AVX512F__)
+  return (Words)_mm512_maskz_mul_epu32(0xff, (__m512i)x, _mm512_set1_epi64(static_cast<int64_t>(m)));
+#elif defined(__AVX2__)
+  return (Words)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(static_cast<int64_t>(m)));
+#else
+  return (x & 0xffffffffu) * (Words{} + m);
+#endif
+}
+
+// y[4 i + word] is the word of subsequence first + i.
 void philox_words(uint64_t seed, uint64_t offset, uint64_t first, uint32_t* y) {
-  uint32_t a[kStreams], b[kStreams], c[kStreams], d[kStreams];
-  for (int i = 0; i < kStreams; ++i) {
-    uint64_t subsequence = first + static_cast<uint64_t>(i);
-    a[i] = static_cast<uint32_t>(offset), b[i] = static_cast<uint32_t>(offset >> 32);
-    c[i] = static_cast<uint32_t>(subsequence), d[i] = static_cast<uint32_t>(subsequence >> 32);
+  Words a[kChains], b[kChains], c[kChains], d[kChains];
+  for (int x = 0; x < kChains; ++x) {
+    for (int i = 0; i < kStreams; ++i) c[x][i] = first + static_cast<uint64_t>(x * kStreams + i);
+    a[x] = Words{} + offset, b[x] = a[x] >> 32, d[x] = c[x] >> 32;
   }
-  auto key_low = static_cast<uint32_t>(seed), key_high = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round, key_low += 0x9E3779B9, key_high += 0xBB67AE85)
-    for (int i = 0; i < kStreams; ++i) {
-      uint64_t p = uint64_t{0xD2511F53} * a[i], q = uint64_t{0xCD9E8D57} * c[i];
-      a[i] = static_cast<uint32_t>(q >> 32) ^ b[i] ^ key_low, b[i] = static_cast<uint32_t>(q);
-      c[i] = static_cast<uint32_t>(p >> 32) ^ d[i] ^ key_high, d[i] = static_cast<uint32_t>(p);
+  auto low = static_cast<uint32_t>(seed), high = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round, low += 0x9E3779B9, high += 0xBB67AE85)
+    for (int x = 0; x < kChains; ++x) {
+      Words p = product(a[x], 0xD2511F53), q = product(c[x], 0xCD9E8D57);
+      a[x] = (q >> 32) ^ b[x] ^ uint64_t { low }, b[x] = q;
+      c[x] = (p >> 32) ^ d[x] ^ uint64_t { high }, d[x] = p;
     }
-  for (int i = 0; i < kStreams; ++i) y[4 * i] = a[i], y[4 * i + 1] = b[i], y[4 * i + 2] = c[i], y[4 * i + 3] = d[i];
+  for (int x = 0; x < kChains; ++x) {
+    Words pairs[2] = {(a[x] & 0xffffffffu) | (b[x] << 32), (c[x] & 0xffffffffu) | (d[x] << 32)};
+    for (int i = 0; i < kStreams; ++i)
+      for (int half = 0; half < 2; ++half) {
+        uint64_t pair = pairs[half][i];
+        std::memcpy(y + 4 * (x * kStreams + i) + 2 * half, &pair, 8);
+      }
+  }
 }
 
 void keep(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t threshold, float* y) {
-  constexpr int64_t kWords = int64_t{kStreams} * 4;
+  constexpr int64_t kWords = int64_t{kStreams} * kChains * 4;
   uint32_t words[kWords];
   auto skip = static_cast<int64_t>(first % 4);
   for (int64_t i = -skip; i < n; i += kWords) {
@@ -199,6 +244,49 @@ void keep(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t th
     for (int64_t w = from; w < to; ++w) y[i + w] = (words[w] >> 8) < threshold ? 1.0f : 0.0f;
   }
 }
+
+void widen_bf16(int64_t rows, int64_t columns, const uint16_t* x, int64_t stride, float* y, int64_t ld) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint16_t* __restrict from = x + r * stride;
+    auto* __restrict to = reinterpret_cast<uint32_t*>(y + r * ld);
+    for (int64_t i = 0; i < columns; ++i) to[i] = static_cast<uint32_t>(from[i]) << 16;
+  }
+}
+
+#if defined(__AVX512F__)
+template <int Rows>
+[[gnu::target("avx512bf16")]] void block_bf16(int64_t pairs, const uint16_t* a, int64_t lda, const uint32_t* b,
+                                              int64_t n, float* c, int64_t ldc, float scale) {
+  __m512 sum[Rows][2] = {};
+  for (int64_t p = 0; p < pairs; ++p) {
+    auto left = (__m512bh)_mm512_loadu_si512(b + p * n), right = (__m512bh)_mm512_loadu_si512(b + p * n + 16);
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i) {
+      int32_t pair;
+      std::memcpy(&pair, a + i * lda + 2 * p, 4);
+      auto x = (__m512bh)_mm512_set1_epi32(pair);
+      sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, left);
+      sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, right);
+    }
+  }
+  for (int i = 0; i < Rows; ++i)
+    for (int v = 0; v < 2; ++v) _mm512_storeu_ps(c + i * ldc + v * 16, sum[i][v] * scale);
+}
+
+void multiply_bf16(int64_t m, int64_t n, int64_t k, const uint16_t* a, int64_t lda, const uint32_t* b, float* c,
+                   int64_t ldc, float scale) {
+  constexpr int64_t kRowsAtOnce = 12;
+  for (int64_t j = 0; j < n; j += 32) {
+    int64_t i = 0;
+    for (; i + kRowsAtOnce <= m; i += kRowsAtOnce)
+      block_bf16<kRowsAtOnce>(k / 2, a + i * lda, lda, b + j, n, c + i * ldc + j, ldc, scale);
+    for (; i < m; ++i) block_bf16<1>(k / 2, a + i * lda, lda, b + j, n, c + i * ldc + j, ldc, scale);
+  }
+}
+
+#else
+constexpr decltype(Vectors::multiply_bf16) multiply_bf16 = nullptr;
+#endif
 
 // To nearest even with `Mantissa` bits, saturating; below 2^MinExponent in steps of the smallest number.
 template <int Mantissa, int MinExponent>
@@ -255,7 +343,7 @@ bool finite(int64_t rows, int64_t columns, const float* x, int64_t ld) {
 }  // namespace
 
 extern const Vectors kVectors;
-const Vectors kVectors = {softmax, probabilities, gradient, mask, alibi,     add,     multiply,
-                          scale,   scale_rows,    dots,     keep, round_fp8, max_abs, finite};
+const Vectors kVectors = {softmax,    probabilities, gradient, mask,          alibi,      add,       multiply, scale,
+                          scale_rows, dots,          keep,     multiply_bf16, widen_bf16, round_fp8, max_abs,  finite};
 
 }  // namespace tsr::cpu::attention::TESSERA_ISA

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector loops over blocks of values: the instruction set of the fused engine's interpreter. kernels_isa.cpp is
-// compiled once for each instruction set; kernels() picks the best that the processor has.
+// Vector loops over blocks of values: the instruction set of the fused engine's interpreter. The *_isa.cpp
+// files are compiled once for each instruction set; kernels() picks the best that the processor has.
 #pragma once
 
-#include "planner/expr.hpp"
+#include "engines/cpu/fused/chain.hpp"
 
 namespace tsr::cpu {
 
@@ -18,27 +18,24 @@ struct ApplyArgs {
   int64_t n;  // at most kBlock
 };
 
-// Running value of a reduction over a row.
-struct Accumulator {
-  double real = 0;
-  int64_t integer = 0;
-};
-
 struct Kernels {
   const char* isa;
   void (*apply)(Lane lane, const ApplyArgs& args);
+  void (*chain)(const ChainArgs& args);
+  // Adds the kPartials values that a chain's reduction collected to its running value, and starts them anew.
+  void (*drain)(tessera::ReduceMode mode, float* partials, double& total);
   // n elements at base[offset + i * stride]
   void (*load)(DType type, Lane lane, const void* base, int64_t offset, int64_t stride, void* y, int64_t n);
   void (*store)(DType type, Lane lane, const void* a, void* base, int64_t offset, int64_t stride, int64_t n);
-  // f32 to memory that nobody reads soon, past the caches: no line is fetched only to be overwritten. Once all is
-  // stored, `fence` makes it visible to other threads.
-  void (*stream)(const void* a, void* to, int64_t n);
-  void (*fence)();
+  void (*fence)();  // makes streamed results visible to other threads
   void (*round)(DType type, Lane lane, const void* a, void* y, int64_t n);
   void (*convert)(Lane from, Lane to, const void* a, void* y, int64_t n);
-  void (*reduce)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, Accumulator& acc);
-  // Side by side: acc[i] takes in a[i]; acc holds double, or int64_t for the integer lane.
+  // Into a double, or an int64_t for the integer lane.
+  void (*reduce)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
+  // Side by side: acc[i] takes in a[i].
   void (*accumulate)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
+  // Uniform numbers in [0, 1) of elements first + i * stride of a random tensor (base/philox.hpp).
+  void (*random)(uint64_t seed, uint64_t offset, int64_t first, int64_t stride, float* y, int64_t n);
   void (*fill)(Lane lane, const void* one, void* y, int64_t n);
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set, with TESSERA_ISA naming the namespace. Everything but the table at the end is
-// internal, so that the linker can never pick a wider instruction set's copy of a shared function.
+// Compiled once for each instruction set. Loops over blocks for what chains do not run: f64 and integers, conversions
+// between memory and lanes, strided memory.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
-#include "engines/cpu/fused/kernels.hpp"
+#include "engines/cpu/fused/isa.hpp"
 
 #if defined(__AVX__)
 #include <immintrin.h>
@@ -14,70 +15,12 @@
 namespace tsr::cpu::TESSERA_ISA {
 namespace {
 
-#include "engines/cpu/fused/vector_math.inc"
+#include "engines/cpu/fused/vectors.inc"
+// Needs the vectors.
+#include "engines/cpu/fused/modes.inc"
 
-using M = tessera::PointwiseMode;
 using tessera::PointwiseOptions;
 using tessera::ReduceMode;
-
-// --- functions by lane: f32 uses the vector versions, f64 the C library
-[[gnu::always_inline]] inline float f_exp(float x) { return exp_f32(x); }
-[[gnu::always_inline]] inline double f_exp(double x) { return ::exp(x); }
-[[gnu::always_inline]] inline float f_log(float x) { return log_f32(x); }
-[[gnu::always_inline]] inline double f_log(double x) { return ::log(x); }
-[[gnu::always_inline]] inline float f_tanh(float x) { return tanh_f32(x); }
-[[gnu::always_inline]] inline double f_tanh(double x) { return ::tanh(x); }
-[[gnu::always_inline]] inline float f_erf(float x) { return erf_f32(x); }
-[[gnu::always_inline]] inline double f_erf(double x) { return ::erf(x); }
-[[gnu::always_inline]] inline float f_cdf(float x) { return normal_cdf_f32(x); }
-[[gnu::always_inline]] inline double f_cdf(double x) { return 0.5 * ::erfc(-x * 0.70710678118654752440); }
-[[gnu::always_inline]] inline float f_sigmoid(float x) { return sigmoid_f32(x); }
-[[gnu::always_inline]] inline double f_sigmoid(double x) {
-  return x >= 0 ? 1 / (1 + ::exp(-x)) : ::exp(x) / (1 + ::exp(x));
-}
-[[gnu::always_inline]] inline float f_sqrt(float x) { return __builtin_sqrtf(x); }
-[[gnu::always_inline]] inline double f_sqrt(double x) { return __builtin_sqrt(x); }
-[[gnu::always_inline]] inline float f_abs(float x) { return __builtin_fabsf(x); }
-[[gnu::always_inline]] inline double f_abs(double x) { return __builtin_fabs(x); }
-[[gnu::always_inline]] inline float f_floor(float x) { return __builtin_floorf(x); }
-[[gnu::always_inline]] inline double f_floor(double x) { return __builtin_floor(x); }
-[[gnu::always_inline]] inline float f_ceil(float x) { return __builtin_ceilf(x); }
-[[gnu::always_inline]] inline double f_ceil(double x) { return __builtin_ceil(x); }
-[[gnu::always_inline]] inline float f_sin(float x) { return ::sinf(x); }
-[[gnu::always_inline]] inline double f_sin(double x) { return ::sin(x); }
-[[gnu::always_inline]] inline float f_cos(float x) { return ::cosf(x); }
-[[gnu::always_inline]] inline double f_cos(double x) { return ::cos(x); }
-[[gnu::always_inline]] inline float f_tan(float x) { return ::tanf(x); }
-[[gnu::always_inline]] inline double f_tan(double x) { return ::tan(x); }
-[[gnu::always_inline]] inline float f_pow(float x, float b) { return ::powf(x, b); }
-[[gnu::always_inline]] inline double f_pow(double x, double b) { return ::pow(x, b); }
-[[gnu::always_inline]] inline float f_mod(float x, float b) { return ::fmodf(x, b); }
-[[gnu::always_inline]] inline double f_mod(double x, double b) { return ::fmod(x, b); }
-[[gnu::always_inline]] inline float f_atan2(float x, float b) { return ::atan2f(x, b); }
-[[gnu::always_inline]] inline double f_atan2(double x, double b) { return ::atan2(x, b); }
-[[gnu::always_inline]] inline float f_expm1(float x) {
-  // exp(x) - 1 loses digits near 0; a short series takes over there.
-  float series = x * (1.0f + x * (0.5f + x * (0.166666667f + x * (0.0416666667f + x * 0.00833333333f))));
-  return f_abs(x) < 0.15f ? series : exp_f32(x) - 1.0f;
-}
-[[gnu::always_inline]] inline double f_expm1(double x) { return ::expm1(x); }
-[[gnu::always_inline]] inline float f_log1p(float x) {
-  // log(1+x) * x / ((1+x) - 1) corrects the rounding of 1+x.
-  float u = 1.0f + x, d = u - 1.0f;
-  return d == 0.0f ? x : log_f32(u) * (x / d);
-}
-[[gnu::always_inline]] inline double f_log1p(double x) { return ::log1p(x); }
-
-template <class T>
-inline T softplus(T x) {
-  T e = f_exp(-f_abs(x));
-  T r = f_log1p(e);
-  return x > 0 ? x + r : r;
-}
-template <class T>
-inline T gelu_inner(T x) {
-  return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-}
 
 // --- loops. apply() has multiplied x and b by their alphas already; a block whose operands are all scalars has n = 1.
 template <class T, class F>
@@ -114,166 +57,16 @@ void choose(const ApplyArgs& g) {
     for (int64_t i = 0; i < g.n; ++i) y[i] = c[i * dc] != 0 ? a[i * da] : b[i * db];
 }
 
-// Modes that are defined for every lane; false when `mode` is not one of them.
-template <class T>
-bool common(const ApplyArgs& g, M mode) {
-  switch (mode) {
-    case M::add:
-      binary<T>(g, [](T x, T b) { return x + b; });
-      return true;
-    case M::sub:
-      binary<T>(g, [](T x, T b) { return x - b; });
-      return true;
-    case M::mul:
-      binary<T>(g, [](T x, T b) { return x * b; });
-      return true;
-    case M::add_square:
-      binary<T>(g, [](T x, T b) { return x + b * b; });
-      return true;
-    case M::min:
-      binary<T>(g, [](T x, T b) { return x != x || x < b ? x : b; });
-      return true;
-    case M::max:
-      binary<T>(g, [](T x, T b) { return x != x || x > b ? x : b; });
-      return true;
-    case M::neg:
-      unary<T>(g, [](T x) { return -x; });
-      return true;
-    case M::identity:
-      unary<T>(g, [](T x) { return x; });
-      return true;
-    case M::select:
-      choose<T>(g);
-      return true;
-    case M::cmp_eq:
-      binary<T>(g, [](T x, T b) { return T(x == b); });
-      return true;
-    case M::cmp_neq:
-      binary<T>(g, [](T x, T b) { return T(x != b); });
-      return true;
-    case M::cmp_gt:
-      binary<T>(g, [](T x, T b) { return T(x > b); });
-      return true;
-    case M::cmp_ge:
-      binary<T>(g, [](T x, T b) { return T(x >= b); });
-      return true;
-    case M::cmp_lt:
-      binary<T>(g, [](T x, T b) { return T(x < b); });
-      return true;
-    case M::cmp_le:
-      binary<T>(g, [](T x, T b) { return T(x <= b); });
-      return true;
-    case M::logical_and:
-      binary<T>(g, [](T x, T b) { return T((x != 0) & (b != 0)); });
-      return true;
-    case M::logical_or:
-      binary<T>(g, [](T x, T b) { return T((x != 0) | (b != 0)); });
-      return true;
-    case M::logical_not:
-      unary<T>(g, [](T x) { return T(x == 0); });
-      return true;
-    default:
-      return false;
-  }
+template <class T, class Modes>
+void apply_modes(const ApplyArgs& g, const Modes& modes) {
+  if (g.options->mode == M::select) return choose<T>(g);
+  modes([&](auto f) { unary<T>(g, f); }, [&](auto f) { binary<T>(g, f); });
 }
 
-template <class T>
 void real_apply(const ApplyArgs& g) {
-  const PointwiseOptions& o = *g.options;
-  // One multiply-add instead of two passes: plans fold constant factors into these alphas.
-  T s = T(o.alpha1), t = T(o.alpha2);
-  if (o.mode == M::add) return binary<T>(g, [=](T x, T b) { return s * x + t * b; });
-  if (o.mode == M::sub) return binary<T>(g, [=](T x, T b) { return s * x - t * b; });
-  if (common<T>(g, o.mode)) return;
-  T lower = T(o.lower), upper = T(o.upper), slope = T(o.slope), alpha = T(o.alpha), beta = T(o.beta);
-  auto one = [&](auto f) { unary<T>(g, f); };
-  auto two = [&](auto f) { binary<T>(g, f); };
-  switch (o.mode) {
-    case M::sqrt:
-      return one([](T x) { return f_sqrt(x); });
-    case M::rsqrt:
-      return one([](T x) { return T(1) / f_sqrt(x); });
-    case M::reciprocal:
-      return one([](T x) { return T(1) / x; });
-    case M::abs:
-      return one([](T x) { return f_abs(x); });
-    case M::ceil:
-      return one([](T x) { return f_ceil(x); });
-    case M::floor:
-      return one([](T x) { return f_floor(x); });
-    case M::exp:
-      return one([](T x) { return f_exp(x); });
-    case M::log:
-      return one([](T x) { return f_log(x); });
-    case M::sin:
-      return one([](T x) { return f_sin(x); });
-    case M::cos:
-      return one([](T x) { return f_cos(x); });
-    case M::tan:
-      return one([](T x) { return f_tan(x); });
-    case M::erf:
-      return one([](T x) { return f_erf(x); });
-    case M::div:
-      return two([](T x, T b) { return x / b; });
-    case M::mod:
-      return two([](T x, T b) { return f_mod(x, b); });
-    case M::floor_mod:
-      return two([](T x, T b) {
-        T r = f_mod(x, b);
-        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-      });
-    case M::pow:
-      return two([](T x, T b) { return f_pow(x, b); });
-    case M::atan2:
-      return two([](T x, T b) { return f_atan2(x, b); });
-    case M::relu:
-      if (slope == 0) return one([=](T x) { return x < lower ? lower : x > upper ? upper : x; });
-      return one([=](T x) { return x < lower ? lower + slope * (x - lower) : x > upper ? upper : x; });
-    case M::tanh:
-      return one([](T x) { return f_tanh(x); });
-    case M::sigmoid:
-      return one([](T x) { return f_sigmoid(x); });
-    case M::elu:
-      return one([=](T x) { return x > 0 ? x : alpha * f_expm1(x); });
-    case M::gelu:
-      return one([](T x) { return x * f_cdf(x); });
-    case M::softplus:
-      return one([=](T x) { return softplus(beta * x) / beta; });
-    case M::swish:
-      return one([=](T x) { return x * f_sigmoid(beta * x); });
-    case M::gelu_tanh:
-      return one([](T x) { return T(0.5) * x * (T(1) + f_tanh(gelu_inner(x))); });
-    case M::relu_bwd:
-      return two([=](T x, T d) { return x != x ? x * d : x <= lower ? slope * d : x >= upper ? T(0) * d : d; });
-    case M::tanh_bwd:
-      return two([](T x, T d) {
-        T h = f_tanh(x);
-        return d * (T(1) - h * h);
-      });
-    case M::sigmoid_bwd:
-      return two([](T x, T d) {
-        T h = f_sigmoid(x);
-        return d * h * (T(1) - h);
-      });
-    case M::elu_bwd:
-      return two([=](T x, T d) { return x > 0 ? d : d * alpha * f_exp(x); });
-    case M::gelu_bwd:
-      return two([](T x, T d) { return d * (f_cdf(x) + x * f_exp(-x * x / 2) * T(0.39894228040143267794)); });
-    case M::softplus_bwd:
-      return two([=](T x, T d) { return d * f_sigmoid(beta * x); });
-    case M::swish_bwd:
-      return two([=](T x, T d) {
-        T h = f_sigmoid(beta * x);
-        return d * (h + beta * x * h * (T(1) - h));
-      });
-    case M::gelu_tanh_bwd:
-      return two([](T x, T d) {
-        T h = f_tanh(gelu_inner(x)), inner = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
-        return d * (T(0.5) * (T(1) + h) + T(0.5) * x * (T(1) - h * h) * inner);
-      });
-    default:
-      return;
-  }
+  apply_modes<double>(g, [&](const auto& one, const auto& two) {
+    real_mode<double>(g.options->mode, parameters(*g.options), one, two);
+  });
 }
 
 void integer_apply(const ApplyArgs& g) {
@@ -303,7 +96,7 @@ void integer_apply(const ApplyArgs& g) {
     case M::floor_mod:
       return binary<T>(g, [](T x, T b) { return b == 0 || b == -1 ? T(0) : (x % b + b) % b; });
     default:
-      (void)common<T>(g, o.mode);
+      apply_modes<T>(g, [&](const auto& one, const auto& two) { (void)common_mode<T>(o.mode, one, two); });
   }
 }
 
@@ -316,14 +109,11 @@ const void* scaled(const void* a, double alpha, bool scalar, int64_t n, T* buffe
   return buffer;
 }
 
-template <class T, class F>
-void apply_as(ApplyArgs g, const F& f) {
+template <class T>
+void apply_as(ApplyArgs g, void (*f)(const ApplyArgs&)) {
   T first[kBlock], second[kBlock];
-  bool inside = (g.options->mode == M::add || g.options->mode == M::sub) && T(0.5) != T(0);  // real_apply scales itself
-  if (!inside) {
-    g.a = scaled(g.a, g.options->alpha1, g.a_scalar, g.n, first);
-    g.b = scaled(g.b, g.options->alpha2, g.b_scalar, g.n, second);
-  }
+  g.a = scaled(g.a, g.options->alpha1, g.a_scalar, g.n, first);
+  g.b = scaled(g.b, g.options->alpha2, g.b_scalar, g.n, second);
   int64_t n = g.n;
   bool scalar = g.a_scalar && (!g.b || g.b_scalar) && (!g.c || g.c_scalar);
   if (scalar) g.n = 1;
@@ -332,36 +122,34 @@ void apply_as(ApplyArgs g, const F& f) {
   for (int64_t i = g.n; i < n; ++i) y[i] = y[0];
 }
 
+// As a chain of one operation.
+void chain_apply(const ApplyArgs& g) {
+  auto format = [](bool scalar) { return scalar ? Format::scalar : Format::f32; };
+  ChainStep steps[3];
+  steps[0].format = format(g.a_scalar), steps[0].slot = 0;
+  ChainStep& s = steps[1];
+  s.set(*g.options);
+  if (g.b) s.format = format(g.b_scalar), s.slot = 1;
+  if (g.c) s.third_format = format(g.c_scalar), s.third = 2;
+  steps[2].kind = ChainStep::keep_f32, steps[2].third = 3;
+  void* slots[] = {const_cast<void*>(g.a), const_cast<void*>(g.b), const_cast<void*>(g.c), g.y};
+  run_chain({steps, 3, slots, g.n, false});
+}
+
 void apply(Lane lane, const ApplyArgs& g) {
   if (lane == Lane::f32)
-    apply_as<float>(g, real_apply<float>);
+    chain_apply(g);
   else if (lane == Lane::f64)
-    apply_as<double>(g, real_apply<double>);
+    apply_as<double>(g, real_apply);
   else
     apply_as<int64_t>(g, integer_apply);
 }
 
 // --- conversions between memory and lanes
-inline float half_to_float(uint16_t h) {
-  uint32_t m = h & 0x7fffu, sign = static_cast<uint32_t>(h & 0x8000u) << 16;
-  uint32_t bits = as_bits(as_float(m << 13) * 0x1p112f);
-  bits |= m >= 0x7c00u ? 0x7f800000u : 0u;
-  return as_float(bits | sign);
-}
-inline uint16_t float_to_half(float f) {
-  uint32_t u = as_bits(f), sign = (u >> 16) & 0x8000u, m = u & 0x7fffffffu;
-  uint32_t subnormal = as_bits(as_float(m) + 0.5f) - 0x3f000000u;  // rounds to multiples of 2^-24
-  uint32_t normal = (m - 0x38000000u + 0xfffu + ((m >> 13) & 1u)) >> 13;
-  uint32_t r = m < 0x38800000u ? subnormal : normal;
-  r = m >= 0x477ff000u ? 0x7c00u : r;
-  r = m > 0x7f800000u ? 0x7e00u : r;
-  return static_cast<uint16_t>(r | sign);
-}
-inline uint16_t float_to_bfloat(float f) {
-  uint32_t u = as_bits(f), r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  return static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? ((u >> 16) & 0x8000u) | 0x7fc0u : r);
-}
-inline float bfloat_to_float(uint16_t b) { return as_float(static_cast<uint32_t>(b) << 16); }
+inline float from_half(uint16_t h) { return half_to_float(uint32_t{h}); }
+inline float from_bfloat(uint16_t b) { return bfloat_to_float(uint32_t{b}); }
+inline uint16_t to_half(float f) { return static_cast<uint16_t>(float_to_half(f)); }
+inline uint16_t to_bfloat(float f) { return static_cast<uint16_t>(float_to_bfloat(f)); }
 
 inline int64_t nearest_integer(double v, double lo, double hi) {
   double r = __builtin_nearbyint(v);
@@ -398,9 +186,9 @@ void load_as(DType type, const void* base, int64_t offset, int64_t stride, void*
     case DType::f64:
       return load_loop<double, T>(base, offset, stride, y, n, same);
     case DType::f16:
-      return load_loop<uint16_t, T>(base, offset, stride, y, n, half_to_float);
+      return load_loop<uint16_t, T>(base, offset, stride, y, n, from_half);
     case DType::bf16:
-      return load_loop<uint16_t, T>(base, offset, stride, y, n, bfloat_to_float);
+      return load_loop<uint16_t, T>(base, offset, stride, y, n, from_bfloat);
     case DType::i64:
       return load_loop<int64_t, T>(base, offset, stride, y, n, same);
     case DType::i32:
@@ -434,10 +222,10 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
     case DType::f64:
       return store_loop<double, T>(a, base, offset, stride, n, [](T v) { return double(v); });
     case DType::f16:
-      if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, float_to_half);
+      if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, to_half);
       break;
     case DType::bf16:
-      if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, float_to_bfloat);
+      if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, to_bfloat);
       break;
     case DType::i32:
       return store_loop<int32_t, T>(a, base, offset, stride, n,
@@ -477,17 +265,6 @@ void store(DType type, Lane lane, const void* a, void* base, int64_t offset, int
     store_as<int64_t>(type, a, base, offset, stride, n);
 }
 
-void stream(const void* in, void* out, int64_t n) {
-  const auto* a = static_cast<const float*>(in);
-  auto* y = static_cast<float*>(out);
-  int64_t i = 0;
-#if defined(__AVX__)
-  for (; i < n && reinterpret_cast<uintptr_t>(y + i) % 32 != 0; ++i) y[i] = a[i];
-  for (; i + 8 <= n; i += 8) _mm256_stream_ps(y + i, _mm256_loadu_ps(a + i));
-#endif
-  for (; i < n; ++i) y[i] = a[i];
-}
-
 void fence() {
 #if defined(__AVX__)
   _mm_sfence();
@@ -497,9 +274,9 @@ void fence() {
 // What a lane's values become in `type`, read back into the lane.
 void round(DType type, Lane lane, const void* a, void* y, int64_t n) {
   if (lane == Lane::f32 && type == DType::bf16)
-    return load_loop<float, float>(a, 0, 1, y, n, [](float v) { return bfloat_to_float(float_to_bfloat(v)); });
+    return load_loop<float, float>(a, 0, 1, y, n, [](float v) { return from_bfloat(to_bfloat(v)); });
   if (lane == Lane::f32 && type == DType::f16)
-    return load_loop<float, float>(a, 0, 1, y, n, [](float v) { return half_to_float(float_to_half(v)); });
+    return load_loop<float, float>(a, 0, 1, y, n, [](float v) { return from_half(to_half(v)); });
   constexpr int64_t kPiece = 64;
   alignas(64) unsigned char cell[kPiece * 16];
   int64_t bytes = lane_bytes(lane);
@@ -538,17 +315,17 @@ void convert(Lane from, Lane to, const void* a, void* y, int64_t n) {
 }
 
 // --- reductions: independent partial results, so that the loop vectorises and the order is fixed
-constexpr int kPartials = 16;
+constexpr int kSums = 16;
 
 template <class T, class F>
 T fold(const T* a, int64_t n, T start, const F& f) {
-  T part[kPartials];
+  T part[kSums];
   for (T& p : part) p = start;
   int64_t i = 0;
-  for (; i + kPartials <= n; i += kPartials)
-    for (int k = 0; k < kPartials; ++k) part[k] = f(part[k], a[i + k]);
-  for (; i < n; ++i) part[i % kPartials] = f(part[i % kPartials], a[i]);
-  for (int width = kPartials / 2; width > 0; width /= 2)
+  for (; i + kSums <= n; i += kSums)
+    for (int k = 0; k < kSums; ++k) part[k] = f(part[k], a[i + k]);
+  for (; i < n; ++i) part[i % kSums] = f(part[i % kSums], a[i]);
+  for (int width = kSums / 2; width > 0; width /= 2)
     for (int k = 0; k < width; ++k) part[k] = f(part[k], part[k + width]);
   return part[0];
 }
@@ -586,13 +363,13 @@ void reduce_real(ReduceMode mode, const T* a, int64_t n, double& acc) {
   }
 }
 
-void reduce(Lane lane, ReduceMode mode, const void* a, int64_t n, Accumulator& acc) {
-  if (lane == Lane::f32) return reduce_real(mode, static_cast<const float*>(a), n, acc.real);
-  if (lane == Lane::f64) return reduce_real(mode, static_cast<const double*>(a), n, acc.real);
+void reduce(Lane lane, ReduceMode mode, const void* a, int64_t n, void* acc) {
+  if (lane == Lane::f32) return reduce_real(mode, static_cast<const float*>(a), n, *static_cast<double*>(acc));
+  if (lane == Lane::f64) return reduce_real(mode, static_cast<const double*>(a), n, *static_cast<double*>(acc));
   auto wrap = [](uint64_t v) { return static_cast<int64_t>(v); };
   const auto* p = static_cast<const int64_t*>(a);
   for (int64_t i = 0; i < n; ++i) {
-    int64_t& s = acc.integer;
+    auto& s = *static_cast<int64_t*>(acc);
     if (mode == ReduceMode::mul)
       s = wrap(uint64_t(s) * uint64_t(p[i]));
     else if (mode == ReduceMode::min)
@@ -648,7 +425,18 @@ void fill(Lane lane, const void* one, void* y, int64_t n) {
 extern const Kernels kKernels;
 #define TESSERA_TEXT2(x) #x
 #define TESSERA_TEXT(x) TESSERA_TEXT2(x)
-const Kernels kKernels = {
-    TESSERA_TEXT(TESSERA_ISA), apply, load, store, stream, fence, round, convert, reduce, accumulate, fill};
+const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA),
+                          apply,
+                          run_chain,
+                          drain,
+                          load,
+                          store,
+                          fence,
+                          round,
+                          convert,
+                          reduce,
+                          accumulate,
+                          random,
+                          fill};
 
 }  // namespace tsr::cpu::TESSERA_ISA

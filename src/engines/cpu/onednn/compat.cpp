@@ -90,6 +90,41 @@ std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad
   });
 }
 
+std::optional<dnnl::pooling_forward::primitive_desc> describe_pool(const PoolShape& s, const Desc& x, const Desc& y,
+                                                                   const dnnl::primitive_attr& attr) {
+  using P = dnnl::pooling_forward::primitive_desc;
+  memory::dims none(s.window.size(), 0);
+  return attempt([&] {
+    return P(device(), kInference, s.what, x, y, s.stride, s.window, none, s.pad, s.post_pad, attr, kAllowEmpty);
+  });
+}
+
+std::optional<dnnl::pooling_backward::primitive_desc> describe_pool_bwd(const PoolShape& s, const Desc& dx,
+                                                                        const Desc& dy,
+                                                                        const dnnl::primitive_attr& attr) {
+  using P = dnnl::pooling_backward::primitive_desc;
+  memory::dims none(s.window.size(), 0);
+  return attempt([&] {
+    auto hint = describe_pool(s, dx, dy, {}).value();
+    return P(device(), s.what, dx, dy, s.stride, s.window, none, s.pad, s.post_pad, hint, attr, kAllowEmpty);
+  });
+}
+
+std::optional<dnnl::resampling_forward::primitive_desc> describe_resample(dnnl::algorithm what, const Desc& x,
+                                                                          const Desc& y,
+                                                                          const dnnl::primitive_attr& attr) {
+  using P = dnnl::resampling_forward::primitive_desc;
+  return attempt([&] { return P(device(), kInference, what, x, y, attr, kAllowEmpty); });
+}
+
+std::optional<dnnl::resampling_backward::primitive_desc> describe_resample_bwd(dnnl::algorithm what, const Desc& dx,
+                                                                               const Desc& dy,
+                                                                               const dnnl::primitive_attr& attr) {
+  using P = dnnl::resampling_backward::primitive_desc;
+  return attempt(
+      [&] { return P(device(), what, dx, dy, describe_resample(what, dx, dy, {}).value(), attr, kAllowEmpty); });
+}
+
 std::optional<RnnDescription> describe_rnn(Cell cell, bool bidirectional, const RnnDescs& d,
                                            const dnnl::primitive_attr& attr) {
   auto way = direction(bidirectional);
@@ -149,6 +184,42 @@ std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad
   return attempt([&] {
     P::desc what(kDirect, x, dw, dy, s.stride, s.dilation, s.pad, s.post_pad);
     return P::primitive_desc(what, attr, device(), hint(s, x, dw, dy).value(), kAllowEmpty);
+  });
+}
+
+std::optional<dnnl::pooling_forward::primitive_desc> describe_pool(const PoolShape& s, const Desc& x, const Desc& y,
+                                                                   const dnnl::primitive_attr& attr) {
+  using P = dnnl::pooling_forward;
+  return attempt([&] {
+    P::desc what(kInference, s.what, x, y, s.stride, s.window, s.pad, s.post_pad);
+    return P::primitive_desc(what, attr, device(), kAllowEmpty);
+  });
+}
+
+std::optional<dnnl::pooling_backward::primitive_desc> describe_pool_bwd(const PoolShape& s, const Desc& dx,
+                                                                        const Desc& dy,
+                                                                        const dnnl::primitive_attr& attr) {
+  using P = dnnl::pooling_backward;
+  return attempt([&] {
+    P::desc what(s.what, dx, dy, s.stride, s.window, s.pad, s.post_pad);
+    return P::primitive_desc(what, attr, device(), describe_pool(s, dx, dy, {}).value(), kAllowEmpty);
+  });
+}
+
+std::optional<dnnl::resampling_forward::primitive_desc> describe_resample(dnnl::algorithm what, const Desc& x,
+                                                                          const Desc& y,
+                                                                          const dnnl::primitive_attr& attr) {
+  using P = dnnl::resampling_forward;
+  return attempt([&] { return P::primitive_desc(P::desc(kInference, what, x, y), attr, device(), kAllowEmpty); });
+}
+
+std::optional<dnnl::resampling_backward::primitive_desc> describe_resample_bwd(dnnl::algorithm what, const Desc& dx,
+                                                                               const Desc& dy,
+                                                                               const dnnl::primitive_attr& attr) {
+  using P = dnnl::resampling_backward;
+  return attempt([&] {
+    auto hint = describe_resample(what, dx, dy, {}).value();
+    return P::primitive_desc(P::desc(what, dx, dy), attr, device(), hint, kAllowEmpty);
   });
 }
 

@@ -29,6 +29,22 @@ std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad
                                                                                  const Desc& dw, const Desc& dy,
                                                                                  const dnnl::primitive_attr& attr);
 
+struct PoolShape {
+  dnnl::algorithm what;
+  memory::dims window, stride, pad, post_pad;
+};
+std::optional<dnnl::pooling_forward::primitive_desc> describe_pool(const PoolShape& s, const Desc& x, const Desc& y,
+                                                                   const dnnl::primitive_attr& attr);
+std::optional<dnnl::pooling_backward::primitive_desc> describe_pool_bwd(const PoolShape& s, const Desc& dx,
+                                                                        const Desc& dy,
+                                                                        const dnnl::primitive_attr& attr);
+std::optional<dnnl::resampling_forward::primitive_desc> describe_resample(dnnl::algorithm what, const Desc& x,
+                                                                          const Desc& y,
+                                                                          const dnnl::primitive_attr& attr);
+std::optional<dnnl::resampling_backward::primitive_desc> describe_resample_bwd(dnnl::algorithm what, const Desc& dx,
+                                                                               const Desc& dy,
+                                                                               const dnnl::primitive_attr& attr);
+
 // One layer of a recurrent network, in one or both directions. Descriptions of states may be empty.
 enum class Cell : uint8_t { relu, tanh, lstm, gru };  // gru: the reset gate acts behind the recurrent product
 struct RnnDescs {

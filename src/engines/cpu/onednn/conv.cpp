@@ -98,24 +98,6 @@ constexpr int kArgs[3][3] = {{DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF
                              {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
                              {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
 
-// An activation with strides as oneDNN's layouts have them; sizes of 1 leave the choice open, which falls on channels
-// last.
-void settle_strides(Tensor& t) {
-  Dims last = Dims::filled(t.rank(), 1);
-  int64_t step = t.dims[kChannel];
-  for (int i = t.rank() - 1; i >= 0; --i) {
-    if (i == kChannel) continue;
-    last[i] = step;
-    step *= t.dims[i];
-  }
-  for (int i = 0; i < t.rank(); ++i)
-    if (t.dims[i] != 1 && t.strides[i] != last[i]) {
-      if (is_dense(t)) t.strides = packed(t, t.dtype).strides;
-      return;
-    }
-  t.strides = last;
-}
-
 // A filter as oneDNN counts its dimensions: groups come first.
 Desc filter_desc(const Tensor& w, int64_t groups) {
   memory::dims dims = w.dims.to_vector(), strides = w.strides.to_vector();
@@ -164,12 +146,14 @@ class Builder {
     bool has_ops = !chain_.ops.empty() || chain_.bias != kNone;
     ProductTypes types = product_types(n, g_.tensor(n.in[0]), g_.tensor(n.in[1]), g_.tensor(chain_.result), has_ops);
     Operand first = load(*step_, g_, n.in[0], types.a, true), second = load(*step_, g_, n.in[1], types.b, true);
+    // An operand that is brought into the layout of y gets its type too: y may then not be narrower.
+    if (has_other_operand(types.result)) types.result = DType::f32;
     Operand result = target(*step_, g_, chain_.result, types.result, true);
     x_ = roles_.output == 0 ? result : roles_.output == 2 ? first : second;
     w_ = roles_.output == 1 ? result : second;
     y_ = roles_.output == 2 ? result : first;
-    settle_strides(x_.tensor);
-    settle_strides(y_.tensor);
+    settle_channels(x_.tensor);
+    settle_channels(y_.tensor);
     auto o = with_defaults(attrs<ConvOptions>(n), x_.tensor.rank() - 2);
     for (int64_t& d : o.dilation) --d;
     shape_ = {o.stride, o.dilation, o.pad, o.post_pad};
@@ -180,6 +164,15 @@ class Builder {
     bias_desc_ = Desc({bias_.tensor.numel()}, *native_type(bias_.tensor.dtype), memory::format_tag::a);
   }
 
+  bool has_other_operand(DType type) const {
+    const Dims& y = g_.tensor(chain_.result).dims;
+    return std::any_of(chain_.ops.begin(), chain_.ops.end(), [&](const PostOp& p) {
+      if (p.operand == kNone) return false;
+      const Tensor& t = g_.tensor(p.operand);
+      return t.dtype != type && spread(t, y, kChannel) == Spread::full;
+    });
+  }
+
   // Layouts to ask oneDNN for: the caller's where that is fast or not worth a change, otherwise oneDNN's choice.
   template <class Pd, class Describe>
   Descs choose_layouts(const Describe& describe) const {
@@ -188,7 +181,6 @@ class Builder {
     free.x = any_layout(given_.x, x_.tensor.dtype);
     free.y = any_layout(given_.y, y_.tensor.dtype);
     TeamSize size(thread_count());
-    // Operands of post-ops have a layout too; here only the functions of one value count.
     std::optional<Pd> a = describe(mine, attributes()), b;
     if (a && !is_slow(a->impl_info_str())) return descs(*a);
     b = describe(free, attributes());
@@ -211,12 +203,11 @@ class Builder {
       strides[0] = o.tensor.numel();
       return {0, Desc(dims, *native_type(o.tensor.dtype), strides), o.place};
     }
-    settle_strides(o.tensor);
+    settle_channels(o.tensor);
     if (chosen.y == given_.y && o.tensor.strides == y_.tensor.strides) return {0, o.desc(), o.place};
-    bool floats = is_real(y_.tensor.dtype);
     Tensor same = y_.tensor;
     same.dtype = o.tensor.dtype;
-    Desc wanted = floats ? chosen.y : Operand{same, {}}.desc();
+    Desc wanted = chosen.y == given_.y ? Operand{same, {}}.desc() : chosen.y;
     Place p = step_->prepare(g_, t, wanted.get_size(),
                              [&](Place place) { step_->reorder(o.desc(), o.place, wanted, place); });
     return {0, wanted, p};
@@ -229,9 +220,9 @@ class Builder {
     dnnl::primitive_attr attr = attributes(post.ops);
     // With post-ops another implementation may be the best, with another filter layout.
     chosen.w = any_layout(given_.w, w_.tensor.dtype);
-    auto p = make_primitives([&](const Pd* team) {
+    auto p = make_primitives([&](bool is_team) {
       auto d = describe(chosen, attr);
-      if (!team && d) chosen = descs(*d);
+      if (is_team && d) chosen = descs(*d);
       return d;
     });
     if (!p.team.get(true)) fail(Status::internal_error, "oneDNN refused a convolution of ", tsr::describe(x_.tensor));

@@ -13,6 +13,6 @@ struct FamilyEntry {
   std::unique_ptr<Step> (*build)(const Region& r);
 };
 
-extern const FamilyEntry kMatmul, kConvolution, kRecurrent;
+extern const FamilyEntry kMatmul, kConvolution, kRecurrent, kResample, kReorder;
 
 }  // namespace tsr::onednn

@@ -235,9 +235,9 @@ class Builder {
     bool free_layout = g_.tensor(b_id).frozen && rank == 2;
     Desc wanted = free_layout ? Desc(m.b().dims, *native_type(right.tensor.dtype), memory::format_tag::any) : b;
     Desc chosen = b;
-    auto p = make_primitives([&](const dnnl::matmul::primitive_desc* team) {
-      auto d = describe_matmul(a, team ? team->weights_desc() : wanted, bias_desc, c, attr);
-      if (!team && d) chosen = d->weights_desc();
+    auto p = make_primitives([&](bool is_team) {
+      auto d = describe_matmul(a, is_team ? wanted : chosen, bias_desc, c, attr);
+      if (is_team && d) chosen = d->weights_desc();
       return d;
     });
     if (!p.team.get(true)) fail(Status::internal_error, "oneDNN refused a matrix product of ", describe(c_.tensor));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kCallSeconds = 3e-6;  // arguments, threads, dispatch
 
-constexpr const FamilyEntry* kFamilies[] = {&kMatmul, &kConvolution, &kRecurrent};
+constexpr const FamilyEntry* kFamilies[] = {&kMatmul, &kConvolution, &kRecurrent, &kResample, &kReorder};
 
 const FamilyEntry* family_of(const Region& r) {
   for (const FamilyEntry* f : kFamilies)

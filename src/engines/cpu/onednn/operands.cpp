@@ -77,6 +77,23 @@ Tensor packed(const Tensor& t, DType type) {
   return r;
 }
 
+void settle_channels(Tensor& t) {
+  constexpr int kChannel = 1;
+  Dims last = Dims::filled(t.rank(), 1);
+  int64_t step = t.dims[kChannel];
+  for (int i = t.rank() - 1; i >= 0; --i) {
+    if (i == kChannel) continue;
+    last[i] = step;
+    step *= t.dims[i];
+  }
+  for (int i = 0; i < t.rank(); ++i)
+    if (t.dims[i] != 1 && t.strides[i] != last[i]) {
+      if (is_dense(t)) t.strides = packed(t, t.dtype).strides;
+      return;
+    }
+  t.strides = last;
+}
+
 Operand load(Sequence& s, const Graph& g, TensorId id, DType type, bool dense) {
   const Tensor& t = g.tensor(id);
   if (t.dtype == type && (!dense || is_dense(t))) return {t, Sequence::at(id)};
@@ -91,6 +108,17 @@ Operand target(Sequence& s, const Graph& g, TensorId id, DType type, bool dense)
   if (t.dtype == type && (!dense || is_dense(t))) return {t, Sequence::at(id)};
   Tensor copy = packed(t, type);
   return {copy, s.reserve(static_cast<size_t>(copy.bytes()))};
+}
+
+Operand target_like(Sequence& s, const Graph& g, TensorId id, const Tensor& like) {
+  const Tensor& t = g.tensor(id);
+  Tensor wanted = packed(t, like.dtype);
+  wanted.strides = strides_like(t.dims, &like);
+  settle_channels(wanted);
+  Tensor mine = t;
+  settle_channels(mine);
+  if (mine.dtype == wanted.dtype && mine.strides == wanted.strides) return {wanted, Sequence::at(id)};
+  return {wanted, s.reserve(static_cast<size_t>(wanted.bytes()))};
 }
 
 void store(Sequence& s, const Graph& g, TensorId id, const Operand& from) {

@@ -30,6 +30,7 @@ Reason check_options(const RnnOptions& o) {
   if (o.clip_min) return Reason::no("the cell state is clipped");
   if (o.dropout > 0 && o.phase == Phase::training && o.layers > 1)
     return Reason::no("dropout=", o.dropout, " between layers");
+  if (o.bias == RnnBias::none) return Reason::no("bias=none");
   if (o.mode == RnnMode::gru && o.bias != RnnBias::both) return Reason::no("gru without both biases");
   return Reason::yes();
 }
@@ -114,7 +115,6 @@ class Builder {
     size_t w = 0, r = 0, bias = 0;  // bytes from the first weight
   };
 
-  bool has_bias() const { return o_.bias != RnnBias::none; }
   int64_t bias_rows() const { return o_.mode == RnnMode::gru ? 4 : gates_; }
   // oneDNN puts the update gate of gru before the reset gate.
   int64_t our_gate(int64_t gate) const { return o_.mode == RnnMode::gru && gate < 2 ? 1 - gate : gate; }
@@ -186,10 +186,10 @@ class Builder {
       if (has_end_) d.hn = d.cn = state;
       d.w = desc({1, directions_, inputs, gates_, hidden_}, tag::any);
       d.r = desc({1, directions_, hidden_, gates_, hidden_}, tag::any);
-      if (has_bias()) d.bias = desc({1, directions_, bias_rows(), hidden_}, tag::ldgo);
-      layer.primitives = make_primitives([&](const RnnDescription* team) {
+      d.bias = desc({1, directions_, bias_rows(), hidden_}, tag::ldgo);
+      layer.primitives = make_primitives([&](bool is_team) {
         auto made = describe_rnn(cell(), o_.bidirectional, d, attributes());
-        if (!team && made) d.w = made->w, d.r = made->r;
+        if (is_team && made) d.w = made->w, d.r = made->r;
         return made;
       });
       if (!layer.primitives.team.get(true)) fail(Status::internal_error, "oneDNN refused a recurrent layer");
@@ -204,7 +204,7 @@ class Builder {
       bytes += (d.get_size() + 63) / 64 * 64;
       return at;
     };
-    for (Layer& l : layers_) l.w = take(l.descs.w), l.r = take(l.descs.r), l.bias = has_bias() ? take(l.descs.bias) : 0;
+    for (Layer& l : layers_) l.w = take(l.descs.w), l.r = take(l.descs.r), l.bias = take(l.descs.bias);
     all_ = step_->prepare(g_, n_.in[kWeight], bytes, [&](Place p) {
       all_ = p;
       for (int64_t l = 0; l < o_.layers; ++l) {
@@ -213,7 +213,7 @@ class Builder {
                       [&](int64_t d, int64_t gate) { return weights_.input(l, d, gate); });
         load_matrices(layer.descs.r, behind(layer.r),
                       [&](int64_t d, int64_t gate) { return weights_.recurrent(l, d, gate); });
-        if (has_bias()) load_bias(l, behind(layer.bias));
+        load_bias(l, behind(layer.bias));
       }
     });
   }
@@ -277,8 +277,8 @@ class Builder {
     std::vector<Arg> args = {{DNNL_ARG_SRC_LAYER, d.x, x},
                              {DNNL_ARG_WEIGHTS_LAYER, d.w, behind(layer.w)},
                              {DNNL_ARG_WEIGHTS_ITER, d.r, behind(layer.r)},
+                             {DNNL_ARG_BIAS, d.bias, behind(layer.bias)},
                              {DNNL_ARG_DST_LAYER, d.y, y}};
-    if (has_bias()) args.push_back({DNNL_ARG_BIAS, d.bias, behind(layer.bias)});
     if (has_start_) args.push_back({DNNL_ARG_SRC_ITER, d.h0, state(h0)});
     if (has_start_ && lstm) args.push_back({DNNL_ARG_SRC_ITER_C, d.c0, state(c0)});
     if (has_end_) args.push_back({DNNL_ARG_DST_ITER, d.hn, state(hn)});

@@ -83,7 +83,7 @@ void Sequence::call(const Primitives& p, std::vector<Arg> args) {
 }
 
 void Sequence::reorder(const Desc& from, Place source, const Desc& to, Place target) {
-  auto p = make_primitives([&](const dnnl::reorder::primitive_desc*) -> std::optional<dnnl::reorder::primitive_desc> {
+  auto p = make_primitives([&](bool) -> std::optional<dnnl::reorder::primitive_desc> {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return dnnl::reorder::primitive_desc(device(), from, device(), to, attr);

@@ -42,17 +42,17 @@ struct Primitives {
   std::string name;    // oneDNN's name of the implementation
 };
 
-// `describe(first)` gives a primitive description (an optional); `first` is the team's description once that is known,
-// so that both use the same layouts.
+// `describe(is_team)` gives a primitive description (an optional), first for the team; the second must have the same
+// layouts.
 template <class Describe>
 Primitives make_primitives(const Describe& describe) {
-  using Description = typename decltype(describe(nullptr))::value_type;
+  using Description = typename decltype(describe(true))::value_type;
   Primitives p;
   int threads = thread_count();
   std::optional<Description> team, alone;
   {
     TeamSize size(threads);
-    team = describe(nullptr);
+    team = describe(true);
     if (!team) return p;
     p.team = dnnl::primitive(team->get());
   }
@@ -60,7 +60,7 @@ Primitives make_primitives(const Describe& describe) {
   p.scratch = team->scratchpad_desc().get_size();
   if (threads > 1) {
     TeamSize size(1);
-    alone = describe(&*team);
+    alone = describe(false);
     if (!alone) return p;
     p.alone = dnnl::primitive(alone->get());
     p.scratch = std::max(p.scratch, alone->scratchpad_desc().get_size());

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once for each instruction set, with TESSERA_ISA naming the namespace. Loops take their arrays as restrict
 // parameters: that is what makes compilers vectorise them.
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
 #include "engines/cpu/rnn/cells.hpp"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 namespace tsr::cpu::TESSERA_ISA {
 namespace {
 
+#include "engines/cpu/fused/vectors.inc"
+// Needs the vectors.
 #include "engines/cpu/fused/vector_math.inc"
 
 void relu_loop(int64_t n, float* __restrict a, float* __restrict h, const float* __restrict bias) {

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Writes the tables of the documentation from the committed benchmark results; with --check only compares."""
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def sizes(case):
+    """What tells a case from its neighbours: the types and sizes of its inputs."""
+    found = re.findall(r"= input (\w+\[[\d,]+\])", case)
+    return " ".join(found[:2])
+
+
+def rows(name):
+    for path in [ROOT / "bench" / "results" / "cpu" / f"{name}.jsonl"]:
+        if path.exists():
+            for line in path.read_text().splitlines():
+                yield json.loads(line)
+
+
+def number(v):
+    return "" if v is None else f"{v:.3g}"
+
+
+def table(name):
+    lines = ["| operation | inputs | engine | ms | peer | ratio | limit |", "|---|---|---|---:|---|---:|---:|"]
+    about = ""
+    for r in rows(name):
+        if r["suite"] not in (name, "models"):
+            continue
+        peers = ", ".join(f"{k} {number(v)}" for k, v in r["peers"].items())
+        limit = "" if r["limit_fraction"] is None else f"{100 * r['limit_fraction']:.0f}%"
+        ratio = "" if r["ratio"] is None else f"{r['ratio']:.2f} of {r['peer']}"
+        op = r["op"] if r["suite"] == name else r["case"]
+        lines.append(f"| {op} | {sizes(r['case'])} | {r['engine']} | {number(r['ms'])} | {peers} | {ratio} | {limit} |")
+        about = f"\nProcessor: {r['cpu']}, {r.get('threads', '?')} threads.\n"
+    return "\n".join(lines) + "\n" + about if len(lines) > 2 else "No results yet.\n"
+
+
+def main():
+    stale = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = page.read_text()
+        new = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->",
+                     lambda m: f"<!-- table {m.group(1)} -->\n{table(m.group(1))}<!-- end -->", text, flags=re.S)
+        if new == text:
+            continue
+        if "--check" in sys.argv:
+            stale.append(str(page.relative_to(ROOT)))
+        else:
+            page.write_text(new)
+    if stale:
+        sys.exit("tables are not those of bench/results: " + ", ".join(stale) + "; run 'make docs'")
+
+
+main()

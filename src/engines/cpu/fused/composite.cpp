@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/fused/composite.hpp"
+
+#include <algorithm>
+
+#include "planner/partition.hpp"
+
+namespace tsr::cpu {
+
+TensorId Composite::add_tensor(Tensor t, Bound b) {
+  t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
+  TensorId id = graph_.add_tensor(std::move(t));
+  bound_.resize(static_cast<size_t>(id) + 1);
+  b.used = true;
+  bound_.back() = b;
+  return id;
+}
+
+TensorId Composite::view(const Graph& g, TensorId t, const Dims& dims, const Dims& strides, int64_t offset) {
+  const Tensor& x = g.tensor(t);
+  if (x.is_constant()) {
+    Tensor copy = make_scalar_constant(x.dtype, load<double>(x.dtype, x.constant.data(), 0));
+    return graph_.add_tensor(copy);
+  }
+  Tensor v;
+  v.dtype = x.dtype, v.dims = dims, v.strides = strides;
+  return add_tensor(v, {t, offset * (info(x.dtype).bits / 8)});
+}
+
+TensorId Composite::temporary(DType type, const Dims& dims) {
+  Tensor t;
+  t.dtype = type, t.dims = dims, t.strides = packed_strides(dims);
+  Bound b{kNone, temporary_bytes_};
+  temporary_bytes_ += (t.bytes() + 255) / 256 * 256;
+  return add_tensor(t, b);
+}
+
+void Composite::add(Node n) { stages_.back().push_back(graph_.add_node(std::move(n))); }
+
+TensorId Composite::apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b, TensorId to) {
+  Node n;
+  n.op = &op("pointwise");
+  tessera::PointwiseOptions o;
+  o.mode = mode;
+  n.attrs = o;
+  n.in = {a};
+  if (b != kNone) n.in.push_back(b);
+  n.out = {to == kNone ? kNew : to};
+  n.compute = compute;
+  n.compute_given = true;
+  add(n);
+  return graph_.node(stages_.back().back()).out[0];
+}
+
+void Composite::end_stage() { stages_.emplace_back(); }
+
+Reason Composite::finish(int threads) {
+  GraphIndex index(graph_);
+  bound_.resize(static_cast<size_t>(graph_.tensor_count()));
+  for (const std::vector<NodeId>& nodes : stages_) {
+    if (nodes.empty()) continue;
+    Expr e;
+    if (Reason why = lower(make_region(graph_, index, nodes), &e); !why) return why;
+    programs_.emplace_back(e, graph_, threads);
+  }
+  return Reason::yes();
+}
+
+// The temporaries, the table of pointers, and what the hungriest stage needs.
+size_t Composite::workspace_bytes() const {
+  size_t most = 0;
+  for (const Program& p : programs_) most = std::max(most, p.workspace_bytes());
+  return static_cast<size_t>(temporary_bytes_) + (bound_.size() * sizeof(void*) + 255) / 256 * 256 + most;
+}
+
+void Composite::run(void* const* tensors, std::byte* workspace) const {
+  auto** table = reinterpret_cast<void**>(workspace + temporary_bytes_);
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    const Bound& b = bound_[i];
+    table[i] = nullptr;
+    if (!b.used) continue;
+    table[i] = (b.outer == kNone ? workspace : static_cast<std::byte*>(tensors[b.outer])) + b.offset;
+  }
+  std::byte* rest = workspace + temporary_bytes_ + (bound_.size() * sizeof(void*) + 255) / 256 * 256;
+  for (const Program& p : programs_) p.run(table, rest);
+}
+
+}  // namespace tsr::cpu

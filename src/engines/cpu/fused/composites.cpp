@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations that run as composites.
+#include <algorithm>
+
+#include "engines/cpu/fused/composite.hpp"
+#include "graph/ops/norm_shape.hpp"
+#include "graph/ops/rope.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+using M = tessera::PointwiseMode;
+using tessera::NormMode;
+using tessera::NormOptions;
+
+bool is(const Node& n, std::string_view op) { return n.op->name == op; }
+TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
+
+Reason check_tensors(const Graph& g, const Node& n) {
+  if (!is_real(n.compute)) return Reason::no(spelling(n), " computes in ", n.compute);
+  for (const auto* list : {&n.in, &n.out})
+    for (TensorId t : *list) {
+      if (t == kNone) continue;
+      const Tensor& x = g.tensor(t);
+      if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
+      if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
+      if (info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
+    }
+  return Reason::yes();
+}
+
+DType wide(const Node& n) { return n.compute == DType::f64 ? DType::f64 : DType::f32; }
+
+// Cosines and sines first, once for each position; then the two halves of what turns, and the rest.
+void rope(const Graph& g, const Node& n, Composite& c) {
+  const auto& o = attrs<tessera::RopeOptions>(n);
+  const Tensor &x = g.tensor(n.in[0]), &y = g.tensor(n.out[0]), &f = g.tensor(n.in[1]);
+  DType type = wide(n);
+  int64_t r = rope_dim(o, x), half = r / 2, first = x.dims[3] - r;
+  Dims angles = {1, 1, x.dims[2], half}, part = x.dims;
+  part[3] = half;
+  TensorId theta = c.view(g, n.in[1], angles, {0, 0, f.strides[rope_positions(f)], f.strides[3]});
+  TensorId cosine = c.temporary(type, angles), sine = c.temporary(type, angles);
+  TensorId scale = c.constant(type, o.scale), turn = c.constant(type, is(n, "rope") ? o.scale : -o.scale);
+  c.apply(M::mul, type, c.apply(M::cos, type, theta), scale, cosine);
+  c.apply(M::mul, type, c.apply(M::sin, type, theta), turn, sine);
+  c.end_stage();
+  auto piece = [&](TensorId t, const Tensor& of, const Dims& dims, int64_t at) {
+    return c.view(g, t, dims, of.strides, at * of.strides[3]);
+  };
+  TensorId low = piece(n.in[0], x, part, first), high = piece(n.in[0], x, part, first + half);
+  TensorId to_low = piece(n.out[0], y, part, first), to_high = piece(n.out[0], y, part, first + half);
+  c.apply(M::sub, type, c.apply(M::mul, type, low, cosine), c.apply(M::mul, type, high, sine), to_low);
+  c.apply(M::add, type, c.apply(M::mul, type, high, cosine), c.apply(M::mul, type, low, sine), to_high);
+  if (first == 0) return;
+  c.end_stage();
+  part[3] = first;
+  c.apply(M::mul, type, piece(n.in[0], x, part, 0), scale, piece(n.out[0], y, part, 0));
+}
+
+// Sizes and strides with 1s in front, up to the rank of x.
+TensorId padded(const Graph& g, TensorId t, int rank, Composite& c) {
+  const Tensor& x = g.tensor(t);
+  Dims dims = Dims::filled(rank - x.rank(), 1), strides = Dims::filled(rank - x.rank(), 0);
+  for (int i = 0; i < x.rank(); ++i) dims.push_back(x.dims[i]), strides.push_back(x.strides[i]);
+  return c.view(g, t, dims, strides);
+}
+
+void sum_over(TensorId from, TensorId to, DType type, Composite& c) {
+  Node n;
+  n.op = &op("reduce");
+  n.attrs = tessera::ReduceOptions{};
+  n.in = {from};
+  n.out = {to};
+  n.compute = type;
+  n.compute_given = true;
+  c.add(n);
+}
+
+// Statistics where they are missing; the gradient of x, row by row; the gradients of scale and bias, across the rows.
+void norm_gradient(const Region& region, const Node& n, Composite& c) {
+  enum In { kX, kDy, kScale, kMean, kInv, kEps };
+  const Graph& g = *region.graph;
+  const auto& o = attrs<NormOptions>(n);
+  DType type = wide(n);
+  // Results that nobody wants have no memory.
+  auto wanted = [&](size_t i) {
+    TensorId t = slot(n.out, i);
+    return std::find(region.outputs.begin(), region.outputs.end(), t) == region.outputs.end() ? kNone : t;
+  };
+  int rank = g.tensor(n.in[kX]).rank();
+  bool rms = o.mode == NormMode::rms;
+  Node dx = n;
+  for (TensorId& t : dx.in)
+    if (t != kNone) t = c.whole(g, t);
+  dx.in.resize(6, kNone);
+  if (slot(n.in, kInv) == kNone) {
+    Dims stats = norm_shape(g, n).stats;
+    dx.in[kInv] = c.temporary(type, stats);
+    if (!rms) dx.in[kMean] = c.temporary(type, stats);
+    Node forward;
+    forward.op = &op("norm_fwd");
+    forward.attrs = o;
+    forward.compute = n.compute;
+    forward.compute_given = true;
+    forward.in = {dx.in[kX], dx.in[kScale], kNone, kNone, kNone, kNone, kNone, kNone, dx.in[kEps]};
+    forward.out = {kNew, rms ? kNone : dx.in[kMean], dx.in[kInv]};
+    c.add(forward);
+    c.end_stage();
+  }
+  TensorId dscale = wanted(1), dbias = wanted(2);
+  if (wanted(0) != kNone) {
+    dx.out = {c.whole(g, n.out[0])};
+    dx.in[kEps] = kNone;
+    c.add(dx);
+    c.end_stage();
+  }
+  if (dscale != kNone) {
+    TensorId d = rms ? dx.in[kX] : c.apply(M::sub, type, dx.in[kX], dx.in[kMean]);
+    TensorId normal = c.apply(M::mul, type, d, dx.in[kInv]);
+    sum_over(c.apply(M::mul, type, dx.in[kDy], normal), padded(g, dscale, rank, c), type, c);
+  }
+  if (dbias != kNone) sum_over(dx.in[kDy], padded(g, dbias, rank, c), type, c);
+}
+
+bool sums_across_rows(const Node& n) {
+  if (!is(n, "norm_bwd") || (slot(n.out, 1) == kNone && slot(n.out, 2) == kNone)) return false;
+  NormMode mode = attrs<NormOptions>(n).mode;
+  return mode == NormMode::layer || mode == NormMode::rms || mode == NormMode::instance;
+}
+
+}  // namespace
+
+std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& why) {
+  if (r.nodes.size() != 1) return nullptr;
+  const Graph& g = *r.graph;
+  const Node& n = g.node(r.nodes[0]);
+  bool turns = is(n, "rope") || is(n, "rope_bwd");
+  if (!turns && !sums_across_rows(n)) return nullptr;
+  auto c = std::make_unique<Composite>();
+  why = check_tensors(g, n);
+  if (!why) return c;
+  if (turns)
+    rope(g, n, *c);
+  else
+    norm_gradient(r, n, *c);
+  why = c->finish(threads);
+  return c;
+}
+
+}  // namespace tsr::cpu

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Movement of data: transposition, slices, concatenation, reshaping.
+#pragma once
+
+#include "planner/engine.hpp"
+
+namespace tsr::cpu {
+
+const Engine& move_engine();
+
+}  // namespace tsr::cpu

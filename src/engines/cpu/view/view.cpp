@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/view/view.hpp"
+
+#include "graph/passes/views.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+class ViewStep : public Step {
+ public:
+  explicit ViewStep(TensorId source) : source_(source) {}
+  int kernels() const override { return 0; }
+  TensorId view_of() const override { return source_; }
+  void run(const StepArgs&) const override {}
+
+ private:
+  TensorId source_;
+};
+
+class ViewEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    static constexpr EngineInfo kInfo = {"view", 11, DeviceKind::cpu, true,
+                                         "transposes and reshapes whose result is the same memory"};
+    return kInfo;
+  }
+  Reason check(const Region& r, const Device&) const override {
+    if (r.nodes.size() != 1) return Reason::no("a view is one operation");
+    const Graph& g = *r.graph;
+    const Node& n = g.node(r.nodes[0]);
+    if (is_view(g, n)) return Reason::yes();
+    return Reason::no(spelling(n), " is no view of memory that lies ready, or its result is the caller's");
+  }
+  std::vector<Config> configs(const Region&, const Device&) const override { return {Config{}}; }
+  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
+    return std::make_unique<ViewStep>(r.graph->node(r.nodes[0]).in[0]);
+  }
+};
+
+}  // namespace
+
+const Engine& view_engine() {
+  static const ViewEngine engine;
+  return engine;
+}
+
+}  // namespace tsr::cpu

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/lowering.hpp"
+
+#include <algorithm>
+
+#include "graph/ops/norm_shape.hpp"
+
+namespace tsr {
+namespace {
+
+using tessera::NormMode;
+using tessera::NormOptions;
+using tessera::PointwiseOptions;
+using tessera::ReduceMode;
+using tessera::SoftmaxOptions;
+using M = PointwiseMode;
+
+Dims aligned(const Dims& d, int rank) {
+  Dims out = Dims::filled(rank - d.size(), 1);
+  for (int64_t v : d) out.push_back(v);
+  return out;
+}
+
+}  // namespace
+
+void Lowering::run() {
+  find_space();
+  for (NodeId n : r_.nodes) reduced_axes(g_.node(n));
+  if (!e_.has_reduction) e_.row_axis.fill(true);
+  check_outputs();
+  e_.code.reserve(r_.nodes.size() * 4);
+  for (NodeId n : r_.nodes) node(g_.node(n));
+}
+
+void Lowering::find_space() {
+  int rank = 0;
+  for (NodeId n : r_.nodes)
+    for (TensorId t : main_tensors(g_.node(n))) rank = std::max(rank, g_.tensor(t).rank());
+  e_.space = Dims::filled(rank, 1);
+  for (NodeId n : r_.nodes) {
+    for (TensorId t : main_tensors(g_.node(n))) {
+      auto b = broadcast(e_.space, g_.tensor(t).dims);
+      if (!b) decline("tensor ", describe(g_.tensor(t)), " does not fit the region's sizes ", e_.space);
+      e_.space = *b;
+    }
+  }
+}
+
+// The tensors whose sizes span the space.
+std::vector<TensorId> Lowering::main_tensors(const Node& n) const {
+  if (n.op->family == Family::pointwise || is(n, "rng")) return {n.out[0]};
+  if (is(n, "bn_finalize")) return {n.in[2]};
+  for (std::string_view op : {"reduce", "softmax", "softmax_bwd", "norm_fwd", "norm_bwd", "gen_stats", "bn_bwd_weights",
+                              "dropout", "dropout_bwd", "band_mask"})
+    if (is(n, op)) return {n.in[0]};
+  decline(spelling(n), " is neither pointwise nor row-wise");
+}
+
+void Lowering::set_row_axes(const Node& n, const Dims& x, const Dims& kept) {
+  int rank = e_.space.size();
+  Dims xs = aligned(x, rank), ks = aligned(kept, rank);
+  std::array<bool, kMaxRank> axes{};
+  for (int i = 0; i < rank; ++i) {
+    axes[static_cast<size_t>(i)] = xs[i] > 1 && ks[i] == 1;
+    if (xs[i] != e_.space[i] && e_.space[i] != 1)
+      decline(spelling(n), " reduces ", x, " inside a region of sizes ", e_.space);
+  }
+  if (e_.has_reduction && axes != e_.row_axis) decline(spelling(n), " reduces other axes than the rest of the region");
+  e_.row_axis = axes;
+  e_.has_reduction = true;
+}
+
+Dims Lowering::softmax_kept(const Node& n) const {
+  Dims kept = g_.tensor(n.in[0]).dims;
+  for (int64_t a : attrs<SoftmaxOptions>(n).axes) kept[static_cast<int>(normalize_axis(a, kept.size()))] = 1;
+  return kept;
+}
+
+Dims Lowering::norm_kept(const Node& n) const {
+  NormMode mode = attrs<NormOptions>(n).mode;
+  if (mode == NormMode::group || mode == NormMode::ada_layer) decline(spelling(n), " is not lowered to row-wise work");
+  return norm_shape(g_, n).stats;
+}
+
+void Lowering::reduced_axes(const Node& n) {
+  if (n.in.empty() || n.in[0] == kNone) return;
+  const Dims x = g_.tensor(n.in[0]).dims;
+  if (is(n, "reduce")) {
+    if (n.in.size() > 1 && n.in[1] != kNone) decline(spelling(n), " with group offsets");
+    const Dims& y = g_.tensor(n.out[0]).dims;
+    for (int i = 0; i < x.size(); ++i)
+      if (y[i] != 1 && y[i] != x[i]) decline(spelling(n), " reduces runs of dimension ", i);
+    set_row_axes(n, x, g_.tensor(n.out[0]).dims);
+  } else if (is(n, "softmax") || is(n, "softmax_bwd")) {
+    set_row_axes(n, x, softmax_kept(n));
+  } else if (is(n, "norm_fwd") || is(n, "norm_bwd")) {
+    set_row_axes(n, x, norm_kept(n));
+  } else if (is(n, "gen_stats") || is(n, "bn_bwd_weights")) {
+    Dims kept = Dims::filled(x.size(), 1);
+    kept[1] = x[1];
+    set_row_axes(n, x, kept);
+  }
+}
+
+bool Lowering::constant_along_rows(const Dims& d) const {
+  Dims a = aligned(d, e_.space.size());
+  for (int i = 0; i < a.size(); ++i)
+    if (e_.row_axis[static_cast<size_t>(i)] && a[i] != 1) return false;
+  return true;
+}
+
+// Every output holds each element of the space once, or one value for each row.
+void Lowering::check_outputs() const {
+  for (TensorId t : r_.outputs) {
+    const Tensor& x = g_.tensor(t);
+    if (x.ragged != kNone) decline("output ", describe(x), " is ragged");
+    Dims a = aligned(x.dims, e_.space.size());
+    bool full = true, row = e_.has_reduction;
+    for (int i = 0; i < a.size(); ++i) {
+      full = full && a[i] == e_.space[i];
+      row = row && a[i] == (e_.row_axis[static_cast<size_t>(i)] ? 1 : e_.space[i]);
+    }
+    if (!full && !row)
+      decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
+    if (info(x.dtype).bits < 8) decline("output ", describe(x), " packs several elements into a byte");
+    if (info(x.dtype).vector > 1) decline("output ", describe(x), " is vectorised");
+    if (is_complex(x.dtype)) decline("output ", describe(x), " is complex");
+  }
+  for (TensorId t : r_.inputs) {
+    const Tensor& x = g_.tensor(t);
+    if (x.ragged != kNone) decline("input ", describe(x), " is ragged");
+    if (is_complex(x.dtype)) decline("input ", describe(x), " is complex");
+    if (info(x.dtype).vector > 1) decline("input ", describe(x), " is vectorised");
+    if (x.reordering != Reordering::none) decline("input ", describe(x), " is reordered");
+  }
+}
+
+int Lowering::emit(const Instr& i) {
+  e_.code.push_back(i);
+  return static_cast<int>(e_.code.size()) - 1;
+}
+
+int Lowering::to_lane(int v, Lane lane) {
+  if (at(v).lane == lane) return v;
+  return emit({.kind = Instr::convert, .lane = lane, .row = at(v).row, .a = v});
+}
+
+static Lane lane_of(DType t) {
+  if (t == DType::f64) return Lane::f64;
+  return is_integer(t) ? Lane::i64 : Lane::f32;
+}
+
+int Lowering::value(TensorId t, Lane lane) {
+  auto it = values_.find(t);
+  if (it == values_.end()) {
+    const Tensor& x = g_.tensor(t);
+    Instr i{.kind = Instr::load, .lane = lane_of(x.dtype), .row = constant_along_rows(x.dims), .tensor = t};
+    if (x.is_constant() && x.numel() == 1 && is_real(x.dtype)) {
+      i.kind = Instr::constant;
+      i.row = true;
+      i.value = load<double>(x.dtype, x.constant.data(), 0);
+      i.tensor = kNone;
+    }
+    if (!broadcast_fits(x.dims))
+      decline("input ", describe(x), " does not broadcast over the region's sizes ", e_.space);
+    it = values_.emplace(t, emit(i)).first;
+  }
+  return to_lane(it->second, lane);
+}
+
+bool Lowering::broadcast_fits(const Dims& d) const {
+  if (d.size() > e_.space.size()) return false;
+  Dims a = aligned(d, e_.space.size());
+  for (int i = 0; i < a.size(); ++i)
+    if (a[i] != 1 && a[i] != e_.space[i]) return false;
+  return true;
+}
+
+int Lowering::scalar(double v, Lane lane) {
+  return emit({.kind = Instr::constant, .lane = lane, .row = true, .value = v});
+}
+
+int Lowering::apply(const PointwiseOptions& o, int a, int b, int c) {
+  Instr i{.kind = Instr::apply, .lane = at(a).lane, .row = at(a).row, .a = a, .b = b, .c = c, .options = o};
+  for (int k : {b, c})
+    if (k >= 0) i.row = i.row && at(k).row;
+  return emit(i);
+}
+
+int Lowering::apply(M mode, int a, int b, int c) {
+  PointwiseOptions o;
+  o.mode = mode;
+  return apply(o, a, b, c);
+}
+
+int Lowering::reduce(ReduceMode mode, int a) {
+  // A value that is the same for the whole row still counts once for each element.
+  return emit({.kind = Instr::reduce, .lane = at(a).lane, .row = true, .a = a, .reduction = mode});
+}
+
+int Lowering::mean(int a) {
+  return apply(M::div, reduce(ReduceMode::add, a), scalar(static_cast<double>(e_.row_length()), at(a).lane));
+}
+
+// Gives tensor `t` its value: rounded where its type is narrower than the lane, stored where it leaves the region.
+void Lowering::define(TensorId t, int v) {
+  if (t == kNone) return;
+  const Tensor& x = g_.tensor(t);
+  bool exact = (x.dtype == DType::f32 && at(v).lane == Lane::f32) || x.dtype == DType::f64 ||
+               (x.dtype == DType::i64 && at(v).lane == Lane::i64);
+  // Truth values of comparisons are 0 or 1 already.
+  if (is_boolean(x.dtype) && at(v).kind == Instr::apply && info(at(v).options.mode).boolean) exact = true;
+  if (!exact) v = emit({.kind = Instr::round, .lane = at(v).lane, .row = at(v).row, .a = v, .type = x.dtype});
+  values_[t] = v;
+  if (std::find(r_.outputs.begin(), r_.outputs.end(), t) == r_.outputs.end()) return;
+  bool row = e_.has_reduction && constant_along_rows(x.dims) && !full_row(x.dims);
+  if (row && !at(v).row)
+    decline("output ", describe(x), " has one value for each row but is computed for each element");
+  emit({.kind = Instr::store, .lane = at(v).lane, .row = row, .a = v, .tensor = t});
+}
+
+bool Lowering::full_row(const Dims& d) const {
+  Dims a = aligned(d, e_.space.size());
+  return a == e_.space && e_.row_length() > 1;
+}
+
+void Lowering::node(const Node& n) {
+  if (is_complex(n.compute)) decline(spelling(n), " computes with complex numbers");
+  if (n.op->family == Family::pointwise) return pointwise(n);
+  if (!is_real(n.compute)) {
+    if (!is(n, "reduce") && !is(n, "rng")) decline(spelling(n), " computes in ", n.compute);
+  }
+  if (is(n, "reduce")) return reduction(n);
+  if (is(n, "softmax")) return softmax(n);
+  if (is(n, "softmax_bwd")) return softmax_backward(n);
+  if (is(n, "norm_fwd")) return norm(n);
+  if (is(n, "norm_bwd")) return norm_backward(n);
+  if (is(n, "gen_stats")) return channel_sums(n);
+  if (is(n, "bn_finalize")) return finalize_batch_norm(n);
+  if (is(n, "bn_bwd_weights")) return batch_norm_weights(n);
+  if (is(n, "rng")) return random_numbers(n);
+  if (is(n, "dropout")) return dropout(n);
+  if (is(n, "dropout_bwd")) return dropout_backward(n);
+  band_mask(n);
+}
+
+Lane Lowering::compute_lane(const Node& n) const {
+  if (n.compute == DType::f64) return Lane::f64;
+  if (is_integer(n.compute)) return Lane::i64;
+  if (!is_boolean(n.compute)) return Lane::f32;
+  // A boolean compute type says nothing about the operands: integers compare exactly, reals in their own width.
+  Lane lane = Lane::i64;
+  for (TensorId t : n.in) {
+    if (t == kNone || !is_real(g_.tensor(t).dtype)) continue;
+    if (g_.tensor(t).dtype == DType::f64) return Lane::f64;
+    lane = Lane::f32;
+  }
+  return lane;
+}
+
+}  // namespace tsr

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// How lower() works, for the files that define it: lowering.cpp spans the space and makes instructions, the others say
+// how each operation reads as instructions.
+#pragma once
+
+#include <unordered_map>
+
+#include "graph/pointwise_modes.hpp"
+#include "planner/expr.hpp"
+
+namespace tsr {
+
+// Thrown inside lower() only: the region is not expressible.
+struct Declined {
+  Reason reason;
+};
+template <class... Parts>
+[[noreturn]] void decline(const Parts&... parts) {
+  throw Declined{Reason::no(parts...)};
+}
+
+class Lowering {
+ public:
+  Lowering(const Region& r, Expr& e) : r_(r), g_(*r.graph), e_(e) {}
+  void run();
+
+ private:
+  // --- the space
+  void find_space();
+  std::vector<TensorId> main_tensors(const Node& n) const;
+  void set_row_axes(const Node& n, const Dims& x, const Dims& kept);
+  Dims softmax_kept(const Node& n) const;
+  Dims norm_kept(const Node& n) const;
+  void reduced_axes(const Node& n);
+  bool constant_along_rows(const Dims& d) const;
+  bool broadcast_fits(const Dims& d) const;
+  bool full_row(const Dims& d) const;
+  void check_outputs() const;
+
+  // --- instructions
+  int emit(const Instr& i);
+  const Instr& at(int i) const { return e_.code[static_cast<size_t>(i)]; }
+  int to_lane(int v, Lane lane);
+  int value(TensorId t, Lane lane);
+  int scalar(double v, Lane lane);
+  int apply(const tessera::PointwiseOptions& o, int a, int b = -1, int c = -1);
+  int apply(PointwiseMode mode, int a, int b = -1, int c = -1);
+  int reduce(tessera::ReduceMode mode, int a);
+  int mean(int a);
+  void define(TensorId t, int v);
+
+  // --- operations
+  void node(const Node& n);
+  Lane compute_lane(const Node& n) const;
+  void pointwise(const Node& n);
+  void check_integer_mode(const Node& n, PointwiseMode m) const;
+  void reduction(const Node& n);
+  void softmax(const Node& n);
+  void softmax_backward(const Node& n);
+  int effective_scale(TensorId t, bool zero_centered, Lane lane);
+  int centre(bool centred, int x, int& d, int& average);
+  void norm(const Node& n);
+  void norm_backward(const Node& n);
+  void channel_sums(const Node& n);
+  void finalize_batch_norm(const Node& n);
+  void batch_norm_weights(const Node& n);
+  int random(const Node& n, size_t seed, size_t offset, int64_t seed_value, int64_t offset_value);
+  void random_numbers(const Node& n);
+  void dropout(const Node& n);
+  void dropout_backward(const Node& n);
+  void band_mask(const Node& n);
+
+  const Region& r_;
+  const Graph& g_;
+  Expr& e_;
+  std::unordered_map<TensorId, int> values_;
+};
+
+inline bool is(const Node& n, std::string_view op) { return n.op->name == op; }
+inline TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
+
+}  // namespace tsr
