@@ -2,6 +2,7 @@
 #include "engines/cpu/onednn/onednn.hpp"
 
 #include "engines/cpu/onednn/families.hpp"
+#include "engines/cpu/onednn/sequence.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::onednn {
