@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engines/cpu/gemm/depthwise.hpp"
 #include "engines/cpu/gemm/patches.hpp"
 #include "engines/cpu/gemm/problem.hpp"
 
@@ -136,7 +137,32 @@ std::unique_ptr<Operand<T>> result_gradient(const Anchored& a, const Conv& c, co
                                              Axes(c.filters, dy.strides[1]), positions);
 }
 
+// A channel for itself, forward or backward without strides, is a sum of shifted lines.
+bool is_depthwise(const Anchored& a, const Conv& c) {
+  if (c.wgrad || c.channels != 1 || c.groups == 1 || a.rest.has_reduction) return false;
+  bool unit = std::all_of(c.axes.begin(), c.axes.end(), [](const ConvAxis& x) { return x.stride == 1; });
+  return !c.dgrad || (unit && c.filters == 1);
+}
+
 }  // namespace
+
+std::unique_ptr<Step> depthwise_conv(const Anchored& a) {
+  Conv c = conv_of(a);
+  if (!is_depthwise(a, c)) return nullptr;
+  const auto& o = attrs<tessera::ConvOptions>(a.node());
+  const Tensor& y = a.lead();
+  Depthwise d{a.node().in[kFirst], a.node().in[kSecond], c.images, c.filters, c.axes, false, {}, {}};
+  d.scaling = {o.alpha, o.beta, a.has(kC) ? a.node().in[kC] : kNone};
+  // Backward, position i meets element i - origin - q step.
+  if (c.dgrad)
+    for (ConvAxis& x : d.axes) x = {x.out, x.in, x.taps, 1, -x.origin, -x.step};
+  d.channels_last = c.filters == 1 && y.strides[1] < y.strides[y.rank() - 1];
+  d.frame.batch = {0};
+  for (int i = 2; i < y.rank(); ++i) d.frame.rows.push_back(i);
+  d.frame.columns = {1};
+  if (!d.channels_last) std::swap(d.frame.rows, d.frame.columns);
+  return build_depthwise(a, d);
+}
 
 Reason check_conv(const Anchored& a) {
   if (Reason why = check_types(a, kFirst, kSecond); !why) return why;

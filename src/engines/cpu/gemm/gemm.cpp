@@ -94,13 +94,17 @@ struct Kind {
 };
 
 constexpr auto kBuildMatmul = build_product<matmul_problem<float>, matmul_problem<double>, matmul_is_wide>;
-constexpr auto kBuildConv = build_product<conv_problem<float>, conv_problem<double>, conv_is_wide>;
+std::unique_ptr<Step> build_conv(const Anchored& a) {
+  if (!conv_is_wide(a))
+    if (auto step = depthwise_conv(a)) return step;
+  return build_product<conv_problem<float>, conv_problem<double>, conv_is_wide>(a);
+}
 
 constexpr Kind kKinds[] = {
     {"matmul", check_matmul, matmul_is_wide, kBuildMatmul},
-    {"conv_fprop", check_conv, conv_is_wide, kBuildConv},
-    {"conv_dgrad", check_conv, conv_is_wide, kBuildConv},
-    {"conv_wgrad", check_conv, conv_is_wide, kBuildConv},
+    {"conv_fprop", check_conv, conv_is_wide, build_conv},
+    {"conv_dgrad", check_conv, conv_is_wide, build_conv},
+    {"conv_wgrad", check_conv, conv_is_wide, build_conv},
     {"moe_matmul", check_moe, moe_is_wide, build_moe},
     {"moe_matmul_bwd", check_moe_bwd, moe_bwd_is_wide, build_moe_bwd},
 };

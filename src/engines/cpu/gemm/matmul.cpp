@@ -11,13 +11,16 @@ enum In : size_t { kA, kB, kM, kN, kK };
 
 bool has_limits(const Anchored& a) { return a.has(kM) || a.has(kN) || a.has(kK); }
 
-// Rows of the product are columns of b where the result is stored that way round.
+// Rows of the product are columns of b where the result is stored that way round, or where it has few columns.
 bool turned(const Anchored& a) {
   int r = a.out().rank();
   if (a.reduces(r - 1)) return false;
   if (a.reduces(r - 2)) return true;
   const Tensor& y = a.lead();
-  if (y.dims[r - 2] == 1 || y.dims[r - 1] == 1) return false;
+  // Few columns waste most of a register block; as rows they waste nothing.
+  constexpr int64_t kFew = 16;
+  int64_t m = y.dims[r - 2], n = y.dims[r - 1];
+  if (std::min(m, n) < kFew) return n < m;
   return y.strides[r - 2] < y.strides[r - 1];
 }
 

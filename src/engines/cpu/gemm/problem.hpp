@@ -85,5 +85,6 @@ Reason check_conv(const Anchored& a);
 bool conv_is_wide(const Anchored& a);
 template <class T>
 Problem<T> conv_problem(const Anchored& a);
+std::unique_ptr<Step> depthwise_conv(const Anchored& a);  // null: the convolution is a product
 
 }  // namespace tsr::cpu

@@ -9,7 +9,6 @@
 namespace tsr::cpu {
 namespace {
 
-using tessera::RnnInput;
 using tessera::RnnLayout;
 using tessera::RnnMode;
 
