@@ -303,7 +303,7 @@ int main(int argc, char** argv) {
            .batch = flags.integer("batch", 8)};
   int64_t steps = flags.integer("steps", 250);
   auto seed = static_cast<uint64_t>(flags.integer("seed", 1));
-  double rate = flags.number("rate", 6e-3), expected = flags.number("expect", 2.6);
+  double rate = flags.number("rate", 6e-3), expected = flags.number("expect", 2.7);
   std::string prompt = flags.text("prompt", "The graph ");
   flags.refuse_others();
   std::printf("%zu letters of text, %lld different\n", text.tokens.size(), static_cast<long long>(c.vocabulary));

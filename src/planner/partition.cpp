@@ -9,6 +9,8 @@
 #include <numeric>
 #include <queue>
 
+#include "graph/op.hpp"
+
 namespace tsr {
 namespace {
 
@@ -25,12 +27,14 @@ class Partitioner {
     std::iota(parent_.begin(), parent_.end(), 0);
     level_.assign(count, 0);
     members_.resize(count);
+    find_late();
     for (NodeId n = 0; n < g_.node_count(); ++n)
       if (index_.live[static_cast<size_t>(n)]) place(n);
     return ordered();
   }
 
  private:
+  static size_t at(int i) { return static_cast<size_t>(i); }
   size_t find(size_t i) {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
@@ -46,6 +50,43 @@ class Partitioner {
     return roots;
   }
 
+  // Pointwise work whose results only later steps read is best done by those steps, if its operands lie in memory in
+  // any case or are no larger than the results. `depth_` counts the operations on the way to a node that pointwise work
+  // does not join for certain.
+  void find_late() {
+    auto count = static_cast<size_t>(g_.node_count());
+    depth_.assign(count, 0);
+    late_.assign(count, false);
+    auto pointwise = [&](NodeId n) { return g_.node(n).op->family == Family::pointwise; };
+    for (NodeId n = 0; n < g_.node_count(); ++n) {
+      for (TensorId t : node_reads(g_, g_.node(n)))
+        if (NodeId p = g_.producer(t); p != kNone) depth_[at(n)] = std::max(depth_[at(n)], depth_[at(p)]);
+      depth_[at(n)] += !pointwise(n);
+    }
+    auto later = [&](NodeId reader, NodeId n) { return depth_[at(reader)] > depth_[at(n)]; };
+    for (NodeId n = g_.node_count() - 1; n >= 0; --n) {
+      TensorId t = g_.node(n).out[0];
+      if (!pointwise(n) || g_.tensor(t).stored) continue;
+      const auto& readers = index_.consumers[at(t)];
+      late_[at(n)] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId u) {
+        return pointwise(u) && (late_[at(u)] || later(u, n));
+      });
+    }
+    for (NodeId n = 0; n < g_.node_count(); ++n) {
+      if (!late_[at(n)]) continue;
+      int64_t extra = 0;  // bytes that must be kept for it
+      for (TensorId t : node_reads(g_, g_.node(n))) {
+        NodeId p = g_.producer(t);
+        if (p == kNone || late_[at(p)] || g_.tensor(t).stored) continue;
+        const auto& readers = index_.consumers[at(t)];
+        bool in_memory = std::any_of(readers.begin(), readers.end(),
+                                     [&](NodeId u) { return late_[at(u)] ? u < n : !pointwise(u) || later(u, p); });
+        if (!in_memory) extra += g_.tensor(t).bytes();
+      }
+      if (extra > g_.tensor(g_.node(n).out[0]).bytes()) late_[at(n)] = false;
+    }
+  }
+
   void place(NodeId n) {
     auto self = static_cast<size_t>(n);
     members_[self] = {n};
@@ -53,15 +94,16 @@ class Partitioner {
     int highest = 0;
     for (size_t r : roots) highest = std::max(highest, level_[r]);
     level_[self] = highest + 1;
-    // Lower regions that nobody else reads may rise: what an update multiplies old averages by, transposed weights.
-    std::vector<size_t> top = {self}, own;
-    for (size_t r : roots) {
-      if (level_[r] == highest) top.push_back(r);
-      if (!read_elsewhere(r, n)) own.push_back(r);
-    }
+    std::vector<size_t> top = {self};
+    for (size_t r : roots)
+      if (level_[r] == highest && (!late_[self] || late_[r])) top.push_back(r);
     bool joined = join(top, highest);
-    for (size_t r : own)
-      if (find(r) != find(self)) joined |= join({find(self), r}, joined ? level_[find(self)] : highest + 1);
+    // Lower regions that nobody else reads may rise: what an update multiplies old averages by, transposed weights.
+    std::sort(roots.begin(), roots.end(), [&](size_t a, size_t b) { return level_[a] > level_[b]; });
+    for (size_t r : roots) {
+      if (find(r) == find(self) || (late_[self] && !late_[r]) || read_elsewhere(r, n)) continue;
+      joined |= join({find(self), r}, joined ? level_[find(self)] : highest + 1);
+    }
   }
 
   bool join(const std::vector<size_t>& roots, int level) {
@@ -77,13 +119,13 @@ class Partitioner {
     return true;
   }
 
-  // Does a node that was placed before `n`, outside the region, read from it?
+  // Does a node that was placed before `n`, outside the region and that of `n`, read from it?
   bool read_elsewhere(size_t root, NodeId n) {
     for (NodeId m : members_[root])
       for (TensorId t : g_.node(m).out)
         if (t != kNone)
           for (NodeId user : index_.consumers[static_cast<size_t>(t)])
-            if (user < n && find(static_cast<size_t>(user)) != root) return true;
+            if (user < n && find(at(user)) != root && find(at(user)) != find(at(n))) return true;
     return false;
   }
 
@@ -123,6 +165,8 @@ class Partitioner {
   std::vector<size_t> parent_;
   std::vector<int> level_;
   std::vector<std::vector<NodeId>> members_;  // by root
+  std::vector<int> depth_;                    // by node
+  std::vector<bool> late_;                    // by node; of a region, that of its root
 };
 
 void add_once(std::vector<TensorId>& v, TensorId t) {

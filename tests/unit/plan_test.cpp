@@ -266,6 +266,38 @@ TEST(Plan, OtherSizesFromManyThreads) {
   });
 }
 
+std::shared_ptr<const Plan> plan_for(const std::string& text) { return make_plan(graph(text), cpu_device()); }
+
+TEST(Plan, TransposedOperandsAreViews) {
+  auto plan = plan_for(
+      "a = input f32[4,6]; w = input f32[5,6]; b = input f32[4,5]; r = reshape a size=2,12 mode=logical; "
+      "y = matmul a (transpose w perm=1,0); z = matmul (transpose (add y b) perm=1,0) a; "
+      "s = matmul (reshape r size=4,6 mode=logical) (transpose w perm=1,0); output y; output z; output s");
+  int views = 0;
+  for (const PlannedStep& s : plan->steps()) views += s.step->view_of() != kNone;
+  EXPECT_EQ(views, 5);
+}
+
+TEST(Plan, WhatIsComputedAgainJoinsItsReaders) {
+  // Of the forward pass x is kept: exp and tanh are computed in the forward and again in the backward step.
+  auto plan = plan_for(
+      "a = input f32[8,8]; w = input f32[8,8]; x = matmul a w; y = mul (tanh (exp x)) (exp (neg x)); z = matmul y w; "
+      "l = reduce_add (mul z z); da = grad l a; output da");
+  for (const PlannedStep& s : plan->steps())
+    for (TensorId t : s.region.outputs) {
+      std::string op = spelling(plan->graph().node(plan->graph().producer(t)));
+      EXPECT_TRUE(op != "exp" && op != "tanh" && op != "neg") << op;
+    }
+}
+
+TEST(Plan, WhatAnUpdateReadsJoinsIt) {
+  // The products with old values do not depend on the gradient, yet belong to the step that does.
+  auto plan = plan_for(
+      "x = input f32[8,8]; w = input f32[8,8]; m = input f32[8,8]; d = matmul x w; "
+      "a = add (mul m 0.9) (mul d 0.1); p = sub (mul w 0.99) (mul a 0.01); output a; output p");
+  EXPECT_EQ(plan->steps().size(), 1u);
+}
+
 TEST(Explain, SaysWhatThePlanSays) {
   auto plan = make_plan(graph("x = input f32[8]; d = exp x; y = add (relu x) 1; output y"), cpu_device(),
                         {.fuse = false, .engines = {"reference"}});

@@ -24,8 +24,15 @@ class Recompute {
   }
 
   void run() {
-    for (TensorId t = 0, count = g_.tensor_count(); t < count; ++t)
-      if (uses_[at(t)].backward && passing(t) && pays(t)) copy(t);
+    // In the order of the forward pass: what is kept is a source for what follows.
+    for (NodeId i = 0; i < backward_; ++i) {
+      TensorId t = g_.node(i).out[0];
+      if (t == kNone || !uses_[at(t)].backward || !passing(t)) continue;
+      if (pays(t))
+        copy(t);
+      else
+        kept_.insert(t);
+    }
     if (!copies_.empty()) g_.replace_inputs(backward_, copies_);
   }
 
@@ -39,7 +46,7 @@ class Recompute {
   bool passing(TensorId t) const {
     NodeId from = g_.producer(t);
     return from != kNone && from < backward_ && g_.node(from).op->family == Family::pointwise && !g_.tensor(t).stored &&
-           !uses_[at(t)].other;
+           !uses_[at(t)].other && !kept_.count(t);
   }
 
   // What lies in memory and `t` is made of, and how many operations that takes.
@@ -54,7 +61,8 @@ class Recompute {
     }
   }
 
-  bool pays(TensorId t) const {
+  // Counts what it takes from now on as read by the backward pass, if it pays.
+  bool pays(TensorId t) {
     std::set<TensorId> sources, through;
     find_sources(t, sources, through);
     if (through.size() > kLongest) return false;
@@ -65,7 +73,9 @@ class Recompute {
       if (s.is_constant() || s.by_value || uses_[at(x)].backward) continue;  // read there in any case
       again += static_cast<double>(s.bytes()) * (in_memory ? 1 : 2);
     }
-    return again < kept;
+    if (again > kept) return false;
+    for (TensorId x : sources) uses_[at(x)].backward = true;
+    return true;
   }
 
   TensorId copy(TensorId t) {
@@ -84,6 +94,7 @@ class Recompute {
   Graph& g_;
   NodeId backward_;
   std::vector<Uses> uses_;
+  std::set<TensorId> kept_;
   std::unordered_map<TensorId, TensorId> copies_;
 };
 
