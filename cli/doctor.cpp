@@ -13,6 +13,7 @@
 #include "base/thread_pool.hpp"
 #include "command.hpp"
 #include "graph/op.hpp"
+#include "peer_onednn.hpp"
 #include "planner/explain.hpp"
 
 namespace tsr::cli {
@@ -72,6 +73,8 @@ Json memory() {
 }
 
 Json onednn() {
+  if (auto linked = linked_onednn())
+    return {{"found", true}, {"library", "built in"}, {"version", linked->version}, {"runtime", linked->runtime}};
   Library lib{"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"};
   if (!lib)
     return {{"found", false},
@@ -81,7 +84,9 @@ Json onednn() {
   struct Version {  // the beginning of dnnl_version_t
     int major, minor, patch;
   };
-  Json j = {{"found", true}, {"library", lib.name()}};
+  Json j = {{"found", true},
+            {"library", lib.name()},
+            {"advice", "this build of Tessera does not use it: configure again with TESSERA_ONEDNN=ON"}};
   if (auto* version = lib.symbol<const Version*()>("dnnl_version")) {
     const Version* v = version();
     j["version"] = cat(v->major, ".", v->minor, ".", v->patch);
@@ -149,7 +154,8 @@ Json report() {
 std::string library_line(const Json& j) {
   if (!j["found"]) return "not found";
   return cat(j["library"].get<std::string>(),
-             j.contains("version") ? ", version " + j["version"].get<std::string>() : "");
+             j.contains("version") ? ", version " + j["version"].get<std::string>() : "",
+             j.contains("runtime") ? ", threads by " + j["runtime"].get<std::string>() : "");
 }
 
 void print_report(const Json& j) {

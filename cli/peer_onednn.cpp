@@ -50,6 +50,12 @@ PeerWork execution(const Pd& pd, const std::vector<PeerArg>& list) {
 
 }  // namespace
 
+std::optional<LinkedOneDnn> linked_onednn() {
+  const auto* v = dnnl::version();
+  return LinkedOneDnn{cat(v->major, ".", v->minor, ".", v->patch),
+                      v->cpu_runtime == DNNL_RUNTIME_OMP ? "OpenMP, shared with Tessera's own loops" : "unknown"};
+}
+
 PeerWork peer_matmul(int64_t m, int64_t n, int64_t k, DType type) {
   auto t = native_type(type);
   if (!t) return {};
@@ -116,6 +122,7 @@ PeerWork peer_lstm(int64_t steps, int64_t batch, int64_t inputs, int64_t hidden)
 
 namespace tsr::cli {
 
+std::optional<LinkedOneDnn> linked_onednn() { return std::nullopt; }
 PeerWork peer_matmul(int64_t, int64_t, int64_t, DType) { return {}; }
 PeerWork peer_conv(PeerConv, const PeerConvSizes&, DType) { return {}; }
 PeerWork peer_lstm(int64_t, int64_t, int64_t, int64_t) { return {}; }

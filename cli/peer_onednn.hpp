@@ -5,10 +5,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "base/dtype.hpp"
 
 namespace tsr::cli {
+
+// The oneDNN that the library is built with.
+struct LinkedOneDnn {
+  std::string version, runtime;
+};
+std::optional<LinkedOneDnn> linked_onednn();
 
 using PeerWork = std::function<void()>;  // one execution with thread_count() threads
 

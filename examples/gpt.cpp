@@ -36,9 +36,9 @@ class Gpt {
   // tokens and positions [batch * steps, 1] -> logits [batch * steps, vocabulary]
   Tensor logits(Tensor tokens, Tensor positions, int64_t batch, const Attend& attend) {
     Graph& g = p_.graph();
-    Tensor table = p_.normal("tokens", {c_.vocabulary, c_.width}, 0.02);
+    Tensor table = p_.normal("tokens", {c_.vocabulary, c_.width}, 0.1);
     Tensor x = matmul(one_hot(g, tokens, c_.vocabulary), table) +
-               matmul(one_hot(g, positions, c_.context), p_.normal("positions", {c_.context, c_.width}, 0.02));
+               matmul(one_hot(g, positions, c_.context), p_.normal("positions", {c_.context, c_.width}, 0.1));
     for (int64_t i = 0; i < c_.layers; ++i) {
       std::string layer = "layer" + std::to_string(i) + ".";
       Tensor h = norm(x, layer + "norm1");
@@ -52,10 +52,12 @@ class Gpt {
   }
 
  private:
-  double residual() const { return 0.02 / std::sqrt(2.0 * static_cast<double>(c_.layers)); }
+  // What is added to the residual stream starts small, the smaller the more layers add to it.
+  double residual() const { return 1 / std::sqrt(2.0 * static_cast<double>(c_.layers)); }
 
-  Tensor linear(Tensor x, const std::string& name, int64_t out, double stddev = 0.02) {
-    Tensor w = p_.normal(name + ".weight", {x.dims()[1], out}, stddev);
+  Tensor linear(Tensor x, const std::string& name, int64_t out, double scale = 1) {
+    int64_t in = x.dims()[1];
+    Tensor w = p_.normal(name + ".weight", {in, out}, scale / std::sqrt(static_cast<double>(in)));
     return matmul(x, w) + p_.constant(name + ".bias", {1, out}, 0);
   }
   Tensor norm(Tensor x, const std::string& name) {
@@ -299,9 +301,9 @@ int main(int argc, char** argv) {
            .heads = flags.integer("heads", 4),
            .context = flags.integer("context", 64),
            .batch = flags.integer("batch", 8)};
-  int64_t steps = flags.integer("steps", 150);
+  int64_t steps = flags.integer("steps", 250);
   auto seed = static_cast<uint64_t>(flags.integer("seed", 1));
-  double rate = flags.number("rate", 4e-3), expected = flags.number("expect", 2.6);
+  double rate = flags.number("rate", 6e-3), expected = flags.number("expect", 2.6);
   std::string prompt = flags.text("prompt", "The graph ");
   flags.refuse_others();
   std::printf("%zu letters of text, %lld different\n", text.tokens.size(), static_cast<long long>(c.vocabulary));

@@ -23,7 +23,7 @@ class Block(nn.Module):
         for name, layer in self.named_children():
             if isinstance(layer, nn.Linear):
                 residual = name in ("o", "down")
-                nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * layers) if residual else 0.02)
+                nn.init.normal_(layer.weight, std=(layer.in_features * (2 * layers if residual else 1)) ** -0.5)
                 nn.init.zeros_(layer.bias)
 
     def forward(self, x):
@@ -42,7 +42,7 @@ class Gpt(nn.Module):
         self.blocks = nn.Sequential(*(Block(a.width, a.heads, a.layers) for _ in range(a.layers)))
         self.norm = nn.LayerNorm(a.width)
         for table in (self.tokens, self.positions):
-            nn.init.normal_(table.weight, std=0.02)
+            nn.init.normal_(table.weight, std=0.1)
 
     def forward(self, ids):
         x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
@@ -51,10 +51,10 @@ class Gpt(nn.Module):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    for name, value in {"layers": 2, "width": 64, "heads": 4, "context": 64, "batch": 8, "steps": 150, "seed": 1,
+    for name, value in {"layers": 2, "width": 64, "heads": 4, "context": 64, "batch": 8, "steps": 250, "seed": 1,
                         "threads": 0}.items():
         p.add_argument(f"--{name}", type=int, default=value)
-    p.add_argument("--rate", type=float, default=4e-3)
+    p.add_argument("--rate", type=float, default=6e-3)
     p.add_argument("--text", default=str(ROOT / "docs"))
     p.add_argument("--device", default="cpu")
     a = p.parse_args()

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <fstream>
 #include <thread>
 
 #include "base/error.hpp"
@@ -14,10 +16,18 @@
 namespace tsr {
 namespace {
 
+// Processor time that the container grants, in cores; more threads than that would wait for each other.
+double granted_cores() {
+  std::ifstream in("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  return in >> quota >> period && quota > 0 && period > 0 ? quota / period : 1e9;  // "max": no limit
+}
+
 int usable_cores() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
+  bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+  double cores = known ? CPU_COUNT(&set) : std::thread::hardware_concurrency();
+  return std::max(1, static_cast<int>(std::min(cores, std::ceil(granted_cores()))));
 }
 
 std::atomic<int>& count() {

@@ -56,6 +56,10 @@ Runnable::Runnable(std::shared_ptr<const Plan> plan, GraphBuffers& buffers)
   size_t scratch = 0;
   for (const PlannedStep& s : plan_->steps()) {
     scratch = std::max(scratch, s.step->workspace_bytes());
+    if (TensorId source = s.step->view_of(); source != kNone) {
+      provide(planned.tensor(source), table_[static_cast<size_t>(source)]);
+      table_[static_cast<size_t>(s.region.outputs[0])] = table_[static_cast<size_t>(source)];
+    }
     for (const auto* list : {&s.region.inputs, &s.region.outputs})
       for (TensorId t : *list) provide(planned.tensor(t), table_[static_cast<size_t>(t)]);
   }

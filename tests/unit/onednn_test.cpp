@@ -46,11 +46,14 @@ TEST(OneDnn, ThreadsMayShareAPlan) {
   size_t results = 2 * 32 * 10 * 10;
   std::vector<std::thread> threads;
   std::vector<int> good(4, 0);
+  // All alive at once: frozen weights are known by their address.
+  std::vector<std::vector<float>> weights;
+  for (float value : {1.0f, 2.0f, 3.0f}) weights.emplace_back(32 * 16 * 9, value);
   for (size_t t = 0; t < good.size(); ++t)
     threads.emplace_back([&, t] {
       // Threads 0 and 1 share weights, 2 and 3 have their own.
-      auto value = static_cast<float>(t < 2 ? 1 : t);
-      std::vector<float> x(2 * 16 * 12 * 12, 1), w(32 * 16 * 9, value);
+      std::vector<float> x(2 * 16 * 12 * 12, 1), &w = weights[t < 2 ? 0 : t - 1];
+      float value = w[0];
       for (int i = 0; i < 20; ++i) good[t] += run(*plan, x, w, results) == std::vector<float>(results, 144 * value);
     });
   for (std::thread& t : threads) t.join();

@@ -53,14 +53,6 @@ struct Run {
   float scale_dq, scale_dk, scale_dv;
 };
 
-// A tensor that broadcasts, with the leading dimensions that it may leave out.
-Sequences with_rank_4(Sequences x) {
-  Dims dims = Dims::filled(4 - x.dims.size(), 1), strides = Dims::filled(4 - x.dims.size(), 0);
-  for (int i = 0; i < x.dims.size(); ++i) dims.push_back(x.dims[i]), strides.push_back(x.strides[i]);
-  x.dims = dims, x.strides = strides;
-  return x;
-}
-
 class BackwardStep : public Step {
  public:
   BackwardStep(const Region& r, const Graph& g, const Node& n, int threads);
@@ -99,8 +91,9 @@ class BackwardStep : public Step {
   int threads_;
   Sequences o_, do_, stats_, delta_, dq_, dk_, dv_, dbias_, dsink_, amax_[kAmaxCount];
   Numbers descale_o_, descale_do_, descale_dp_, scale_dq_, scale_dk_, scale_dv_, scale_dp_;
-  int64_t ld_, ldv_;      // of rows of d and dv elements in scratch memory
-  int64_t unit_, units_;  // heads of a task, tasks of a batch
+  bool narrow_k_, narrow_v_;  // products with k and v in bf16
+  int64_t ld_, ldv_;          // of rows of d and dv elements in scratch memory
+  int64_t unit_, units_;      // heads of a task, tasks of a batch
   int64_t splits_ = 1;
   size_t worker_bytes_ = 0, workspace_bytes_ = 0;
 };
@@ -115,8 +108,10 @@ BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int t
       dq_(make_output(r, kDq)),
       dk_(make_output(r, kDk)),
       dv_(make_output(r, kDv)),
-      dbias_(with_rank_4(make_output(r, kDbias))),
+      dbias_(make_output(r, kDbias)),
       dsink_(make_output(r, kDsink)),
+      narrow_k_(p_.narrow(p_.q, p_.k)),
+      narrow_v_(p_.narrow(do_, p_.v)),
       ld_(round_up(p_.n.d, tile().columns)),
       ldv_(round_up(p_.n.dv, tile().columns)) {
   if (sdpa::has(n, kDelta)) delta_ = make_sequences(g, n.in[kDelta]);
@@ -254,8 +249,14 @@ void BackwardStep::begin(const Run& run, const Worker& w, int64_t b, int64_t hea
   Lanes& lanes = *w.lanes;
   Tensors t = run.tensors;
   p_.fill(lanes, t, b, head, heads, row);
-  p_.pack(p_.q, lanes, t, run.score_scale, w.p, w.q_turned);
-  p_.pack(do_, lanes, t, run.do_v, w.p, w.do_turned);
+  auto pack = [&](const Sequences& x, bool narrow, float factor, float* to) {
+    if (narrow && !lanes.few())
+      p_.pack_pairs(x, lanes, t, reinterpret_cast<uint32_t*>(to));
+    else
+      p_.pack(x, lanes, t, factor, w.p, to);
+  };
+  pack(p_.q, narrow_k_, run.score_scale, w.q_turned);
+  pack(do_, narrow_v_, run.do_v, w.do_turned);
   float unit = p_.options.stats_log2 ? static_cast<float>(M_LN2) : 1.0f;
   for (int64_t i = 0; i < lanes.width; ++i) {
     if (i < lanes.count) {
@@ -299,20 +300,23 @@ void BackwardStep::score_gradient(const Run& run, const Worker& w, int64_t first
                                   float factor) const {
   const Vectors& loops = vectors();
   const Lanes& lanes = *w.lanes;
-  auto product = [&](int64_t depth, Rows x, const float* y, float* to) {
+  auto product = [&](const Sequences& x, int64_t head, Rows rows, bool narrow, float scale, const float* y, float* to) {
+    int64_t depth = x.dims[3];
     if (lanes.few())
-      loops.dots(keys, lanes.count, depth, x.data, x.ld, y, depth, to, lanes.width, {}, {});
+      loops.dots(keys, lanes.count, depth, rows.data, rows.ld, y, depth, to, lanes.width, {}, {});
+    else if (narrow)
+      p_.multiply_pairs(x, lanes, run.tensors, head, first, keys, reinterpret_cast<const uint32_t*>(y), scale, to);
     else
-      tile().multiply_rows(keys, lanes.width, depth, x.data, x.ld, y, lanes.width, to, lanes.width, false);
+      tile().multiply_rows(keys, lanes.width, depth, rows.data, rows.ld, y, lanes.width, to, lanes.width, false);
   };
   int64_t n = keys * lanes.width;
   alignas(64) float ones[kRows];
   std::fill_n(ones, kRows, 1.0f);
-  product(p_.n.d, k, w.q_turned, w.p);
+  product(p_.k, lanes.k_head, k, narrow_k_, run.score_scale, w.q_turned, w.p);
   if (modifier_) std::copy_n(w.p, n, w.s);
   scores_.finish(run.scores, lanes, first, keys, w.p, w.scores);
   loops.probabilities(keys, lanes.width, w.p, w.stats, ones);
-  product(p_.n.dv, v, w.do_turned, w.dp);
+  product(p_.v, lanes.v_head, v, narrow_v_, run.do_v, w.do_turned, w.dp);
   if (scores_.drops()) {
     scores_.keep(run.scores, lanes, first, keys, w.keep, w.scores);
     loops.scale(n, w.keep, run.scores.keep_factor);
@@ -327,7 +331,8 @@ void BackwardStep::visit(const Run& run, const Worker& w, int64_t split, int64_t
   const Lanes& lanes = *w.lanes;
   const sdpa::Shape& n = p_.n;
   Rows k = read_rows(p_.k, run.tensors, lanes.b, lanes.k_head, first, keys, true, w.k, ld_);
-  Rows v = read_rows(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys, false, w.v, ldv_);
+  Rows v = {};
+  if (!narrow_v_ || lanes.few()) v = read_rows(p_.v, run.tensors, lanes.b, lanes.v_head, first, keys, false, w.v, ldv_);
   score_gradient(run, w, first, keys, k, v, modifier_ ? 1.0f : run.scale);
   int64_t size = keys * lanes.width;
   if (modifier_) {

@@ -44,8 +44,10 @@ Sequences make_sequences(const Graph& g, TensorId id) {
   const Tensor& t = g.tensor(id);
   y.id = id;
   y.type = t.dtype;
-  y.dims = t.dims;
-  y.strides = t.strides;
+  // A bias may leave out leading dimensions.
+  y.dims = Dims::filled(4 - t.rank(), 1);
+  y.strides = Dims::filled(4 - t.rank(), 0);
+  for (int i = 0; i < t.rank(); ++i) y.dims.push_back(t.dims[i]), y.strides.push_back(t.strides[i]);
   y.offsets = t.ragged;
   y.multiplier = t.ragged_multiplier;
   if (t.ragged != kNone) y.offsets_type = g.tensor(t.ragged).dtype;

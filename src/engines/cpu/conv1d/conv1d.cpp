@@ -11,6 +11,8 @@ namespace {
 
 // Part of the machine's multiply-adds that short filters reach.
 constexpr double kEfficiency = 0.2;
+// How many times as long memory takes where neighbouring times lie apart.
+constexpr double kApart = 8;
 // Channels that one thread takes at a time: where they lie side by side in memory they share its lines.
 constexpr int64_t kChannels = 16;
 
@@ -60,7 +62,8 @@ class Conv1dEngine : public Engine {
   }
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second;
+    const Tensor& x = r.graph->tensor(r.graph->node(r.nodes[0]).in[0]);
+    double memory = region_bytes(r) / d.bytes_per_second * (x.strides.back() == 1 ? 1 : kApart);
     double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
     return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
   }

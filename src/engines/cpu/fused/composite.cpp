@@ -61,7 +61,7 @@ Reason Composite::finish(int threads) {
     if (nodes.empty()) continue;
     Expr e;
     if (Reason why = lower(make_region(graph_, index, nodes), &e); !why) return why;
-    programs_.emplace_back(e, graph_, threads);
+    if (threads > 0) programs_.emplace_back(e, graph_, threads);
   }
   return Reason::yes();
 }

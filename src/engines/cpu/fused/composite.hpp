@@ -18,7 +18,7 @@ class Composite {
   TensorId apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b = kNone, TensorId to = kNone);
   void add(Node n);
   void end_stage();
-  // Compiles the stages, or says why one cannot be.
+  // Compiles the stages (for no threads only checks them), or says why one cannot be.
   Reason finish(int threads);
 
   // --- running
@@ -41,7 +41,8 @@ class Composite {
 };
 
 // The composite of a region, where it is one of these operations: rope and rope_bwd; norm_bwd with gradients of scale
-// or bias. Nullptr where it is none; `why` says if it cannot be built.
+// or bias; causal_conv1d over channels side by side. Nullptr where it is none; `why` says if it cannot be built. With
+// no threads it can be asked, not run.
 std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& why);
 
 }  // namespace tsr::cpu

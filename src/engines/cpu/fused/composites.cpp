@@ -58,6 +58,43 @@ void rope(const Graph& g, const Node& n, Composite& c) {
   c.apply(M::mul, type, piece(n.in[0], x, part, 0), scale, piece(n.out[0], y, part, 0));
 }
 
+// y[t] = act(bias + sum_j w[j] x[t - j]) for `count` times from `first` on, as a sum over views of x.
+void causal_times(const Graph& g, const Node& n, int64_t first, int64_t count, int64_t taps, Composite& c) {
+  const auto& o = attrs<tessera::CausalConvOptions>(n);
+  const Tensor &x = g.tensor(n.in[0]), &w = g.tensor(n.in[1]), &y = g.tensor(n.out[0]);
+  DType type = wide(n);
+  Dims dims = {x.dims[0], x.dims[1], count}, one = {1, x.dims[1], 1};
+  TensorId sum = kNone;
+  if (TensorId b = slot(n.in, 2); b != kNone) sum = c.view(g, b, one, {0, g.tensor(b).strides[0], 0});
+  bool silu = o.activation == tessera::CausalActivation::silu;
+  TensorId to = c.view(g, n.out[0], dims, y.strides, first * y.strides[2]);
+  for (int64_t j = 0; j < taps; ++j) {
+    int64_t tap = o.reversed ? j : w.dims[1] - 1 - j;
+    TensorId weight = c.view(g, n.in[1], one, {0, w.strides[0], 0}, tap * w.strides[1]);
+    TensorId past = c.view(g, n.in[0], dims, x.strides, (first - j) * x.strides[2]);
+    bool last = j + 1 == taps && !silu;
+    TensorId product = c.apply(M::mul, type, past, weight, last && sum == kNone ? to : kNone);
+    sum = sum == kNone ? product : c.apply(M::add, type, product, sum, last ? to : kNone);
+  }
+  if (silu) c.apply(M::swish, type, sum, kNone, to);
+  c.end_stage();
+}
+
+// Times that meet all taps at once, the few before them one by one.
+void causal_conv(const Graph& g, const Node& n, Composite& c) {
+  int64_t length = g.tensor(n.in[0]).dims[2], taps = g.tensor(n.in[1]).dims[1];
+  for (int64_t t = 0; t + 1 < taps && t < length; ++t) causal_times(g, n, t, 1, t + 1, c);
+  if (length >= taps) causal_times(g, n, taps - 1, length - taps + 1, taps, c);
+}
+
+// Short filters over sequences whose channels lie side by side.
+bool sums_over_views(const Graph& g, const Node& n) {
+  if (!is(n, "causal_conv1d")) return false;
+  constexpr int64_t kTaps = 8;
+  const Tensor& x = g.tensor(n.in[0]);
+  return x.strides[1] == 1 && x.strides[2] != 1 && g.tensor(n.in[1]).dims[1] <= kTaps;
+}
+
 // Sizes and strides with 1s in front, up to the rank of x.
 TensorId padded(const Graph& g, TensorId t, int rank, Composite& c) {
   const Tensor& x = g.tensor(t);
@@ -136,12 +173,15 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
   bool turns = is(n, "rope") || is(n, "rope_bwd");
-  if (!turns && !sums_across_rows(n)) return nullptr;
+  bool convolves = sums_over_views(g, n);
+  if (!turns && !convolves && !sums_across_rows(n)) return nullptr;
   auto c = std::make_unique<Composite>();
   why = check_tensors(g, n);
   if (!why) return c;
   if (turns)
     rope(g, n, *c);
+  else if (convolves)
+    causal_conv(g, n, *c);
   else
     norm_gradient(r, n, *c);
   why = c->finish(threads);

@@ -9,6 +9,9 @@
 namespace tsr::cpu {
 namespace {
 
+// Part of the machine's multiply-adds that chains of pointwise operations reach.
+constexpr double kEfficiency = 0.125;
+
 class FusedStep : public Step {
  public:
   FusedStep(const Expr& e, const Graph& g, int threads) : program_(e, g, threads) {}
@@ -39,11 +42,12 @@ class FusedEngine : public Engine {
   }
   Reason check(const Region& r, const Device&) const override {
     Reason why;
-    return make_composite(r, 1, why) ? why : lower(r, nullptr);
+    return make_composite(r, 0, why) ? why : lower(r, nullptr);
   }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second, arithmetic = 8 * region_flops(r) / d.flops_per_second;
-    return {Config{{{"block", kBlock}}, std::max(memory, arithmetic) + 1e-6}};
+    double memory = region_bytes(r) / d.bytes_per_second;
+    double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
+    return {Config{{{"block", kBlock}}, std::max(memory, arithmetic) + d.step_seconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
     Reason built;

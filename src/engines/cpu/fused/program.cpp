@@ -94,7 +94,7 @@ void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& or
     if (op.instr.kind == Instr::index)
       op.axis = (op.instr.row ? axis_in_outer : axis_in_row)[static_cast<size_t>(op.instr.axis)];
   // Short runs would make short blocks: tensors with gaps are then gathered instead.
-  constexpr int64_t kShort = 128;
+  constexpr int64_t kShort = 256;
   whole_runs_ = inner_.size() == 1 || inner_.back() >= kShort;
 }
 

@@ -228,6 +228,19 @@ std::optional<Spread> spread(const Tensor& operand, const Dims& result, int chan
   return Spread::channel;
 }
 
+double product_seconds(const Region& r, const Device& d, double bytes) {
+  // Measured fractions of the processor's peak (8-bit integers: of the peak of 16-bit numbers).
+  constexpr double kFloat = 0.95, kBf16 = 0.95, kInt8 = 1.8;
+  const Node& n = r.graph->node(r.nodes[0]);
+  const Tensor &a = r.graph->tensor(n.in[0]), &b = r.graph->tensor(n.in[1]);
+  double peak = kFloat * d.flops_per_second;
+  if (n.compute == DType::i32)
+    peak = kInt8 * d.narrow_flops_per_second;
+  else if (product_types(n, a, b, r.graph->tensor(n.out[0]), false).a == DType::bf16)
+    peak = kBf16 * d.narrow_flops_per_second;
+  return std::max(region_flops(r) / peak, bytes / d.bytes_per_second);
+}
+
 Attached attach(const Chain& c, const std::function<Arg(TensorId)>& place) {
   Attached a;
   for (size_t i = 0; i < c.ops.size(); ++i) {

@@ -38,6 +38,9 @@ struct ProductTypes {
 };
 ProductTypes product_types(const Node& n, const Tensor& a, const Tensor& b, const Tensor& result, bool has_ops);
 
+// Modelled time of an anchor that multiplies a and b, of the arithmetic or of `bytes` moved.
+double product_seconds(const Region& r, const Device& d, double bytes);
+
 // The post-ops and, for those with operands, their arguments. `place` gives an operand's description and place.
 struct Attached {
   dnnl::post_ops ops;

@@ -73,12 +73,15 @@ Reason check(const Region& r) {
   return check_product(n, g.tensor(n.in[0]), g.tensor(n.in[1]), static_cast<int64_t>(n.op->terms(g, n)));
 }
 
-double efficiency(const Region& r) {
+// Channels that do not come last cost a change of layout on both sides.
+double seconds(const Region& r, const Device& d) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
-  if (n.compute == DType::i32) return 2.0;
-  bool bf16 = g.tensor(n.in[0]).dtype == DType::bf16 && g.tensor(n.in[1]).dtype == DType::bf16;
-  return bf16 && has_bf16() ? 1.2 : 0.75;
+  Roles t = roles(n, n.out[0]);
+  double bytes = region_bytes(r);
+  for (TensorId id : {t.x, t.y})
+    if (g.tensor(id).strides[kChannel] != 1) bytes += 2 * static_cast<double>(g.tensor(id).bytes());
+  return product_seconds(r, d, bytes);
 }
 
 // --- descriptions of the three directions in terms of x, w and y
@@ -117,7 +120,7 @@ bool is_slow(const std::string& implementation) {
 
 class Builder {
  public:
-  explicit Builder(const Region& r) : r_(r), g_(*r.graph), step_(std::make_unique<Sequence>()) {
+  explicit Builder(const Region& r) : r_(r), g_(*r.graph), step_(std::make_unique<Sequence>(r)) {
     read_chain(r, kChannel, own_ops(g_.node(r.nodes[0])), chain_);
     roles_ = roles(*chain_.anchor, chain_.result);
   }
@@ -180,7 +183,7 @@ class Builder {
     mine.w = free.w = any_layout(given_.w, w_.tensor.dtype);
     free.x = any_layout(given_.x, x_.tensor.dtype);
     free.y = any_layout(given_.y, y_.tensor.dtype);
-    TeamSize size(thread_count());
+    TeamSize size(step_->threads());
     std::optional<Pd> a = describe(mine, attributes()), b;
     if (a && !is_slow(a->impl_info_str())) return descs(*a);
     b = describe(free, attributes());
@@ -220,7 +223,7 @@ class Builder {
     dnnl::primitive_attr attr = attributes(post.ops);
     // With post-ops another implementation may be the best, with another filter layout.
     chosen.w = any_layout(given_.w, w_.tensor.dtype);
-    auto p = make_primitives([&](bool is_team) {
+    auto p = make_primitives(step_->threads(), [&](bool is_team) {
       auto d = describe(chosen, attr);
       if (is_team && d) chosen = descs(*d);
       return d;
@@ -268,6 +271,6 @@ std::unique_ptr<Step> build(const Region& r) { return Builder(r).build(); }
 
 }  // namespace
 
-const FamilyEntry kConvolution = {handles, check, efficiency, build};
+const FamilyEntry kConvolution = {handles, check, seconds, build};
 
 }  // namespace tsr::onednn

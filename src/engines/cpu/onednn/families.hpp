@@ -9,7 +9,7 @@ namespace tsr::onednn {
 struct FamilyEntry {
   bool (*handles)(const Node& anchor);
   Reason (*check)(const Region& r);
-  double (*efficiency)(const Region& r);  // of the processor's f32 arithmetic peak; measured
+  double (*seconds)(const Region& r, const Device& d);  // modelled, without the cost of a call
   std::unique_ptr<Step> (*build)(const Region& r);
 };
 

@@ -26,13 +26,7 @@ Reason check(const Region& r) {
   return check_product(n, g.tensor(n.in[kA]), g.tensor(n.in[kB]), g.tensor(n.in[kA]).dims.back());
 }
 
-double efficiency(const Region& r) {
-  const Graph& g = *r.graph;
-  const Node& n = g.node(r.nodes[0]);
-  if (n.compute == DType::i32) return 2.5;
-  bool bf16 = g.tensor(n.in[kA]).dtype == DType::bf16 && g.tensor(n.in[kB]).dtype == DType::bf16;
-  return bf16 && has_bf16() ? 1.5 : 0.85;
-}
+double seconds(const Region& r, const Device& d) { return product_seconds(r, d, region_bytes(r)); }
 
 // Sizes and strides of one operand: batches, then rows and columns.
 struct Matrix {
@@ -164,7 +158,7 @@ class Matrices {
 
 class Builder {
  public:
-  explicit Builder(const Region& r) : g_(*r.graph), step_(std::make_unique<Sequence>()) {
+  explicit Builder(const Region& r) : g_(*r.graph), step_(std::make_unique<Sequence>(r)) {
     read_chain(r, g_.tensor(g_.node(r.nodes[0]).out[0]).rank() - 1, {}, chain_);
   }
 
@@ -235,7 +229,7 @@ class Builder {
     bool free_layout = g_.tensor(b_id).frozen && rank == 2;
     Desc wanted = free_layout ? Desc(m.b().dims, *native_type(right.tensor.dtype), memory::format_tag::any) : b;
     Desc chosen = b;
-    auto p = make_primitives([&](bool is_team) {
+    auto p = make_primitives(step_->threads(), [&](bool is_team) {
       auto d = describe_matmul(a, is_team ? wanted : chosen, bias_desc, c, attr);
       if (is_team && d) chosen = d->weights_desc();
       return d;
@@ -265,6 +259,6 @@ std::unique_ptr<Step> build(const Region& r) { return Builder(r).build(); }
 
 }  // namespace
 
-const FamilyEntry kMatmul = {handles, check, efficiency, build};
+const FamilyEntry kMatmul = {handles, check, seconds, build};
 
 }  // namespace tsr::onednn

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/onednn/onednn.hpp"
 
-#include <algorithm>
-
 #include "engines/cpu/onednn/families.hpp"
+#include "engines/cpu/onednn/sequence.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::onednn {
 namespace {
 
-constexpr double kCallSeconds = 3e-6;  // arguments, threads, dispatch
+constexpr double kCallSeconds = 1e-6;  // measured: arguments and dispatch
 
 constexpr const FamilyEntry* kFamilies[] = {&kMatmul, &kConvolution, &kRecurrent, &kResample, &kReorder};
 
@@ -33,9 +32,7 @@ class OneDnnEngine : public Engine {
     return f->check(r);
   }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second;
-    double arithmetic = region_flops(r) / (family_of(r)->efficiency(r) * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + kCallSeconds}};
+    return {Config{{}, family_of(r)->seconds(r, d) + kCallSeconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
     return family_of(r)->build(r);

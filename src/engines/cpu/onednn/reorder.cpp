@@ -64,12 +64,12 @@ Reason check(const Region& r) {
   return Reason::yes();
 }
 
-double efficiency(const Region&) { return 1; }
+double seconds(const Region& r, const Device& d) { return region_bytes(r) / d.bytes_per_second; }
 
 std::unique_ptr<Step> build(const Region& r) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
-  auto s = std::make_unique<Sequence>();
+  auto s = std::make_unique<Sequence>(r);
   auto desc = [](const Tensor& t) {
     return Desc(t.dims.to_vector(), *type_of_width(t.dtype), packed(t, t.dtype).strides.to_vector());
   };
@@ -79,6 +79,6 @@ std::unique_ptr<Step> build(const Region& r) {
 
 }  // namespace
 
-const FamilyEntry kReorder = {handles, check, efficiency, build};
+const FamilyEntry kReorder = {handles, check, seconds, build};
 
 }  // namespace tsr::onednn

@@ -101,11 +101,14 @@ Reason check(const Region& r) {
   return is_pool(o.mode) ? check_pool(o, s) : check_interpolation(o, s);
 }
 
-double efficiency(const Region&) { return 0.1; }
+double seconds(const Region& r, const Device& d) {
+  constexpr double kEfficiency = 0.1;  // of the f32 peak
+  return std::max(region_bytes(r) / d.bytes_per_second, region_flops(r) / (kEfficiency * d.flops_per_second));
+}
 
 template <class Describe>
 void call(Sequence& s, const Operand& in, const Operand& out, int in_arg, int out_arg, const Describe& describe) {
-  auto p = make_primitives([&](bool) { return describe(); });
+  auto p = make_primitives(s.threads(), [&](bool) { return describe(); });
   if (!p.team.get(true)) fail(Status::internal_error, "oneDNN refused to resample ", tsr::describe(in.tensor));
   s.call(p, {{in_arg, in.desc(), in.place}, {out_arg, out.desc(), out.place}});
 }
@@ -114,7 +117,7 @@ std::unique_ptr<Step> build(const Region& r) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
   auto o = options(g, n);
-  auto s = std::make_unique<Sequence>();
+  auto s = std::make_unique<Sequence>(r);
   TensorId in_id = n.in[0], out_id = n.out[0];
   bool bf16 = g.tensor(in_id).dtype == DType::bf16 && g.tensor(out_id).dtype == DType::bf16 && has_bf16();
   Operand in = load(*s, g, in_id, bf16 ? DType::bf16 : DType::f32, true);
@@ -146,6 +149,6 @@ std::unique_ptr<Step> build(const Region& r) {
 
 }  // namespace
 
-const FamilyEntry kResample = {handles, check, efficiency, build};
+const FamilyEntry kResample = {handles, check, seconds, build};
 
 }  // namespace tsr::onednn

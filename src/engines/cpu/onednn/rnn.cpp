@@ -56,7 +56,10 @@ Reason check(const Region& r) {
   return Reason::yes();
 }
 
-double efficiency(const Region&) { return 0.4; }
+double seconds(const Region& r, const Device& d) {
+  constexpr double kEfficiency = 0.6;  // measured: of the f32 peak
+  return std::max(region_bytes(r) / d.bytes_per_second, region_flops(r) / (kEfficiency * d.flops_per_second));
+}
 
 Tensor row_major(const Dims& dims, DType type = DType::f32) {
   Tensor t;
@@ -77,7 +80,7 @@ class Builder {
         n_(g_.node(r.nodes[0])),
         o_(attrs<RnnOptions>(n_)),
         weights_(o_, g_.tensor(n_.in[kX]).dims.back()),
-        step_(std::make_unique<Sequence>()) {
+        step_(std::make_unique<Sequence>(r)) {
     const Dims& x = g_.tensor(n_.in[kX]).dims;
     bool batch_major = o_.layout == RnnLayout::batch_major;
     steps_ = x[batch_major ? 1 : 0], batch_ = x[batch_major ? 0 : 1];
@@ -187,7 +190,7 @@ class Builder {
       d.w = desc({1, directions_, inputs, gates_, hidden_}, tag::any);
       d.r = desc({1, directions_, hidden_, gates_, hidden_}, tag::any);
       d.bias = desc({1, directions_, bias_rows(), hidden_}, tag::ldgo);
-      layer.primitives = make_primitives([&](bool is_team) {
+      layer.primitives = make_primitives(step_->threads(), [&](bool is_team) {
         auto made = describe_rnn(cell(), o_.bidirectional, d, attributes());
         if (is_team && made) d.w = made->w, d.r = made->r;
         return made;
@@ -301,6 +304,6 @@ std::unique_ptr<Step> build(const Region& r) { return Builder(r).build(); }
 
 }  // namespace
 
-const FamilyEntry kRecurrent = {handles, check, efficiency, build};
+const FamilyEntry kRecurrent = {handles, check, seconds, build};
 
 }  // namespace tsr::onednn

@@ -29,6 +29,13 @@ const dnnl::engine& device() {
 
 void Sequence::FreeBytes::operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlign}); }
 
+Sequence::Sequence(const Region& r) {
+  // Some ten microseconds of one thread.
+  constexpr double kFewFlops = 1e6, kFewBytes = 128 * 1024;
+  bool small = region_flops(r) < kFewFlops && region_bytes(r) < kFewBytes;
+  threads_ = small ? 1 : thread_count();
+}
+
 Place Sequence::reserve(size_t bytes) {
   Place p{Place::workspace, 0, workspace_};
   workspace_ += align_up(bytes);
@@ -83,7 +90,7 @@ void Sequence::call(const Primitives& p, std::vector<Arg> args) {
 }
 
 void Sequence::reorder(const Desc& from, Place source, const Desc& to, Place target) {
-  auto p = make_primitives([&](bool) -> std::optional<dnnl::reorder::primitive_desc> {
+  auto p = make_primitives(threads_, [&](bool) -> std::optional<dnnl::reorder::primitive_desc> {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return dnnl::reorder::primitive_desc(device(), from, device(), to, attr);

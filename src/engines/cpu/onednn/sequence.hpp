@@ -45,10 +45,9 @@ struct Primitives {
 // `describe(is_team)` gives a primitive description (an optional), first for the team; the second must have the same
 // layouts.
 template <class Describe>
-Primitives make_primitives(const Describe& describe) {
+Primitives make_primitives(int threads, const Describe& describe) {
   using Description = typename decltype(describe(true))::value_type;
   Primitives p;
-  int threads = thread_count();
   std::optional<Description> team, alone;
   {
     TeamSize size(threads);
@@ -70,8 +69,9 @@ Primitives make_primitives(const Describe& describe) {
 
 class Sequence : public Step {
  public:
-  Sequence() : threads_(thread_count()) {}
+  explicit Sequence(const Region& r);
 
+  int threads() const { return threads_; }  // that primitives are made for; 1 where the work is not worth waking others
   static Place at(TensorId t) { return {Place::tensor, t, 0}; }
   Place reserve(size_t bytes);  // workspace of this step
   // Converts element by element; both tensors have the same sizes.
