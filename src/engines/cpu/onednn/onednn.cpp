@@ -21,8 +21,8 @@ const FamilyEntry* family_of(const Region& r) {
 class OneDnnEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    // Deterministic for a given number of threads, which is what a step is built for.
-    static constexpr EngineInfo kInfo = {"onednn", 3, DeviceKind::cpu, true,
+    // The same bits for the same number of threads only, and a step that finds the threads busy runs on one.
+    static constexpr EngineInfo kInfo = {"onednn", 3, DeviceKind::cpu, false,
                                          "matrix products, convolutions and other heavy work by oneDNN"};
     return kInfo;
   }
