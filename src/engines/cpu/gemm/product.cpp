@@ -31,7 +31,12 @@ struct Product<T>::Run {
 template <class T>
 Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const Operand<T>& right,
                     const ProductOptions& o)
-    : largest_(largest), left_(left), right_(right), finish_scratch_(aligned(o.finish_scratch)), threads_(o.threads) {
+    : largest_(largest),
+      left_(left),
+      right_(right),
+      finish_scratch_(aligned(o.finish_scratch)),
+      threads_(o.threads),
+      packed_bytes_(o.packed_bytes) {
   const auto& tile = tile_of<T>();
   const ProductShape& s = largest;
   double flops = 2.0 * static_cast<double>(s.batches) * static_cast<double>(s.rows) * static_cast<double>(s.columns) *
