@@ -116,8 +116,8 @@ Machine measure(const std::string& name) {
   m.narrow_flops_one = narrow_flops(m.flops_one);
   measure_copy(m);
   int threads = thread_count();
-  constexpr int kLoops = 100;
-  m.loop_seconds = best_of(3,
+  constexpr int kLoops = 10;
+  m.loop_seconds = best_of(30,
                            [&] {
                              for (int i = 0; i < kLoops; ++i)
                                parallel_for(threads, 1, threads, [](int64_t, int64_t, int) {});

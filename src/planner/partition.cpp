@@ -2,7 +2,7 @@
 // Each region has a level, larger than the levels of all regions it reads from. Regions of one level therefore never
 // depend on each other and may be merged without making a cycle; a node may join the regions of the highest level among
 // its producers, and regions that nobody else reads. That needs no reachability search: the work is linear in the
-// graph, times the cost of `accepts`.
+// graph, times that of asking the engines.
 #include "planner/partition.hpp"
 
 #include <algorithm>
@@ -14,12 +14,11 @@
 namespace tsr {
 namespace {
 
-constexpr size_t kMaxRegionNodes = 96;  // bounds the cost of `accepts`; larger regions gain nothing more
+constexpr size_t kMaxRegionNodes = 96;  // bounds the cost of asking; larger regions gain nothing more
 
 class Partitioner {
  public:
-  Partitioner(const Graph& g, const std::function<bool(const Region&)>& accepts)
-      : g_(g), accepts_(accepts), index_(g) {}
+  Partitioner(const Graph& g, const std::function<double(const Region&)>& cost) : g_(g), cost_(cost), index_(g) {}
 
   std::vector<Region> run() {
     auto count = static_cast<size_t>(g_.node_count());
@@ -27,6 +26,7 @@ class Partitioner {
     std::iota(parent_.begin(), parent_.end(), 0);
     level_.assign(count, 0);
     members_.resize(count);
+    seconds_.assign(count, -1);
     find_late();
     for (NodeId n = 0; n < g_.node_count(); ++n)
       if (index_.live[static_cast<size_t>(n)]) place(n);
@@ -112,11 +112,21 @@ class Partitioner {
     for (size_t r : roots) merged.insert(merged.end(), members_[r].begin(), members_[r].end());
     if (merged.size() > kMaxRegionNodes) return false;
     std::sort(merged.begin(), merged.end());
-    if (!accepts_(make_region(g_, index_, merged))) return false;
+    double together = cost_(make_region(g_, index_, merged));
+    if (together == kImpossible) return false;
+    double apart = 0;
+    for (size_t r : roots) apart += seconds_of(r);
+    if (together > apart) return false;
     for (size_t r : roots) parent_[r] = roots[0], members_[r].clear();
+    seconds_[roots[0]] = together;
     members_[roots[0]] = std::move(merged);
     level_[roots[0]] = level;
     return true;
+  }
+
+  double seconds_of(size_t root) {
+    if (seconds_[root] < 0) seconds_[root] = cost_(make_region(g_, index_, members_[root]));
+    return seconds_[root];
   }
 
   // Does a node that was placed before `n`, outside the region and that of `n`, read from it?
@@ -160,11 +170,12 @@ class Partitioner {
   }
 
   const Graph& g_;
-  const std::function<bool(const Region&)>& accepts_;
+  const std::function<double(const Region&)>& cost_;
   GraphIndex index_;
   std::vector<size_t> parent_;
   std::vector<int> level_;
   std::vector<std::vector<NodeId>> members_;  // by root
+  std::vector<double> seconds_;               // by root, negative when not asked for yet
   std::vector<int> depth_;                    // by node
   std::vector<bool> late_;                    // by node; of a region, that of its root
 };
@@ -206,8 +217,8 @@ Region make_region(const Graph& g, const GraphIndex& index, std::vector<NodeId> 
   return r;
 }
 
-std::vector<Region> partition(const Graph& g, const std::function<bool(const Region&)>& accepts) {
-  return Partitioner(g, accepts).run();
+std::vector<Region> partition(const Graph& g, const std::function<double(const Region&)>& cost) {
+  return Partitioner(g, cost).run();
 }
 
 }  // namespace tsr

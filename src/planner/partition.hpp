@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers a graph with regions: greedy merging along edges, as far as some engine accepts the merged region.
+// Covers a graph with regions: greedy merging along edges, as long as some engine accepts the merged region and it is
+// modelled to take no longer than its parts.
 #pragma once
 
 #include <functional>
+#include <limits>
 
 #include "planner/engine.hpp"
 
@@ -17,7 +19,9 @@ struct GraphIndex {
 
 Region make_region(const Graph& g, const GraphIndex& index, std::vector<NodeId> nodes);
 
-// Regions in an order in which they can run. `accepts` says whether a region of several nodes is worth having.
-std::vector<Region> partition(const Graph& g, const std::function<bool(const Region&)>& accepts);
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
+
+// Regions in an order in which they can run. `cost` gives the modelled seconds of a region, or kImpossible.
+std::vector<Region> partition(const Graph& g, const std::function<double(const Region&)>& cost);
 
 }  // namespace tsr

@@ -139,14 +139,21 @@ class PlanBuilder {
 
   std::shared_ptr<const Plan> build() {
     const Graph& g = *plan_->graph_;
-    const Device& d = plan_->device_;
-    auto accepts = [&](const Region& r) {
-      if (!plan_->options_.fuse) return false;
-      return std::any_of(engines_.begin(), engines_.end(),
-                         [&](const Engine* e) { return !is_last_resort(*e) && e->check(r, d).ok(); });
-    };
-    for (Region& r : partition(g, accepts)) add_step(std::move(r));
+    for (Region& r : partition(g, [&](const Region& region) { return cost(region); })) add_step(std::move(r));
     return finish();
+  }
+
+  // Modelled seconds of a region. Engines that the caller named take all they can, whatever it costs.
+  double cost(const Region& r) const {
+    bool several = r.nodes.size() > 1;
+    if (several && !plan_->options_.fuse) return kImpossible;
+    double best = kImpossible;
+    for (const Engine* e : engines_) {
+      if ((is_last_resort(*e) && (several || best < kImpossible)) || !e->check(r, plan_->device_).ok()) continue;
+      if (!plan_->options_.engines.empty()) return 0;
+      for (const Config& c : e->configs(r, plan_->device_)) best = std::min(best, c.seconds);
+    }
+    return best;
   }
 
   void add_step(Region r, const Engine* engine = nullptr, const Config* config = nullptr) {
@@ -494,13 +501,13 @@ Cache& cache() {
 }  // namespace
 
 std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o) {
-  // A plan that prepares frozen weights belongs to those weights: another model of the same shape needs its own.
-  for (TensorId t : g->inputs())
-    if (g->tensor(t).frozen) return make_plan(g, d, o);
   uint64_t key = hash_text(o.key(), hash_text(d.key(), g->fingerprint()));
   if (auto plan = cache().find(key)) return plan;
   auto plan = make_plan(g, d, o);
-  cache().insert(key, plan);
+  // A plan that prepares frozen weights belongs to those weights: another model of the same shape needs its own.
+  std::vector<TensorId> inputs = g->inputs();
+  if (std::none_of(inputs.begin(), inputs.end(), [&](TensorId t) { return g->tensor(t).frozen; }))
+    cache().insert(key, plan);
   return plan;
 }
 

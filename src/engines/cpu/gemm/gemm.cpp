@@ -7,12 +7,21 @@
 #include "engines/cpu/gemm/epilogue.hpp"
 #include "engines/cpu/gemm/moe.hpp"
 #include "engines/cpu/gemm/problem.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cpu {
 namespace {
 
-// Part of the machine's multiply-adds that large products reach, packing included.
-constexpr double kEfficiency = 0.9;
+// Part of the machine's multiply-adds that large products and convolutions reach, packing included.
+constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65;
+
+// Gradients of strided convolutions multiply by the zeros between the strides too.
+double wasted(const Node& n) {
+  double factor = 1;
+  if (n.op == &ops::conv_dgrad)
+    for (int64_t s : attrs<tessera::ConvOptions>(n).stride) factor *= static_cast<double>(s);
+  return factor;
+}
 
 // Can tiles be computed in the result itself? Its rows lie at one stride, its columns side by side.
 bool computes_in_place(const Anchored& a, const Placement& p, const Scaling& s, DType type) {
@@ -146,8 +155,9 @@ class GemmEngine : public Engine {
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     Anchored a{r, find_anchor(r), {}};
     double peak = d.flops_per_second * (kind_of(a.node())->is_wide(a) ? 0.5 : 1.0);
-    double seconds = std::max(region_bytes(r) / d.bytes_per_second, region_flops(r) / (kEfficiency * peak));
-    return {Config{{}, seconds + 2 * d.step_seconds}};
+    double part = a.node().op->family == Family::conv ? kConvEfficiency : kEfficiency;
+    double arithmetic = region_flops(r) * wasted(a.node()) / (part * peak);
+    return {Config{{}, std::max(region_bytes(r) / d.bytes_per_second, arithmetic) + 2 * d.step_seconds}};
   }
 
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {

@@ -57,7 +57,7 @@ Reason check(const Region& r) {
 }
 
 double seconds(const Region& r, const Device& d) {
-  constexpr double kEfficiency = 0.6;  // measured: of the f32 peak
+  constexpr double kEfficiency = 0.9;  // measured: of the f32 peak
   return std::max(region_bytes(r) / d.bytes_per_second, region_flops(r) / (kEfficiency * d.flops_per_second));
 }
 

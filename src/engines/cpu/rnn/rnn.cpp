@@ -11,7 +11,7 @@ namespace tsr::cpu {
 namespace {
 
 // Part of the machine's multiply-adds that a network of useful size reaches.
-constexpr double kEfficiency = 0.7;
+constexpr double kEfficiency = 0.83;
 constexpr double kFewFlops = 1e6;  // not worth waking another thread
 
 RnnTensor describe_slot(const Graph& g, const std::vector<TensorId>& slots, int slot) {
