@@ -245,15 +245,17 @@ void Program::allocate() {
 
 void Program::choose_columns() {
   if (!has_reduction_ || outer_.empty() || outer_.back() < 8 || row_length_ < 2) return;
-  bool apart = false;
+  // Rows of a few vectors cost more to start than to compute. Side by side, as many as stay in the first-level cache.
+  constexpr int64_t kShortRow = 96, kShortBlock = 128;
+  bool small = row_length_ <= kShortRow && outer_.back() >= kShortBlock, apart = small;
   for (const Op& op : ops_) {
     if (op.access < 0 || op.instr.row) continue;
     const Access& a = accesses_[static_cast<size_t>(op.access)];
-    if (a.outer.back() > 1) return;
+    if (a.outer.back() > 1 && !small) return;
     apart = apart || (a.outer.back() == 1 && a.inner.back() > 1);
   }
   if (!apart) return;
-  columns_ = std::min(kBlock, outer_.back());
+  columns_ = std::min(small ? kShortBlock : kBlock, outer_.back());
   // Row values fill registers of their own. Nothing is kept between phases: a block of whole rows would not fit a
   // cache.
   for (Op& op : ops_)
