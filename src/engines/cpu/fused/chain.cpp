@@ -320,12 +320,15 @@ class Program::ChainBuilder {
 
 void Program::make_chains() {
   bool row_ahead = prefetch_rows();
+  // While one row is worked on, the next one comes in: best during the phase that computes most.
+  size_t busiest = 0;
+  for (size_t p = 1; p < phases_.size(); ++p)
+    if (phases_[p].ops.size() > phases_[busiest].ops.size()) busiest = p;
   for (size_t p = 0; p < phases_.size(); ++p) {
     Phase& phase = phases_[p];
     phase.row_code = ChainBuilder(*this, phase.row_ops, true, {}).build();
     std::vector<int> ahead;
-    // While one row is worked on, the next one comes in.
-    if (!row_ahead || p == 0)
+    if (!row_ahead || p == busiest)
       for (int i : phase.ops) {
         const Op& op = ops_[static_cast<size_t>(i)];
         if (op.access < 0 || op.instr.kind != Instr::load || op.instr.row || !direct(op)) continue;

@@ -315,6 +315,83 @@ int64_t strips(const ChainArgs& g, int64_t at, int64_t end, int lanes) {
   return at;
 }
 
+// One of the most frequent steps on W whole vectors, known when this is compiled.
+template <ChainStep::Kind K, int W>
+TESSERA_INLINE void known_step(const ChainStep& s, const ChainArgs& g, int64_t at, F32* v) {
+  auto each = [&](auto f) __attribute__((always_inline)) { unrolled<W>(f); };
+  auto pointer = [&](int slot) { return static_cast<char*>(g.slots[slot]); };
+  auto f32_at = [&](int slot, int k) __attribute__((always_inline)) {
+    return read<F32, true>(pointer(slot) + (at + k * kLanes) * 4, kLanes);
+  };
+  auto collect = [&](ReduceMode mode, auto value) __attribute__((always_inline)) {
+    reduce<W, true>(mode, pointer(s.third), false, at, kLanes, value);
+  };
+  if constexpr (K == ChainStep::take_f32) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = f32_at(s.slot, k); });
+  } else if constexpr (K == ChainStep::sub_scalar) {
+    F32 one = scalar_at(pointer(s.slot));
+    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] - one; });
+  } else if constexpr (K == ChainStep::mul_scalar) {
+    F32 one = scalar_at(pointer(s.slot));
+    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * one; });
+  } else if constexpr (K == ChainStep::mul_f32) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * f32_at(s.slot, k); });
+  } else if constexpr (K == ChainStep::mul_add_f32) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * f32_at(s.slot, k) + f32_at(s.third, k); });
+  } else if constexpr (K == ChainStep::exp_f32) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = f_exp(v[k]); });
+  } else if constexpr (K == ChainStep::keep_f32 || K == ChainStep::stream_f32) {
+    keep_as<W, true>(
+        pointer(s.third), K == ChainStep::stream_f32, at, kLanes,
+        4, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+  } else if constexpr (K == ChainStep::reduce_max) {
+    collect(
+        ReduceMode::max, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+  } else if constexpr (K == ChainStep::reduce_add) {
+    collect(
+        ReduceMode::add, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+  } else if constexpr (K == ChainStep::reduce_square) {
+    collect(
+        ReduceMode::add, [&](auto k) __attribute__((always_inline)) { return v[k] * v[k]; });
+  } else {
+    static_assert(K == ChainStep::prefetch);
+    for (int64_t b = 0; b < W * kLanes * format_bytes(s.third_format); b += 64)
+      __builtin_prefetch(pointer(s.third) + at * format_bytes(s.third_format) + b, 0, 2);
+  }
+}
+
+// A chain of exactly these steps, perhaps behind prefetches, without a decision inside the loop. Moves `at` to where it
+// stopped.
+template <ChainStep::Kind... K>
+bool known_chain(const ChainArgs& g, int64_t& at) {
+  constexpr ChainStep::Kind kKinds[] = {K...};
+  int ahead = 0;
+  while (ahead < g.count && g.steps[ahead].kind == ChainStep::prefetch) ++ahead;
+  if (g.count - ahead != static_cast<int>(sizeof...(K)) || g.side_by_side) return false;
+  for (int i = ahead; i < g.count; ++i)
+    if (g.steps[i].kind != kKinds[i - ahead]) return false;
+  for (; at + kWide * kLanes <= g.n; at += kWide * kLanes) {
+    F32 v[kWide] = {};
+    for (int i = 0; i < ahead; ++i) known_step<ChainStep::prefetch, kWide>(g.steps[i], g, at, v);
+    const ChainStep* s = g.steps + ahead;
+    (known_step<K, kWide>(*s++, g, at, v), ...);
+  }
+  return true;
+}
+
+// The passes of softmax and of norms over f32 rows.
+void known_chains(const ChainArgs& g, int64_t& at) {
+  using S = ChainStep;
+  (void)(known_chain<S::take_f32, S::sub_scalar, S::exp_f32, S::keep_f32, S::reduce_add>(g, at) ||
+         known_chain<S::take_f32, S::reduce_max>(g, at) ||
+         known_chain<S::take_f32, S::mul_scalar, S::stream_f32>(g, at) ||
+         known_chain<S::take_f32, S::reduce_add>(g, at) ||
+         known_chain<S::take_f32, S::sub_scalar, S::reduce_add, S::reduce_square>(g, at) ||
+         known_chain<S::take_f32, S::sub_scalar, S::sub_scalar, S::mul_scalar, S::mul_add_f32, S::stream_f32>(g, at) ||
+         known_chain<S::take_f32, S::reduce_square>(g, at) ||
+         known_chain<S::take_f32, S::mul_scalar, S::mul_f32, S::stream_f32>(g, at));
+}
+
 // Elements up to the first aligned address of a streamed result.
 int64_t head([[maybe_unused]] const ChainArgs& g) {
 #if defined(__AVX2__)
@@ -336,6 +413,7 @@ void run_chain(const ChainArgs& g) {
     (void)strips<1, false>(g, 0, at, static_cast<int>(at));
   else
     at = 0;
+  known_chains(g, at);
   at = strips<kWide, true>(g, at, g.n, kLanes);
   at = strips<1, true>(g, at, g.n, kLanes);
   if (at < g.n) (void)strips<1, false>(g, at, g.n, static_cast<int>(g.n - at));
