@@ -18,8 +18,12 @@ test: build
 check: build
 	@scripts/check
 
+# PYTHON may name one that has PyTorch, which is then measured too. Results of a quiet machine belong in bench/results.
+PYTHON ?= python3
 bench: build
-	@build/tessera bench --json build/bench.jsonl
+	@build/tessera bench --json build/bench.jsonl --python $(PYTHON)
+	@bench/gpt.py --python $(PYTHON) -- --steps 200 | tee -a build/bench.jsonl
+	@bench/gpt.py --python $(PYTHON) -- --layers 4 --width 256 --heads 4 --context 128 --steps 20 | tee -a build/bench.jsonl
 
 # Regenerates the pages that are made from the code.
 docs: build

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Training of examples/gpt.cpp next to the same model in PyTorch: best tokens per second of alternating runs, as JSON.
+"""Training of examples/gpt.cpp next to the same model in PyTorch: the best of alternating runs, as a row of the benchmark results
+whose milliseconds are for 1000 tokens.
 
     bench/gpt.py --build build --python python3 -- --layers 4 --width 256 --heads 4 --context 128 --steps 20
 """
@@ -24,6 +25,18 @@ def torch(python, flags):
     return json.loads(out.stdout) if out.returncode == 0 else None
 
 
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def commit():
+    out = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return out.stdout.strip() or "unknown"
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
@@ -36,10 +49,13 @@ def main():
         ours.append(tessera(a.build, a.flags))
         if (peer := torch(a.python, a.flags)) is not None:
             peers.append(peer)
-    row = {"model": "gpt", "flags": " ".join(a.flags), "tokens_per_second": max(ours)}
+    best = max(ours)
+    row = {"suite": "models", "case": " ".join(["gpt", *a.flags]), "op": "gpt training", "dtype": "f32", "engine": "plan",
+           "ms": 1e6 / best, "peers": {}, "peer": "torch", "ratio": None, "limit_fraction": None,
+           "tokens_per_second": best, "cpu": processor(), "commit": commit()}
     if peers:
-        best = max(p["tokens_per_second"] for p in peers)
-        row |= {"torch": peers[0]["torch"], "torch_tokens_per_second": best, "ratio": max(ours) / best}
+        peer = max(p["tokens_per_second"] for p in peers)
+        row |= {"peers": {"torch": 1e6 / peer}, "ratio": best / peer, "torch": peers[0]["torch"]}
     print(json.dumps(row))
 
 
