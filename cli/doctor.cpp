@@ -9,12 +9,15 @@
 #include <iostream>
 #include <thread>
 
+#include "base/cache_folder.hpp"
 #include "base/settings.hpp"
 #include "base/thread_pool.hpp"
 #include "command.hpp"
 #include "graph/op.hpp"
 #include "peer_onednn.hpp"
 #include "planner/explain.hpp"
+#include "planner/machine.hpp"
+#include "planner/tuning.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -136,9 +139,20 @@ Json nvrtc() {
   return j;
 }
 
+Json limits() {
+  const Machine& m = this_machine();
+  return {{"copy_bytes_per_second", m.copy_all},
+          {"f32_flops_per_thread", m.flops_one},
+          {"narrow_flops_per_thread", m.narrow_flops_one},
+          {"loop_seconds", m.loop_seconds}};
+}
+
 Json report() {
   Json j = {{"version", kVersion}, {"cpu", cpu()},   {"memory", memory()},
             {"onednn", onednn()},  {"cuda", cuda()}, {"nvrtc", nvrtc()}};
+  j["limits"] = limits();
+  j["cache"] = cache_folder();
+  j["tuning"] = {{"file", tuning_path()}, {"records", active_tuning().size(this_machine().name)}};
   j["plan_cache"] = {{"plans", plan_cache_size()}, {"limit", setting_int("TESSERA_PLAN_CACHE")}};
   j["engines"] = Json::array();
   for (const Engine* e : all_engines()) j["engines"].push_back(e->info().name);
@@ -185,6 +199,15 @@ void print_report(const Json& j) {
   std::string engines;
   for (const Json& e : j["engines"]) engines += (engines.empty() ? "" : ", ") + e.get<std::string>();
   row("engines", engines);
+  const Json& l = j["limits"];
+  row("limits",
+      cat("copy ", human_bytes(l["copy_bytes_per_second"]), "/s, f32 ", human_count(l["f32_flops_per_thread"]),
+          "FLOP/s and 16-bit ", human_count(l["narrow_flops_per_thread"]), "FLOP/s a thread, ",
+          human_seconds(l["loop_seconds"]), " to start a loop"));
+  std::string folder = j["cache"];
+  row("cache", folder.empty() ? "no folder that only you can write: nothing is kept on disk" : folder);
+  row("tuning",
+      cat(j["tuning"]["records"], " records of this machine in '", j["tuning"]["file"].get<std::string>(), "'"));
   row("plan cache", cat("at most ", j["plan_cache"]["limit"], " plans, in memory"));
   for (const Json& s : j["settings"])
     row("setting", cat(s["name"].get<std::string>(), "=", s["value"].get<std::string>(),
