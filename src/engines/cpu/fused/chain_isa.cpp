@@ -184,6 +184,62 @@ TESSERA_INLINE F32 scalar_at(const char* p) {
   return splat<F32>(one);
 }
 
+// One of the most frequent steps, known when this is compiled.
+template <ChainStep::Kind K, int W, bool Whole>
+TESSERA_INLINE void known_step(const ChainStep& s, const ChainArgs& g, int64_t at, int lanes, F32* v) {
+  auto each = [&](auto f) __attribute__((always_inline)) { unrolled<W>(f); };
+  auto pointer = [&](int slot) { return static_cast<char*>(g.slots[slot]); };
+  auto f32_at = [&](int slot, int k) __attribute__((always_inline)) {
+    return read<F32, Whole>(pointer(slot) + (at + k * kLanes) * 4, lanes);
+  };
+  auto with_scalar = [&](auto f) __attribute__((always_inline)) {
+    F32 one = scalar_at(pointer(s.slot));
+    each([&](auto k) __attribute__((always_inline)) { v[k] = f(v[k], one); });
+  };
+  auto with_f32 = [&](auto f) __attribute__((always_inline)) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = f(v[k], f32_at(s.slot, k)); });
+  };
+  auto collect = [&](ReduceMode mode, auto value) __attribute__((always_inline)) {
+    reduce<W, Whole>(mode, pointer(s.third), g.side_by_side, at, lanes, value);
+  };
+  if constexpr (K == ChainStep::take_f32) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = f32_at(s.slot, k); });
+  } else if constexpr (K == ChainStep::add_scalar) {
+    with_scalar([](F32 x, F32 b) { return x + b; });
+  } else if constexpr (K == ChainStep::sub_scalar) {
+    with_scalar([](F32 x, F32 b) { return x - b; });
+  } else if constexpr (K == ChainStep::mul_scalar) {
+    with_scalar([](F32 x, F32 b) { return x * b; });
+  } else if constexpr (K == ChainStep::add_f32) {
+    with_f32([](F32 x, F32 b) { return x + b; });
+  } else if constexpr (K == ChainStep::sub_f32) {
+    with_f32([](F32 x, F32 b) { return x - b; });
+  } else if constexpr (K == ChainStep::mul_f32) {
+    with_f32([](F32 x, F32 b) { return x * b; });
+  } else if constexpr (K == ChainStep::mul_add_f32) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * f32_at(s.slot, k) + f32_at(s.third, k); });
+  } else if constexpr (K == ChainStep::exp_f32) {
+    each([&](auto k) __attribute__((always_inline)) { v[k] = f_exp(v[k]); });
+  } else if constexpr (K == ChainStep::keep_f32 || K == ChainStep::stream_f32) {
+    keep_as<W, Whole>(
+        pointer(s.third), K == ChainStep::stream_f32, at, lanes,
+        4, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+  } else if constexpr (K == ChainStep::reduce_max) {
+    collect(
+        ReduceMode::max, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+  } else if constexpr (K == ChainStep::reduce_add) {
+    collect(
+        ReduceMode::add, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+  } else if constexpr (K == ChainStep::reduce_square) {
+    collect(
+        ReduceMode::add, [&](auto k) __attribute__((always_inline)) { return v[k] * v[k]; });
+  } else {
+    static_assert(K == ChainStep::prefetch);
+    for (int64_t b = 0; b < W * kLanes * format_bytes(s.third_format); b += 64)
+      __builtin_prefetch(pointer(s.third) + at * format_bytes(s.third_format) + b, 0, 2);
+  }
+}
+
 // Strips of W vectors from element `at` to `end`; a single vector may be `lanes` long only.
 template <int W, bool Whole>
 int64_t strips(const ChainArgs& g, int64_t at, int64_t end, int lanes) {
@@ -193,66 +249,51 @@ int64_t strips(const ChainArgs& g, int64_t at, int64_t end, int lanes) {
   for (; at + (Whole ? W * kLanes : lanes) <= end; at += W * kLanes)
     for (const ChainStep *s = g.steps, *last = s + g.count; s != last; ++s) {
       auto pointer = [&](int slot) { return static_cast<char*>(g.slots[slot]); };
-      auto f32_at = [&](int slot, int k) __attribute__((always_inline)) {
-        return read<F32, Whole>(pointer(slot) + (at + k * kLanes) * 4, lanes);
-      };
-      auto with_scalar = [&](auto f) __attribute__((always_inline)) {
-        F32 one = scalar_at(pointer(s->slot));
-        each([&](auto k) __attribute__((always_inline)) { v[k] = f(v[k], one); });
-      };
-      auto with_f32 = [&](auto f) __attribute__((always_inline)) {
-        each([&](auto k) __attribute__((always_inline)) { v[k] = f(v[k], f32_at(s->slot, k)); });
-      };
       switch (s->kind) {
         case ChainStep::take_f32:
-          each([&](auto k) __attribute__((always_inline)) { v[k] = f32_at(s->slot, k); });
+          known_step<ChainStep::take_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::add_scalar:
-          with_scalar([](F32 x, F32 b) { return x + b; });
+          known_step<ChainStep::add_scalar, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::sub_scalar:
-          with_scalar([](F32 x, F32 b) { return x - b; });
+          known_step<ChainStep::sub_scalar, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::mul_scalar:
-          with_scalar([](F32 x, F32 b) { return x * b; });
+          known_step<ChainStep::mul_scalar, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::add_f32:
-          with_f32([](F32 x, F32 b) { return x + b; });
+          known_step<ChainStep::add_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::sub_f32:
-          with_f32([](F32 x, F32 b) { return x - b; });
+          known_step<ChainStep::sub_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::mul_f32:
-          with_f32([](F32 x, F32 b) { return x * b; });
+          known_step<ChainStep::mul_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::mul_add_f32:
-          each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * f32_at(s->slot, k) + f32_at(s->third, k); });
+          known_step<ChainStep::mul_add_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::keep_f32:
-          keep_as<W, Whole>(
-              pointer(s->third), false, at, lanes, 4, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+          known_step<ChainStep::keep_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::stream_f32:
-          keep_as<W, Whole>(
-              pointer(s->third), true, at, lanes, 4, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+          known_step<ChainStep::stream_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::exp_f32:
-          each([&](auto k) __attribute__((always_inline)) { v[k] = f_exp(v[k]); });
+          known_step<ChainStep::exp_f32, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::reduce_max:
-          reduce<W, Whole>(
-              ReduceMode::max, pointer(s->third), g.side_by_side, at,
-              lanes, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+          known_step<ChainStep::reduce_max, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::reduce_add:
-          reduce<W, Whole>(
-              ReduceMode::add, pointer(s->third), g.side_by_side, at,
-              lanes, [&](auto k) __attribute__((always_inline)) { return v[k]; });
+          known_step<ChainStep::reduce_add, W, Whole>(*s, g, at, lanes, v);
           continue;
         case ChainStep::reduce_square:
-          reduce<W, Whole>(
-              ReduceMode::add, pointer(s->third), g.side_by_side, at,
-              lanes, [&](auto k) __attribute__((always_inline)) { return v[k] * v[k]; });
+          known_step<ChainStep::reduce_square, W, Whole>(*s, g, at, lanes, v);
+          continue;
+        case ChainStep::prefetch:
+          known_step<ChainStep::prefetch, W, Whole>(*s, g, at, lanes, v);
           continue;
         default:
           break;
@@ -304,60 +345,11 @@ int64_t strips(const ChainArgs& g, int64_t at, int64_t end, int lanes) {
             reduce<W, Whole>(ReduceMode::add, pointer(s->third), g.side_by_side, at, lanes, one);
           break;
         }
-        case ChainStep::prefetch:
-          for (int64_t b = 0; b < W * kLanes * format_bytes(s->third_format); b += 64)
-            __builtin_prefetch(pointer(s->third) + at * format_bytes(s->third_format) + b, 0, 2);
-          break;
         default:
           break;
       }
     }
   return at;
-}
-
-// One of the most frequent steps on W whole vectors, known when this is compiled.
-template <ChainStep::Kind K, int W>
-TESSERA_INLINE void known_step(const ChainStep& s, const ChainArgs& g, int64_t at, F32* v) {
-  auto each = [&](auto f) __attribute__((always_inline)) { unrolled<W>(f); };
-  auto pointer = [&](int slot) { return static_cast<char*>(g.slots[slot]); };
-  auto f32_at = [&](int slot, int k) __attribute__((always_inline)) {
-    return read<F32, true>(pointer(slot) + (at + k * kLanes) * 4, kLanes);
-  };
-  auto collect = [&](ReduceMode mode, auto value) __attribute__((always_inline)) {
-    reduce<W, true>(mode, pointer(s.third), false, at, kLanes, value);
-  };
-  if constexpr (K == ChainStep::take_f32) {
-    each([&](auto k) __attribute__((always_inline)) { v[k] = f32_at(s.slot, k); });
-  } else if constexpr (K == ChainStep::sub_scalar) {
-    F32 one = scalar_at(pointer(s.slot));
-    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] - one; });
-  } else if constexpr (K == ChainStep::mul_scalar) {
-    F32 one = scalar_at(pointer(s.slot));
-    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * one; });
-  } else if constexpr (K == ChainStep::mul_f32) {
-    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * f32_at(s.slot, k); });
-  } else if constexpr (K == ChainStep::mul_add_f32) {
-    each([&](auto k) __attribute__((always_inline)) { v[k] = v[k] * f32_at(s.slot, k) + f32_at(s.third, k); });
-  } else if constexpr (K == ChainStep::exp_f32) {
-    each([&](auto k) __attribute__((always_inline)) { v[k] = f_exp(v[k]); });
-  } else if constexpr (K == ChainStep::keep_f32 || K == ChainStep::stream_f32) {
-    keep_as<W, true>(
-        pointer(s.third), K == ChainStep::stream_f32, at, kLanes,
-        4, [&](auto k) __attribute__((always_inline)) { return v[k]; });
-  } else if constexpr (K == ChainStep::reduce_max) {
-    collect(
-        ReduceMode::max, [&](auto k) __attribute__((always_inline)) { return v[k]; });
-  } else if constexpr (K == ChainStep::reduce_add) {
-    collect(
-        ReduceMode::add, [&](auto k) __attribute__((always_inline)) { return v[k]; });
-  } else if constexpr (K == ChainStep::reduce_square) {
-    collect(
-        ReduceMode::add, [&](auto k) __attribute__((always_inline)) { return v[k] * v[k]; });
-  } else {
-    static_assert(K == ChainStep::prefetch);
-    for (int64_t b = 0; b < W * kLanes * format_bytes(s.third_format); b += 64)
-      __builtin_prefetch(pointer(s.third) + at * format_bytes(s.third_format) + b, 0, 2);
-  }
 }
 
 // A chain of exactly these steps, perhaps behind prefetches, without a decision inside the loop. Moves `at` to where it
@@ -372,9 +364,9 @@ bool known_chain(const ChainArgs& g, int64_t& at) {
     if (g.steps[i].kind != kKinds[i - ahead]) return false;
   for (; at + kWide * kLanes <= g.n; at += kWide * kLanes) {
     F32 v[kWide] = {};
-    for (int i = 0; i < ahead; ++i) known_step<ChainStep::prefetch, kWide>(g.steps[i], g, at, v);
+    for (int i = 0; i < ahead; ++i) known_step<ChainStep::prefetch, kWide, true>(g.steps[i], g, at, kLanes, v);
     const ChainStep* s = g.steps + ahead;
-    (known_step<K, kWide>(*s++, g, at, v), ...);
+    (known_step<K, kWide, true>(*s++, g, at, kLanes, v), ...);
   }
   return true;
 }
