@@ -24,6 +24,7 @@ constexpr float kInf = __builtin_inff();
 
 using Vector = float __attribute__((vector_size(kBytes)));
 using Integers = int32_t __attribute__((vector_size(kBytes)));
+using Bits = uint32_t __attribute__((vector_size(kBytes)));
 
 [[gnu::always_inline]] inline Vector get(const float* p) {
   Vector v;
@@ -47,7 +48,7 @@ using Integers = int32_t __attribute__((vector_size(kBytes)));
   p = p * r + 0.240222421f;
   p = p * r + 0.693146978f;
   p = p * r + 1.0f;
-  Vector y = (Vector)((Integers)p + ((Integers)t << 23));
+  Vector y = (Vector)((Bits)p + ((Bits)t << 23));
   return x < -87.3f ? Vector{} : y;
 }
 
