@@ -188,7 +188,8 @@ std::vector<TensorId> Gradient::call(const OpSpec& op, std::vector<TensorId> in,
   Node n;
   n.op = &op;
   n.in = std::move(in);
-  n.attrs = options.has_value() ? std::move(options) : op.defaults;
+  n.attrs = op.defaults;
+  if (options.has_value()) n.attrs = std::move(options);
   n.out.assign(op.out.size(), kNone);
   for (int slot : wanted) n.out[at(slot)] = kNew;
   if (declared) n.out[0] = g_.add_tensor(*declared);
