@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns the parts of a composite attention into one sdpa_fwd node.
+#include <algorithm>
+#include <limits>
+
 #include "graph/passes/attention_match.hpp"
 #include "graph/passes/cone.hpp"
 #include "graph/passes/patterns.hpp"
@@ -10,7 +13,8 @@ namespace {
 
 class AttentionRewrite {
  public:
-  AttentionRewrite(const GraphView& v, const AttentionParts& p) : v_(v), p_(p), spec_(op("sdpa_fwd")), rewrite_(v) {}
+  AttentionRewrite(const GraphView& v, const AttentionParts& p)
+      : v_(v), p_(p), spec_(op("sdpa_fwd")), rewrite_(v), cone_(p.cone), scores_(p.scores), logits_(p.logits) {}
 
   Rewrite run() {
     node_.op = &spec_;
@@ -29,7 +33,9 @@ class AttentionRewrite {
     input("scale_s", p_.scale_s);
     input("scale_o", p_.scale_o);
     dropout();
-    if (!p_.cone.empty()) options_.score_mod = score_mod();
+    take_causal_mask();
+    take_scale();
+    if (!cone_.empty()) options_.score_mod = score_mod();
     output("o", p_.o);
     output("stats", p_.stats);
     output("max", p_.max);
@@ -111,12 +117,52 @@ class AttentionRewrite {
     if (p_.dropout_scale == kNone) input("dropout_scale", rewrite_.add(make_scalar_constant(DType::f32, 1)));
   }
 
-  // The cone verbatim: scores are its parameter.
+  // How many nodes of the cone read `t`.
+  int64_t readers(TensorId t) const {
+    int64_t count = 0;
+    for (NodeId n : cone_) count += std::count(v_.node(n).in.begin(), v_.node(n).in.end(), t);
+    return count;
+  }
+  std::optional<double> constant(TensorId t) const {
+    if (t == kNone || !v_.tensor(t).is_constant() || v_.tensor(t).numel() != 1) return std::nullopt;
+    return load<double>(v_.tensor(t).dtype, v_.tensor(t).constant.data(), 0);
+  }
+  bool wide(TensorId t) const { return info(v_.tensor(t).dtype).bits >= 16; }
+
+  // A mask below the diagonal at the end of the cone is the operation's own: engines then skip what it hides.
+  void take_causal_mask() {
+    if (cone_.empty() || !v_.is(cone_.back(), "band_mask")) return;
+    const Node& n = v_.node(cone_.back());
+    bool plain = std::all_of(n.in.begin() + 2, n.in.end(), [](TensorId t) { return t == kNone; });
+    auto fill = constant(n.in[1]);
+    if (!plain || !fill || *fill != -std::numeric_limits<double>::infinity() || n.out[0] != logits_ ||
+        attrs<tessera::BandMaskOptions>(n).compare != tessera::PointwiseMode::cmp_ge || readers(n.in[0]) != 1 ||
+        !wide(n.in[0]))
+      return;
+    options_.right = 0;
+    logits_ = n.in[0];
+    cone_.pop_back();
+  }
+
+  // So is a constant factor at its beginning.
+  void take_scale() {
+    if (cone_.empty() || !v_.is(cone_.front(), "pointwise") || readers(scores_) != 1) return;
+    const Node& n = v_.node(cone_.front());
+    const auto& o = attrs<tessera::PointwiseOptions>(n);
+    if (o.mode != tessera::PointwiseMode::mul || o.alpha1 != 1 || o.alpha2 != 1) return;
+    auto factor = constant(n.in[0] == scores_ ? n.in[1] : n.in[0]);
+    if (!factor || (n.in[0] != scores_ && n.in[1] != scores_) || !wide(n.out[0])) return;
+    options_.scale = *factor;
+    scores_ = n.out[0];
+    cone_.erase(cone_.begin());
+  }
+
+  // The rest of the cone verbatim: scores are its parameter.
   tessera::Subgraph score_mod() {
     ConeCopy copy(v_);
-    copy.param(p_.scores, v_.tensor(v_.in(p_.scores_product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32);
-    for (NodeId n : p_.cone) copy.add(n);
-    return copy.finish(p_.logits, node_.captures);
+    copy.param(scores_, v_.tensor(v_.in(p_.scores_product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32);
+    for (NodeId n : cone_) copy.add(n);
+    return copy.finish(logits_, node_.captures);
   }
 
   const GraphView& v_;
@@ -125,6 +171,8 @@ class AttentionRewrite {
   Rewrite rewrite_;
   Node node_;
   tessera::SdpaOptions options_;
+  std::vector<NodeId> cone_;  // what stays for score_mod
+  TensorId scores_, logits_;  // where that begins and ends
 };
 
 }  // namespace
