@@ -185,7 +185,8 @@ class Builder {
       if (p.operand == kNone || operands_.count(p.operand)) continue;
       bool full = spread(g_.tensor(p.operand), result, result.size() - 1) == Spread::full;
       DType type = g_.tensor(p.operand).dtype == DType::bf16 ? DType::bf16 : DType::f32;
-      Operand o = load(*step_, g_, p.operand, type);
+      // Of operands that repeat, oneDNN 2.6 reads neighbouring values, whatever strides it is told.
+      Operand o = load(*step_, g_, p.operand, type, !full);
       if (full) whole_index_[p.operand] = whole_.size(), whole_.push_back(o.tensor);
       operands_[p.operand] = o;
     }
