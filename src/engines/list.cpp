@@ -15,6 +15,7 @@
 namespace tsr {
 
 std::span<const Engine* const> all_engines() {
+  // clang-format off
   static const Engine* const list[] = {
 #ifdef TESSERA_HAS_ONEDNN
       &onednn::engine(),
@@ -28,6 +29,7 @@ std::span<const Engine* const> all_engines() {
       &cpu::attention_engine(),
       &ref::engine(),
   };
+  // clang-format on
   return list;
 }
 
