@@ -106,7 +106,7 @@ void measure_copy(Machine& m) {
   };
   double bytes = 2.0 * kCopyBytes;
   m.copy_one = bytes / best_of(3, [&] { copy(1); });
-  m.copy_all = std::max(m.copy_one, bytes / best_of(4, [&] { copy(thread_count()); }));
+  m.copy_all = std::max(m.copy_one, bytes / best_of(16, [&] { copy(thread_count()); }));
 }
 
 Machine measure(const std::string& name) {
