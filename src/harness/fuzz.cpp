@@ -178,7 +178,8 @@ class Generator {
       window += (i ? "," : "") + std::to_string(pick(1, 3));
       stride += (i ? "," : "") + std::to_string(pick(1, 2));
     }
-    statement("resample " + name(a) + " mode=" + pick_of<std::string>({"max_pool", "avg_pool_include", "avg_pool_exclude"}) +
+    statement("resample " + name(a) +
+              " mode=" + pick_of<std::string>({"max_pool", "avg_pool_include", "avg_pool_exclude"}) +
               " window=" + window + " stride=" + stride);
   }
 
