@@ -292,7 +292,7 @@ std::string write(const Config& c, const Text& text, Writer& writer, const std::
 
 }  // namespace
 
-int main(int argc, char** argv) {
+static int run(int argc, char** argv) {
   Flags flags(argc, argv);
   Text text(flags.text("text", "docs"));
   Config c{.vocabulary = static_cast<int64_t>(text.letters.size()),
@@ -326,3 +326,5 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+int main(int argc, char** argv) { return guarded(run, argc, argv); }

@@ -172,7 +172,7 @@ double accuracy(const Config& c, Memory& memory, int batches, uint64_t seed) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+static int run(int argc, char** argv) {
   Flags flags(argc, argv);
   Config c{.size = flags.integer("size", 16), .width = flags.integer("width", 8), .batch = flags.integer("batch", 32)};
   int64_t steps = flags.integer("steps", 60);
@@ -191,3 +191,5 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+int main(int argc, char** argv) { return guarded(run, argc, argv); }

@@ -91,6 +91,14 @@ int64_t open_groups(const Infer& ctx, std::optional<int64_t> declared) {
   return declared ? *declared : option == 0 ? 1 : option;
 }
 
+tessera::ConvOptions conv_gradient(Gradient& g, TensorId d, int c_slot) {
+  auto o = g.options<tessera::ConvOptions>();
+  if (g.wants(c_slot)) g.add(c_slot, g.scaled(d, o.beta));
+  o.beta = 0;
+  o.size = {};
+  return o;
+}
+
 double conv_flops(const Dims& y, const Dims& w) {
   double per_element = 1;
   for (int i = 1; i < w.size(); ++i) per_element *= static_cast<double>(w[i]);

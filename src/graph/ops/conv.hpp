@@ -4,6 +4,7 @@
 // The forward operation computes y, the others the gradients with respect to x (dgrad) and w (wgrad).
 #pragma once
 
+#include "graph/gradient.hpp"
 #include "graph/op.hpp"
 
 namespace tsr {
@@ -23,6 +24,9 @@ Dims conv_output(const Infer& ctx, const Dims& x, const Dims& w);
 // Groups of an operation whose sizes leave them open: `declared` when the author gave the output, else the option,
 // else 1.
 int64_t open_groups(const Infer& ctx, std::optional<int64_t> declared);
+
+// What the rules share: hands over the gradient of c; the options of the convolutions that give the others.
+tessera::ConvOptions conv_gradient(Gradient& g, TensorId d, int c_slot);
 
 double conv_flops(const Dims& y, const Dims& w);
 

@@ -49,11 +49,8 @@ double terms(const Graph& g, const Node& n) {
 }
 
 void backward(Gradient& g) {
-  auto o = g.options<tessera::ConvOptions>();
   TensorId d = g.d();
-  if (g.wants(kC)) g.add(kC, g.scaled(d, o.beta));
-  o.beta = 0;
-  o.size = {};
+  tessera::ConvOptions o = conv_gradient(g, d, kC);
   if (g.wants(kDy)) g.add(kDy, g.make(ops::conv_fprop, {d, g.in(kW)}, o));
   if (g.wants(kW)) g.add(kW, g.make_sized(ops::conv_wgrad, {g.in(kDy), d}, o, g.dims(kW)));
 }

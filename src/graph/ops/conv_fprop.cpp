@@ -29,11 +29,8 @@ double terms(const Graph& g, const Node& n) {
 }
 
 void backward(Gradient& g) {
-  auto o = g.options<tessera::ConvOptions>();
   TensorId d = g.d();
-  if (g.wants(kC)) g.add(kC, g.scaled(d, o.beta));
-  o.beta = 0;
-  o.size = {};
+  tessera::ConvOptions o = conv_gradient(g, d, kC);
   if (g.wants(kX)) g.add(kX, g.make_sized(ops::conv_dgrad, {d, g.in(kW)}, o, g.dims(kX)));
   if (g.wants(kW)) g.add(kW, g.make_sized(ops::conv_wgrad, {d, g.in(kX)}, o, g.dims(kW)));
 }

@@ -42,11 +42,8 @@ double terms(const Graph& g, const Node& n) {
 }
 
 void backward(Gradient& g) {
-  auto o = g.options<tessera::ConvOptions>();
   TensorId d = g.d();
-  if (g.wants(kC)) g.add(kC, g.scaled(d, o.beta));
-  o.beta = 0;
-  o.size = {};
+  tessera::ConvOptions o = conv_gradient(g, d, kC);
   if (g.wants(kDy)) g.add(kDy, g.make(ops::conv_fprop, {g.in(kX), d}, o));
   if (g.wants(kX)) g.add(kX, g.make_sized(ops::conv_dgrad, {g.in(kDy), d}, o, g.dims(kX)));
 }

@@ -2,7 +2,6 @@
 // Gradients replace what the forward pass kept: gates become the gradients of their sums, and so does the recurrent
 // part of gru.
 #include <algorithm>
-#include <limits>
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/fused/kernels.hpp"
@@ -112,12 +111,7 @@ void BackwardPass::units(int64_t t, int64_t first, int64_t n) {
     m_.multiply(count, n, outputs, n_.packed_dh_, m_.at(n_.projection_back_) + first * outputs, dh, hidden, false);
   float *gates = m_.at(tape.gates) + row * n_.stride_ + first,
         *recurrent = m_.at(tape.recurrent) + row * hidden + first;
-  CellRun r{};
-  r.n = n;
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  r.clip_low = o.clip_min ? static_cast<float>(*o.clip_min) : -kInf;
-  r.clip_high = o.clip_max ? static_cast<float>(*o.clip_max) : kInf;
-  r.clip_nan = o.clip_nan;
+  CellRun r = n_.cell_run(n);
   for (int64_t b = 0; b < count; ++b) {
     for (int64_t g = 0; g < w_.gates(); ++g) r.gate[g] = gates + b * n_.stride_ + g * hidden;
     r.recurrent = recurrent + b * hidden;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/fused/kernels.hpp"
@@ -111,12 +110,7 @@ void ForwardPass::units(int64_t t, int64_t first, int64_t n, size_t packed, size
   }
   float* full = projects ? m_.at(n_.full_h_) + first : nullptr;
   if (projects && n_.keeps_) full = m_.at(tape.full_h) + row * hidden + first;
-  CellRun r{};
-  r.n = n;
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  r.clip_low = o.clip_min ? static_cast<float>(*o.clip_min) : -kInf;
-  r.clip_high = o.clip_max ? static_cast<float>(*o.clip_max) : kInf;
-  r.clip_nan = o.clip_nan;
+  CellRun r = n_.cell_run(n);
   for (int64_t g = 0; g < w_.gates(); ++g) r.bias[g] = m_.at(n_.bias_) + g * hidden + first;
   r.recurrent_bias = m_.at(n_.recurrent_bias_) + first;
   for (int64_t b = 0; b < count; ++b) {

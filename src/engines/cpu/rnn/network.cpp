@@ -2,6 +2,7 @@
 #include "engines/cpu/rnn/network.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "engines/cpu/gemm/tile.hpp"
 #include "engines/cpu/rnn/passes.hpp"
@@ -113,6 +114,16 @@ void Network::run(void* const* tensors, std::byte* workspace) const {
   m.read_sequence(t_.x, sequence(0));
   ForwardPass(m).run();
   if (keeps_) BackwardPass(m).run();
+}
+
+CellRun Network::cell_run(int64_t n) const {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  CellRun r{};
+  r.n = n;
+  r.clip_low = o_.clip_min ? static_cast<float>(*o_.clip_min) : -kInf;
+  r.clip_high = o_.clip_max ? static_cast<float>(*o_.clip_max) : kInf;
+  r.clip_nan = o_.clip_nan;
+  return r;
 }
 
 }  // namespace tsr::cpu

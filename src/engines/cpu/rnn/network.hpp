@@ -58,6 +58,7 @@ class Network {
   int64_t few_rows() const { return std::min(rows_, kFewRows + batch_); }
   void lay_out();
   void plan_products();
+  CellRun cell_run(int64_t n) const;  // n units of a cell; only the limits of the state are set
   const RnnTape& tape(int64_t layer, int64_t direction) const {
     return tapes_[static_cast<size_t>(keeps_ ? layer * w_.directions() + direction : 0)];
   }
