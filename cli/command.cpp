@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "graph/text.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::cli {
 namespace fs = std::filesystem;
@@ -31,7 +32,8 @@ std::shared_ptr<const Graph> read_graph(const std::string& argument) {
 
 void PlanArguments::add_to(CLI::App& command) {
   command.add_option("GRAPH", graph, "a graph in the text form, or a file that holds one")->required();
-  command.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+  command.add_option("--device", device, "cpu, cuda, cuda:NUMBER, emulated, or a GPU to plan for such as h200")
+      ->capture_default_str();
   command.add_option("--engine", engines, "only this engine, with the reference for what it declines (repeatable)")
       ->allow_extra_args(false);
   command.add_flag("--no-fuse", no_fuse, "one step for each operation");
@@ -44,12 +46,7 @@ PlanOptions PlanArguments::options() const {
   return o;
 }
 
-Device PlanArguments::pick_device() const {
-  if (device == "cuda")
-    fail(Status::not_supported,
-         "this build has no CUDA device; use --device cpu, and see `tessera doctor` for what is missing");
-  return cpu_device();
-}
+Device PlanArguments::pick_device() const { return find_device(device); }
 
 std::vector<std::string> case_files(const std::vector<std::string>& given, const std::string& folder) {
   if (!given.empty()) return given;

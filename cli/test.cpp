@@ -6,13 +6,14 @@
 #include "harness/fuzz.hpp"
 #include "harness/measure.hpp"
 #include "harness/runner.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::cli {
 namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string filter, engine, record;
+  std::string filter, engine, record, device = "cpu";
   int64_t fuzz = 0;
   uint64_t seed = 0;
   bool json = false;
@@ -52,6 +53,7 @@ int run(const Arguments& a) {
   Progress progress(!a.json);
   RunnerOptions o;
   o.engine = a.engine;
+  o.device = find_device(a.device);
   o.on_failure = [&](const std::string& text) {
     failures.push_back(text);
     progress.clear();
@@ -74,8 +76,7 @@ int run(const Arguments& a) {
   progress.clear();
   bool everything = a.files.empty() && a.filter.empty() && a.engine.empty() && a.fuzz == 0;
   for (const Engine* e : all_engines()) {
-    if (!everything || e->info().device != DeviceKind::cpu || tally.by_engine[std::string(e->info().name)] > 0)
-      continue;
+    if (!everything || e->info().device != o.device.kind || tally.by_engine[std::string(e->info().name)] > 0) continue;
     ++tally.failed;
     o.on_failure(cat("engine ", e->info().name, " ran no case: it accepts nothing, or no case covers it"));
   }
@@ -106,6 +107,7 @@ void add_test(CLI::App& app, Action& action) {
   c->add_option("FILES", a->files, "case files; default: tests/cases/*.txt");
   c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c->add_option("--engine", a->engine, "only this engine");
+  c->add_option("--device", a->device, "cpu, cuda, cuda:NUMBER or emulated")->capture_default_str();
   c->add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
   c->add_option("--seed", a->seed, "seed of random data and of --fuzz")->capture_default_str();
   c->add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");

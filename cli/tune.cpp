@@ -43,7 +43,7 @@ struct Candidate {
 std::vector<Candidate> candidates(const Region& r, const Device& d, const PlanOptions& o) {
   std::vector<Candidate> list;
   for (const Engine* e : all_engines()) {
-    bool last_resort = e == all_engines().back();
+    bool last_resort = e->info().last_resort;
     bool named = o.engines.empty() || std::find(o.engines.begin(), o.engines.end(), e->info().name) != o.engines.end();
     if (e->info().device != d.kind || !named || (last_resort && !list.empty()) || !e->check(r, d).ok()) continue;
     for (Config& c : e->configs(r, d)) list.push_back({e, std::move(c), nullptr, nullptr, ""});

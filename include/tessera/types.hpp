@@ -39,7 +39,8 @@ enum class Status {
   not_supported,  // legal, but forbidden by the caller's own limits (engine filter, workspace, device)
   corrupt_data,   // serialised text was truncated, altered or made by another version
   out_of_memory,
-  internal_error,  // a bug in Tessera
+  execution_failed,  // the device or its driver reported an error
+  internal_error,    // a bug in Tessera
 };
 
 // Every failure is this exception. The text names the tensor, what was given and what is allowed.

@@ -17,6 +17,10 @@ constexpr Setting kSettings[] = {
     {"TESSERA_THREADS", "0", "threads of the CPU engines; 0 means one per core this process may use"},
     {"TESSERA_CACHE", "", "folder for measured constants, tuning and compiled kernels; empty means ~/.cache/tessera"},
     {"TESSERA_TUNING", "", "file of measured choices; empty means `tuning` in the cache folder"},
+    {"TESSERA_KERNEL_CACHE_MB", "512", "size to which compiled kernels on disk are kept; the oldest go first"},
+    {"TESSERA_KERNEL_PACK", "", "folder of kernels compiled ahead of time; empty means `kernels` beside the program"},
+    {"TESSERA_CUDA_DRIVER", "", "path of the CUDA driver's library; empty means libcuda.so.1"},
+    {"TESSERA_NVRTC", "", "path of NVIDIA's run-time compiler; empty means that it is searched for"},
     {"TESSERA_PLAN_CACHE", "1024", "plans kept in memory; the least recently used is dropped"},
 };
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every engine, one line each, in order of preference. Numbers in EngineInfo::id are public and never reused.
+// Every engine, one line each, in order of preference; the last resort of each kind of device comes last. Numbers in
+// EngineInfo::id are public and never reused.
 #include "engines/cpu/attention/attention.hpp"
 #include "engines/cpu/conv1d/conv1d.hpp"
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
 #include "engines/cpu/move/move.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
-#include "engines/cpu/view/view.hpp"
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
+#include "engines/cuda/fused/fused.hpp"
+#include "engines/cuda/host/host.hpp"
 #include "engines/reference/reference.hpp"
+#include "engines/view/view.hpp"
 
 namespace tsr {
 
@@ -20,7 +23,7 @@ std::span<const Engine* const> all_engines() {
 #ifdef TESSERA_HAS_ONEDNN
       &onednn::engine(),
 #endif
-      &cpu::view_engine(),
+      &view_engine(DeviceKind::cpu),
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
       &cpu::move_engine(),
@@ -28,6 +31,9 @@ std::span<const Engine* const> all_engines() {
       &cpu::rnn_engine(),
       &cpu::attention_engine(),
       &ref::engine(),
+      &view_engine(DeviceKind::cuda),
+      &cuda::fused_engine(),
+      &cuda::host_engine(),
   };
   // clang-format on
   return list;

@@ -2,9 +2,11 @@
 #include "harness/runner.hpp"
 
 #include <cstring>
+#include <optional>
 
 #include "graph/text.hpp"
 #include "harness/compare.hpp"
+#include "harness/device_buffers.hpp"
 
 namespace tsr {
 
@@ -24,12 +26,41 @@ bool same_outputs(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) 
   return true;
 }
 
-void run(const Plan& plan, GraphBuffers& buffers, GuardedBuffer& workspace) {
-  workspace.poison();
-  buffers.poison_outputs();
-  auto bindings = bind(plan.source(), buffers);
-  plan.execute(bindings, workspace.data(), workspace.size());
-}
+// Memory of a plan on its device: everything is poisoned, uploaded, run and brought back by run().
+class Stage {
+ public:
+  Stage(const Plan& plan, const DataSpec& data)
+      : plan_(plan),
+        buffers_(plan.source(), data),
+        workspace_(plan.workspace_bytes(), 256),
+        device_(plan.source(), buffers_, plan.device()) {
+    if (plan.device().memory) device_workspace_.emplace(*plan.device().memory, workspace_);
+  }
+  const GraphBuffers& buffers() const { return buffers_; }
+
+  // Empty, or what was written that must not be.
+  std::string run() {
+    workspace_.poison();
+    buffers_.poison_outputs();
+    device_.upload();
+    if (device_workspace_) device_workspace_->upload();
+    plan_.execute(device_.bindings(), device_workspace_ ? device_workspace_->data() : workspace_.data(),
+                  workspace_.size());
+    device_.download();
+    if (device_workspace_) device_workspace_->download();
+    if (!workspace_.intact() || (device_workspace_ && !device_workspace_->intact()))
+      return "the workspace was written outside its bounds";
+    if (std::string names = device_.damage(); !names.empty()) return "memory around " + names + " was overwritten";
+    return "";
+  }
+
+ private:
+  const Plan& plan_;
+  GraphBuffers buffers_;
+  GuardedBuffer workspace_;
+  DeviceBuffers device_;
+  std::optional<DeviceCopy> device_workspace_;
+};
 
 // The text form must survive a round trip exactly.
 std::string check_text(const Graph& g) {
@@ -44,27 +75,25 @@ std::string check_text(const Graph& g) {
 
 }  // namespace
 
-std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const Oracle& oracle,
-                       const DataSpec& data, bool* used_engine, const Engine* engine) {
-  auto plan = make_plan(g, cpu_device(), options);
+std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& device, const PlanOptions& options,
+                       const Oracle& oracle, const DataSpec& data, bool* used_engine, const Engine* engine) {
+  auto plan = make_plan(g, device, options);
   if (used_engine) {
     *used_engine = false;
     for (const PlannedStep& s : plan->steps()) *used_engine = *used_engine || s.engine == engine;
     if (!*used_engine) return "";
   }
-  GraphBuffers buffers(*g, data);
-  GuardedBuffer workspace(plan->workspace_bytes(), 256);
-  run(*plan, buffers, workspace);
-  if (!workspace.intact()) return "the workspace was written outside its bounds";
-  if (std::string names = buffers.damage(); !names.empty()) return "memory around " + names + " was overwritten";
+  Stage stage(*plan, data);
+  if (std::string damage = stage.run(); !damage.empty()) return damage;
+  const GraphBuffers& buffers = stage.buffers();
   if (std::string difference = compare(*g, oracle, buffers); !difference.empty()) return difference;
   for (TensorId t : g->inputs())
     if (std::memcmp(buffers.buffer(t).data(), oracle.wide.buffer(t).data(), buffers.buffer(t).size()) != 0)
       return "input '" + g->tensor(t).name + "' was changed";
   if (plan->deterministic()) {
-    GraphBuffers again(*g, data);
-    run(*plan, again, workspace);
-    if (!same_outputs(*g, buffers, again))
+    Stage again(*plan, data);
+    again.run();
+    if (!same_outputs(*g, buffers, again.buffers()))
       return "a second run gave other bits, though every engine of the plan is deterministic";
   }
   return "";
@@ -92,7 +121,7 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
     Oracle oracle(*g, data);
     auto attempt = [&](const std::string& name, const PlanOptions& options, const Engine* engine) {
       bool used = true;
-      std::string why = check_plan(g, options, oracle, data, engine ? &used : nullptr, engine);
+      std::string why = check_plan(g, o.device, options, oracle, data, engine ? &used : nullptr, engine);
       if (!used) return;
       ++tally.by_engine[name];
       if (why.empty())
@@ -103,11 +132,7 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
     for (const Engine* e : all_engines()) {
       std::string name(e->info().name);
       if (!o.engine.empty() && o.engine != name) continue;
-      if (e->info().device != DeviceKind::cpu) {
-        ++tally.skipped;
-        ++tally.skip_reasons[name + ": needs another device"];
-        continue;
-      }
+      if (e->info().device != o.device.kind) continue;
       attempt(name, {.engines = {name}, .tuned = false}, e);
     }
     if (o.engine.empty()) attempt("plan", {.tuned = false}, nullptr);

@@ -17,6 +17,7 @@ struct Tally {
 };
 
 struct RunnerOptions {
+  Device device = cpu_device();
   std::string engine;                                  // empty: all engines and the whole plan
   std::function<void(const std::string&)> on_failure;  // message with a reproducer
 };
@@ -28,7 +29,8 @@ std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers);
 void run_case(const Case& c, const RunnerOptions& o, Tally& tally);
 
 // Plans and runs a graph, checks guard bands, values and, where promised, repeatability. Empty when all is well.
-std::string check_plan(const std::shared_ptr<const Graph>& g, const PlanOptions& options, const struct Oracle& oracle,
-                       const DataSpec& data, bool* used_engine = nullptr, const Engine* engine = nullptr);
+std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& device, const PlanOptions& options,
+                       const struct Oracle& oracle, const DataSpec& data, bool* used_engine = nullptr,
+                       const Engine* engine = nullptr);
 
 }  // namespace tsr

@@ -2,28 +2,50 @@
 // What planning needs to know of a device. A record is enough: the device itself may be absent.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace tsr {
 
 enum class DeviceKind : uint8_t { cpu, cuda };
 
+// Memory of a device that is present, for constants of plans and for tests. Copies are finished on return.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual void* allocate(size_t bytes) const = 0;
+  virtual void release(void* data) const noexcept = 0;
+  virtual void copy_in(void* to, const void* from, size_t bytes) const = 0;
+  virtual void copy_out(void* to, const void* from, size_t bytes) const = 0;
+};
+
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
   std::string name;
-  int arch = 0;   // CUDA: compute capability times 10
-  int units = 1;  // cores or multiprocessors
+  std::string target;                    // CUDA: what kernels are compiled for, such as sm_90a; "emulated" on the host
+  int arch = 0;                          // CUDA: compute capability times 10
+  int units = 1;                         // cores or multiprocessors
+  int64_t shared_bytes = 0;              // CUDA: shared memory that one block may use
+  int64_t cache_bytes = 0;               // CUDA: level-two cache
+  const DeviceMemory* memory = nullptr;  // null: absent, plans can be made but not run, or the CPU, which needs none
   // The machine's limits, for the cost model and for explain.
   double bytes_per_second = 1e10;         // read and written by a copy
   double flops_per_second = 1e10;         // f32 multiply-adds, two operations each
   double narrow_flops_per_second = 1e10;  // products of 16-bit numbers, summed in f32
   double step_seconds = 1e-6;             // to start a step on all units
 
-  std::string key() const { return name + ":" + std::to_string(arch) + ":" + std::to_string(units); }
+  std::string key() const { return name + ":" + target + ":" + std::to_string(units); }
 };
 
 Device cpu_device();  // this machine's processor
+
+// Records of GPUs that need not be there: `h200`, `a100` ...
+std::span<const Device> device_records();
+// The record of that name, or null.
+const Device* find_device_record(std::string_view name);
 
 }  // namespace tsr

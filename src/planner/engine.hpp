@@ -40,7 +40,8 @@ struct Config {
 std::string to_string(const Config& c);
 
 struct StepArgs {
-  void* const* tensors = nullptr;  // by TensorId: device memory; host memory for constants and by-value scalars
+  // By TensorId: device memory; host memory for by-value scalars and constants of one element.
+  void* const* tensors = nullptr;
   std::byte* workspace = nullptr;  // workspace_bytes() of the step, aligned to 256
   void* stream = nullptr;          // a CUstream on CUDA devices
 };
@@ -61,6 +62,7 @@ struct EngineInfo {
   DeviceKind device = DeviceKind::cpu;
   bool deterministic = true;  // the same bits for the same input, every time
   std::string_view text;      // one line for `list engines`
+  bool last_resort = false;   // takes what all other engines of its device decline, at any cost
 };
 
 class Engine {
@@ -72,7 +74,7 @@ class Engine {
   virtual std::unique_ptr<Step> build(const Region& r, const Config& c, const Device& d) const = 0;
 };
 
-// All engines in order of preference, the reference last. Defined by the one list in engines/list.cpp.
+// All engines in order of preference. Defined by the one list in engines/list.cpp.
 std::span<const Engine* const> all_engines();
 const Engine* find_engine(std::string_view name);
 

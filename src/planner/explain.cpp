@@ -20,10 +20,9 @@ bool listed(const std::vector<std::string>& names, std::string_view name) {
 // Why the options keep an engine from being asked at all; empty when they do not.
 std::string excluded(const EngineInfo& e, const Plan& plan) {
   const PlanOptions& o = plan.options();
-  if (e.device != plan.device().kind) return "for another kind of device";
   if (listed(o.without, e.name)) return "left out by the options";
   if (o.deterministic && !e.deterministic) return "not deterministic, which the options ask for";
-  bool last_resort = e.name == all_engines().back()->info().name;
+  bool last_resort = find_engine(e.name)->info().last_resort;
   if (!o.engines.empty() && !listed(o.engines, e.name) && !(o.fallback && last_resort))
     return "not among the named engines";
   return "";
@@ -72,6 +71,7 @@ ExplainedStep explain_step(const PlannedStep& p, const Plan& plan) {
   s.outputs.assign(p.region.outputs.begin(), p.region.outputs.end());
   s.internals.assign(p.region.internals.begin(), p.region.internals.end());
   for (const Engine* e : all_engines()) {
+    if (e->info().device != plan.device().kind) continue;
     s.answers.push_back(ask(*e, p.region, plan));
     s.answers.back().chosen = e == p.engine;
     if (e == p.engine) s.seconds = s.answers.back().seconds;

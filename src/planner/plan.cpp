@@ -27,7 +27,7 @@ bool listed(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool is_last_resort(const Engine& e) { return &e == all_engines().back(); }
+bool is_last_resort(const Engine& e) { return e.info().last_resort; }
 
 // Places blocks with lifetimes [first, last] (in steps) so that blocks alive together do not overlap; large ones first.
 struct Block {
@@ -174,6 +174,7 @@ class PlanBuilder {
            plan_->options_.workspace_limit);
     }
     const Graph& g = *plan_->graph_;
+    upload_constants();
     for (int i = 0; i < g.tensor_count(); ++i)
       if (!g.tensor(i).is_constant() && (g.tensor(i).stored || g.tensor(i).by_value)) plan_->bound_.push_back(i);
     if (log_enabled(3)) {
@@ -187,6 +188,22 @@ class PlanBuilder {
   }
 
  private:
+  // Single numbers travel with the launches; larger constants must lie in the device's memory.
+  void upload_constants() {
+    const Graph& g = *plan_->graph_;
+    const DeviceMemory* memory = plan_->device_.memory;
+    for (int i = 0; i < g.tensor_count(); ++i) {
+      const Tensor& t = g.tensor(i);
+      if (!t.is_constant()) continue;
+      std::shared_ptr<void> data(const_cast<std::byte*>(t.constant.data()), [](void*) {});
+      if (memory && t.numel() > 1) {
+        data = std::shared_ptr<void>(memory->allocate(t.constant.size()), [memory](void* p) { memory->release(p); });
+        memory->copy_in(data.get(), t.constant.data(), t.constant.size());
+      }
+      plan_->constants_.emplace_back(i, std::move(data));
+    }
+  }
+
   bool choose_tuned(PlannedStep& s) const {
     if (!plan_->options_.tuned || plan_->device_.kind != DeviceKind::cpu || active_tuning().size() == 0) return false;
     const TunedChoice* c = active_tuning().find(this_machine().name, tuning_key(s.region));
@@ -316,8 +333,7 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
   require(workspace || workspace_bytes_ == 0, "the workspace is a null pointer, the plan needs ", workspace_bytes_,
           " bytes");
   require(reinterpret_cast<uintptr_t>(workspace) % 16 == 0, "the workspace must be aligned to 16 bytes");
-  for (int i = 0; i < g.tensor_count(); ++i)
-    if (g.tensor(i).is_constant()) table[static_cast<size_t>(i)] = const_cast<std::byte*>(g.tensor(i).constant.data());
+  for (const auto& [t, data] : constants_) table[static_cast<size_t>(t)] = data.get();
   auto* base = static_cast<std::byte*>(workspace);
   for (auto [t, offset] : placed_) table[static_cast<size_t>(t)] = base + offset;
   for (auto [t, source] : views_) table[static_cast<size_t>(t)] = table[static_cast<size_t>(source)];

@@ -74,6 +74,7 @@ class Plan {
   std::vector<TensorId> bound_;                       // tensors that need a pointer
   std::vector<std::pair<TensorId, size_t>> placed_;   // temporaries and their workspace offsets
   std::vector<std::pair<TensorId, TensorId>> views_;  // results that lie in another tensor's memory, and which
+  std::vector<std::pair<TensorId, std::shared_ptr<void>>> constants_;
   size_t workspace_bytes_ = 0;
   mutable std::mutex reshaped_lock_;
   mutable std::vector<std::pair<std::string, std::shared_ptr<const Plan>>> reshaped_;

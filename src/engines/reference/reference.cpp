@@ -235,8 +235,8 @@ class ReferenceStep : public Step {
 class ReferenceEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"reference", 1, DeviceKind::cpu, true,
-                                         "every operation by its definition, in f64"};
+    static constexpr EngineInfo kInfo = {
+        "reference", 1, DeviceKind::cpu, true, "every operation by its definition, in f64", true};
     return kInfo;
   }
   Reason check(const Region& r, const Device&) const override {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/view/view.hpp"
+#include "engines/view/view.hpp"
 
 #include "graph/passes/views.hpp"
 
-namespace tsr::cpu {
+namespace tsr {
 namespace {
 
 class ViewStep : public Step {
@@ -19,11 +19,9 @@ class ViewStep : public Step {
 
 class ViewEngine : public Engine {
  public:
-  const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"view", 11, DeviceKind::cpu, true,
-                                         "transposes and reshapes whose result is the same memory"};
-    return kInfo;
-  }
+  ViewEngine(std::string_view name, int id, DeviceKind device)
+      : info_{name, id, device, true, "transposes and reshapes whose result is the same memory"} {}
+  const EngineInfo& info() const override { return info_; }
   Reason check(const Region& r, const Device&) const override {
     if (r.nodes.size() != 1) return Reason::no("a view is one operation");
     const Graph& g = *r.graph;
@@ -35,13 +33,16 @@ class ViewEngine : public Engine {
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
     return std::make_unique<ViewStep>(r.graph->node(r.nodes[0]).in[0]);
   }
+
+ private:
+  EngineInfo info_;
 };
 
 }  // namespace
 
-const Engine& view_engine() {
-  static const ViewEngine engine;
-  return engine;
+const Engine& view_engine(DeviceKind device) {
+  static const ViewEngine cpu("view", 11, DeviceKind::cpu), cuda("view_cuda", 101, DeviceKind::cuda);
+  return device == DeviceKind::cpu ? cpu : cuda;
 }
 
-}  // namespace tsr::cpu
+}  // namespace tsr

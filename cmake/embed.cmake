@@ -1,0 +1,12 @@
+# Writes OUT: a C++ file that holds every .cuh file under FOLDER as a string. Run as a script by the build.
+file(GLOB_RECURSE files RELATIVE ${FOLDER} ${FOLDER}/*.cuh)
+list(SORT files COMPARE STRING)
+set(text "#include \"runtime/jit/sources.hpp\"\n\nnamespace tsr::jit {\n\nstd::span<const Source> sources() {\n")
+string(APPEND text "  static const Source list[] = {\n")
+foreach(name IN LISTS files)
+  file(READ ${FOLDER}/${name} content)
+  string(APPEND text "{\"${name}\", R\"__cuh__(${content})__cuh__\"},\n")
+endforeach()
+string(APPEND text "  };\n  return list;\n}\n\n}  // namespace tsr::jit\n")
+file(WRITE ${OUT}.new "${text}")
+file(COPY_FILE ${OUT}.new ${OUT} ONLY_IF_DIFFERENT)

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Division by numbers that are known at the launch: a multiplication and a shift.
+#pragma once
+
+#include "device/scalars.cuh"
+
+namespace tsr::dev {
+
+struct Divisor {
+  i64 value = 1;
+  u32 magic = 0, shift = 0;  // for numerators below 2^31
+};
+
+// On the host, for values from 1 to 2^31 - 1; larger ones only divide in 64 bits.
+inline Divisor make_divisor(i64 value) {
+  Divisor d;
+  d.value = value;
+  if (value > 0x7fffffff) return d;
+  while ((1LL << d.shift) < value) ++d.shift;
+  u64 scaled = (1ull << 32) * ((1ull << d.shift) - static_cast<u64>(value)) / static_cast<u64>(value) + 1;
+  d.magic = static_cast<u32>(scaled);
+  return d;
+}
+
+inline i32 divide(i32 n, const Divisor& d) {
+#ifdef __CUDA_ARCH__
+  return i32((__umulhi(u32(n), d.magic) + u32(n)) >> d.shift);
+#else
+  return static_cast<i32>(n / d.value);
+#endif
+}
+inline i64 divide(i64 n, const Divisor& d) { return n / d.value; }
+
+}  // namespace tsr::dev

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements from and to device memory, V at once.
+#pragma once
+
+#include "device/types.cuh"
+
+namespace tsr::dev {
+
+// In pieces of up to 16 bytes; the address must be aligned to one.
+template <class T, int V>
+void load_vector(const T* p, Vec<T, V>& x) {
+  x = *reinterpret_cast<const Vec<T, V>*>(p);
+}
+template <class T, int V>
+void store_vector(T* p, const Vec<T, V>& x) {
+  *reinterpret_cast<Vec<T, V>*>(p) = x;
+}
+template <class T, int V>
+void load_each(const T* p, i64 step, Vec<T, V>& x) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) x.v[i] = p[i * step];
+}
+template <class T, int V>
+void store_each(T* p, i64 step, const Vec<T, V>& x) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) p[i * step] = x.v[i];
+}
+template <class L, class T, int V>
+void load_packed_each(const void* data, i64 first, i64 step, Vec<L, V>& x) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) x.v[i] = load_packed<L, T>(data, first + i * step);
+}
+
+}  // namespace tsr::dev

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Philox 4x32-10, bit for bit as in base/philox.hpp.
+#pragma once
+
+#include "device/scalars.cuh"
+
+namespace tsr::dev {
+
+struct PhiloxWords {
+  u32 w[4];
+};
+
+inline PhiloxWords philox(u64 seed, u64 subsequence, u64 offset) {
+  u32 c0 = u32(offset), c1 = u32(offset >> 32), c2 = u32(subsequence), c3 = u32(subsequence >> 32);
+  u32 k0 = u32(seed), k1 = u32(seed >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    u32 high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
+    u32 high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
+    c0 = high1 ^ c1 ^ k0;
+    c1 = low1;
+    c2 = high0 ^ c3 ^ k1;
+    c3 = low0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// [0, 1) in steps of 2^-24.
+inline float to_uniform(u32 word) { return float(word >> 8) * 0x1p-24f; }
+
+inline float uniform_at(u64 seed, u64 offset, u64 index) {
+  return to_uniform(philox(seed, index / 4, offset).w[index % 4]);
+}
+
+// V numbers at once. One call of the generator serves four that lie side by side.
+template <int V>
+void uniforms(u64 seed, u64 offset, u64 first, i64 step, float* out) {
+  if (V % 4 == 0 && step == 1 && first % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < V; i += 4) {
+      PhiloxWords p = philox(seed, (first + i) / 4, offset);
+#pragma unroll
+      for (int k = 0; k < 4 && i + k < V; ++k) out[i + k] = to_uniform(p.w[k]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; ++i) out[i] = uniform_at(seed, offset, first + i * step);
+  }
+}
+
+}  // namespace tsr::dev

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The element types of tensors on the device and their conversions, with the meaning that base/dtype.hpp gives them on
+// the host: to the nearest, ties to even; f16 and bf16 overflow to infinity, 8-bit floats saturate; integers saturate
+// and NaN becomes 0.
+#pragma once
+
+#include "device/scalars.cuh"
+
+namespace tsr::dev {
+
+struct f16 {
+  u16 bits;
+};
+struct bf16 {
+  u16 bits;
+};
+struct e4m3 {
+  u8 bits;
+};
+struct e5m2 {
+  u8 bits;
+};
+struct e8m0 {
+  u8 bits;
+};
+struct boolean {
+  u8 bits;
+};
+
+template <class A, class B>
+constexpr bool kSame = false;
+template <class A>
+constexpr bool kSame<A, A> = true;
+
+// --- narrow floats from and to f32
+inline float widen(f16 v) {
+#ifdef TSR_EMULATED
+  u32 sign = (v.bits & 0x8000u) << 16, rest = v.bits & 0x7fffu;
+  if (rest >= 0x7c00) return __uint_as_float(sign | 0x7f800000u | (rest & 0x3ff) << 13);
+  // Scaling by a power of two makes subnormal numbers of f16 normal in f32.
+  return __uint_as_float(sign | __float_as_uint(__uint_as_float(rest << 13) * 0x1p112f));
+#else
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(v.bits));
+  return f;
+#endif
+}
+
+inline float widen(bf16 v) { return __uint_as_float(u32(v.bits) << 16); }
+
+inline f16 to_f16(float v) {
+#ifdef TSR_EMULATED
+  u32 bits = __float_as_uint(v), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return {u16(sign | 0x7e00)};
+  if (rest >= 0x477ff000) return {u16(sign | 0x7c00)};
+  if (rest < 0x38800000) {  // subnormal: let the addition of f32 round
+    float magic = __uint_as_float(rest) + 0.5f;
+    return {u16(sign | (__float_as_uint(magic) - 0x3f000000))};
+  }
+  return {u16(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13)};
+#else
+  f16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(v));
+  return r;
+#endif
+}
+
+inline bf16 to_bf16(float v) {
+#ifdef TSR_EMULATED
+  u32 bits = __float_as_uint(v);
+  if ((bits & 0x7fffffff) > 0x7f800000) return {0x7fff};
+  return {u16((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+#else
+  bf16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(v));
+  return r;
+#endif
+}
+
+// 8-bit floats with E exponent bits: widened by placing the bits and scaling, which subnormal numbers survive.
+template <int E>
+float widen_small(u8 bits) {
+  constexpr int M = 7 - E, kBias = (1 << (E - 1)) - 1;
+  u32 rest = bits & 0x7f;
+  float scale = __uint_as_float(u32(127 + 127 - kBias) << 23);
+  float f = __uint_as_float(rest << (23 - M)) * scale;
+  return __uint_as_float(__float_as_uint(f) | u32(bits & 0x80) << 24);
+}
+
+inline float not_a_number() { return __uint_as_float(0x7fc00000); }
+inline float infinity() { return __uint_as_float(0x7f800000); }
+
+inline float widen(e4m3 v) { return (v.bits & 0x7f) == 0x7f ? not_a_number() : widen_small<4>(v.bits); }
+inline float widen(e5m2 v) {
+  if ((v.bits & 0x7c) != 0x7c) return widen_small<5>(v.bits);
+  float m = v.bits & 3 ? not_a_number() : infinity();
+  return v.bits & 0x80 ? -m : m;
+}
+inline float widen(e8m0 v) {
+  if (v.bits == 0xff) return not_a_number();
+  return __uint_as_float(v.bits ? u32(v.bits) << 23 : 0x00400000u);
+}
+
+template <int E>
+u8 narrow_small(float v, float largest, u8 largest_bits) {
+  constexpr int M = 7 - E, kBias = (1 << (E - 1)) - 1;
+  u32 bits = __float_as_uint(v), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return u8(sign | 0x7f);
+  float a = __uint_as_float(rest);
+  if (a >= largest) return u8(sign | largest_bits);
+  constexpr u32 kSmallestNormal = u32(127 + 1 - kBias) << 23;
+  if (rest < kSmallestNormal) {  // adding a number whose last place is the subnormal's unit rounds to it
+    constexpr u32 kMagic = u32(127 + 1 - kBias + 23 - M) << 23;
+    return u8(sign | (__float_as_uint(a + __uint_as_float(kMagic)) - kMagic));
+  }
+  constexpr int kDrop = 23 - M;
+  u32 rounded = rest + (1u << (kDrop - 1)) - 1 + (rest >> kDrop & 1);
+  u32 small = (rounded - (u32(127 - kBias) << 23)) >> kDrop;
+  return u8(sign | (small > largest_bits ? u32(largest_bits) : small));
+}
+
+inline e4m3 to_e4m3(float v) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  u16 pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(v));
+  return {u8(pair)};
+#else
+  return {narrow_small<4>(v, 448.0f, 0x7e)};
+#endif
+}
+inline e5m2 to_e5m2(float v) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  u16 pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(v));
+  return {u8(pair)};
+#else
+  return {narrow_small<5>(v, 57344.0f, 0x7b)};
+#endif
+}
+// Up to a power of two.
+inline e8m0 to_e8m0(float v) {
+  if (v != v) return {0xff};
+  u32 bits = __float_as_uint(v);
+  if (!(v > 0x1p-127f)) return {0};
+  if (v > 0x1p127f) return {0xfe};
+  if (bits < 0x00800000) return {1};
+  return {u8((bits >> 23) + ((bits & 0x7fffff) != 0))};
+}
+
+// --- lanes: what instructions compute in
+template <class To, class From>
+To nearest_integer(From v, To low, To high) {
+  double r = rint(double(v));
+  if (r != r) return 0;
+  if (r <= double(low)) return low;
+  if (r >= double(high)) return high;
+  return To(r);
+}
+
+template <class To, class From>
+To convert_lane(From v) {
+  if constexpr (kSame<To, From>)
+    return v;
+  else if constexpr (kSame<To, i64>)
+    return nearest_integer<i64>(v, -9223372036854775807LL - 1, 9223372036854775807LL);
+  else
+    return To(v);
+}
+
+// An element as a lane reads it.
+template <class L, class T>
+L to_lane(T v) {
+  if constexpr (kSame<T, f16> || kSame<T, bf16> || kSame<T, e4m3> || kSame<T, e5m2> || kSame<T, e8m0>)
+    return convert_lane<L>(widen(v));
+  else if constexpr (kSame<T, boolean>)
+    return L(v.bits != 0);
+  else if constexpr (kSame<T, float> || kSame<T, double>)
+    return convert_lane<L>(v);
+  else
+    return L(v);
+}
+
+template <class T, class L>
+T to_integer(L v, T low, T high) {
+  if constexpr (kSame<L, i64>)
+    return v < low ? low : v > high ? high : T(v);
+  else if constexpr (kSame<L, float> && sizeof(T) == 1) {
+    float r = rintf(v);  // exact here, and far cheaper than in f64
+    return r != r ? T(0) : T(r < float(low) ? float(low) : r > float(high) ? float(high) : r);
+  } else
+    return nearest_integer<T>(v, low, high);
+}
+
+// A lane's value as an element stores it.
+template <class T, class L>
+T from_lane(L v) {
+  if constexpr (kSame<T, f16>)
+    return to_f16(float(v));
+  else if constexpr (kSame<T, bf16>)
+    return to_bf16(float(v));
+  else if constexpr (kSame<T, e4m3>)
+    return to_e4m3(float(v));
+  else if constexpr (kSame<T, e5m2>)
+    return to_e5m2(float(v));
+  else if constexpr (kSame<T, e8m0>)
+    return to_e8m0(float(v));
+  else if constexpr (kSame<T, boolean>)
+    return {u8(v != L(0))};
+  else if constexpr (kSame<T, i8>)
+    return to_integer<i8>(v, -128, 127);
+  else if constexpr (kSame<T, u8>)
+    return to_integer<u8>(v, 0, 255);
+  else if constexpr (kSame<T, i32>)
+    return to_integer<i32>(v, -2147483647 - 1, 2147483647);
+  else
+    return convert_lane<T>(v);
+}
+
+// A lane's value as it reads back from a type.
+template <class T, class L>
+L round_as(L v) {
+  return to_lane<L>(from_lane<T>(v));
+}
+
+// --- types of less than a byte, read one by one
+struct e2m1 {};
+struct i4 {};
+struct u4 {};
+struct bit {};
+
+template <class L, class T>
+L load_packed(const void* data, i64 index) {
+  const u8* bytes = static_cast<const u8*>(data);
+  if constexpr (kSame<T, bit>) return L(bytes[index >> 3] >> (index & 7) & 1);
+  u32 four = bytes[index >> 1] >> (index & 1 ? 4 : 0) & 15;
+  if constexpr (kSame<T, u4>) return L(four);
+  if constexpr (kSame<T, i4>) return L(i32(four << 28) >> 28);
+  float magnitude = four & 6 ? __uint_as_float(((four >> 1 & 3) + 126) << 23 | (four & 1) << 22) : (four & 1) * 0.5f;
+  return L(four & 8 ? -magnitude : magnitude);
+}
+
+// --- vectors of elements, moved in one access
+template <class T, int N>
+struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Vec {
+  T v[N];
+};
+
+}  // namespace tsr::dev

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/fused/code.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "graph/pointwise_modes.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using M = tessera::PointwiseMode;
+using tessera::ReduceMode;
+
+const char* lane_name(Lane l) { return l == Lane::f32 ? "float" : l == Lane::f64 ? "double" : "i64"; }
+
+std::string type_name(DType t) {
+  switch (t) {
+    case DType::f32:
+      return "float";
+    case DType::f64:
+      return "double";
+    case DType::boolean:
+      return "boolean";
+    default:
+      return std::string(name(t));
+  }
+}
+
+const char* op_name(ReduceMode m) {
+  switch (m) {
+    case ReduceMode::mul:
+      return "Mul";
+    case ReduceMode::min:
+      return "Min";
+    case ReduceMode::max:
+      return "Max";
+    default:
+      return "Add";
+  }
+}
+
+// Worth keeping in registers rather than computing twice.
+bool costly(const Instr& c) {
+  if (c.kind == Instr::random) return true;
+  if (c.kind != Instr::apply) return false;
+  static constexpr M kCheap[] = {M::add,        M::sub,         M::mul,         M::add_square, M::min,    M::max,
+                                 M::neg,        M::abs,         M::identity,    M::select,     M::cmp_eq, M::cmp_neq,
+                                 M::cmp_gt,     M::cmp_ge,      M::cmp_lt,      M::cmp_le,     M::relu,   M::relu_bwd,
+                                 M::logical_or, M::logical_and, M::logical_not, M::ceil,       M::floor};
+  return std::find(std::begin(kCheap), std::end(kCheap), c.options.mode) == std::end(kCheap);
+}
+
+class Printer {
+ public:
+  Printer(const Expr& e, const Graph& g, const Layout& l, bool keep) : e_(e), g_(g), l_(l), keep_(keep) {}
+
+  Code run() {
+    find_stages();
+    find_needs();
+    std::string loads = print_loads(), before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
+    for (int s = 0; s < stages_; ++s) {
+      accumulate += cat("    if constexpr (S == ", s, ") {\n", print_elements(s), "    }\n");
+      rows += cat("    if constexpr (S == ", s, ") {\n", print_rows(s), "    }\n");
+      starts += print_partials(s, "p.v#.start = OP::identity<T>();");
+      joins += print_partials(s, "p.v# = OP::join(p.v#, q.v#);");
+      shuffles += print_partials(s, "q.v# = __shfl_xor_sync(0xffffffffu, p.v#, bits);");
+    }
+    std::string stores = print_elements(stages_), row_stores = print_row_stores();
+    std::string t =
+        cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\ntemplate <int V>\nstruct Code {\n",
+            "  static constexpr int kOperands = ", l_.operands.size(), ", kOuter = ", l_.outer.size(),
+            ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ";\n");
+    t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Kept {\n" + kept_fields() + "  };\n";
+    t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() + "  };\n";
+    const char* with = "const FusedArgs& a, const Index* at";
+    t += cat("  static void load(", with, ", Loaded& x) {\n", loads, "  }\n");
+    t += cat("  static void before(", with, ", Rows& r) {\n", before, "  }\n");
+    t += cat("  template <int S>\n  static void accumulate(", with,
+             ", const Loaded& x, Kept& k, const Rows& r, Partial& p) {\n", accumulate, "  }\n");
+    t += cat("  template <int S>\n  static void rows(", with, ", const Partial& p, Rows& r) {\n", rows, "  }\n");
+    t += "  template <int S>\n  static void start(Partial& p) {\n" + starts + "  }\n";
+    t += "  template <int S>\n  static void join(Partial& p, const Partial& q) {\n" + joins + "  }\n";
+    t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" + shuffles +
+         "    return q;\n  }\n";
+    t += cat("  static void store(", with, ", const Loaded& x, Kept& k, const Rows& r) {\n", stores, "  }\n");
+    t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
+    auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
+    auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
+    return {t, numbers_, stages_, static_cast<int>(reductions), !row_stores.empty()};
+  }
+
+ private:
+  static size_t at(int i) { return static_cast<size_t>(i); }
+  const Instr& instr(int i) const { return e_.code[at(i)]; }
+  bool is_number(int i) const {
+    const Instr& c = instr(i);
+    return c.kind == Instr::constant || (c.kind == Instr::load && l_.operand_of[at(i)] < 0);
+  }
+
+  // The stage whose totals a value needs, -1 for none; of a reduction, the stage it belongs to.
+  void find_stages() {
+    known_.assign(e_.code.size(), -1);
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      const Instr& c = e_.code[i];
+      for (int k : {c.a, c.b, c.c})
+        if (k >= 0) known_[i] = std::max(known_[i], known_[at(k)]);
+      if (c.kind == Instr::reduce) ++known_[i], stages_ = std::max(stages_, known_[i] + 1);
+    }
+  }
+
+  // Which element values each stage computes; the last one is that of the stores.
+  void find_needs() {
+    needs_.assign(at(stages_ + 1), std::vector<bool>(e_.code.size(), false));
+    for (int i = static_cast<int>(e_.code.size()) - 1; i >= 0; --i) {
+      const Instr& c = instr(i);
+      if (c.kind == Instr::reduce) needs_[at(known_[at(i)])][at(c.a)] = true;
+      if (c.kind == Instr::store && !c.row) needs_[at(stages_)][at(c.a)] = true;
+      for (auto& need : needs_)
+        if (need[at(i)] && !c.row && c.kind != Instr::reduce)
+          for (int k : {c.a, c.b, c.c})
+            if (k >= 0) need[at(k)] = true;
+    }
+    first_.assign(e_.code.size(), -1);
+    kept_.assign(e_.code.size(), false);
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      int uses = 0;
+      for (int s = 0; s <= stages_; ++s) {
+        if (!needs_[at(s)][i]) continue;
+        if (first_[i] < 0) first_[i] = s;
+        ++uses;
+      }
+      kept_[i] = keep_ && uses > 1 && !e_.code[i].row && costly(e_.code[i]);
+    }
+  }
+
+  // --- operands of an instruction
+  std::string literal(Lane lane, double v) {
+    std::string type = lane_name(lane);
+    if (lane != Lane::i64 && std::isinf(v)) return cat(type, v < 0 ? "(-infinity())" : "(infinity())");
+    for (double plain : {0.0, 1.0, -1.0, 2.0, 0.5})
+      if (v == plain && !std::signbit(v) == (plain >= 0)) return cat(type, "(", v, ")");
+    return number({lane, v, kNone});
+  }
+
+  std::string number(const NumberPlan& n) {
+    size_t i = 0;
+    for (; i < numbers_.size(); ++i) {
+      const NumberPlan& o = numbers_[i];
+      bool same_value = std::memcmp(&o.value, &n.value, sizeof n.value) == 0;
+      if (o.lane == n.lane && o.tensor == n.tensor && same_value) break;
+    }
+    if (i == numbers_.size()) numbers_.push_back(n);
+    return cat("a.numbers[", i, "].", n.lane == Lane::f32 ? "f" : n.lane == Lane::f64 ? "d" : "i");
+  }
+
+  std::string value(int i) {
+    const Instr& c = instr(i);
+    if (c.kind == Instr::constant) return literal(c.lane, c.value);
+    if (is_number(i)) return number({c.lane, 0, c.tensor});
+    return c.row ? cat("r.v", i) : cat("v", i);
+  }
+
+  std::string scaled(int i, double alpha) {
+    std::string v = value(i);
+    return alpha == 1 ? v : cat("op_mul(", v, ", ", literal(instr(i).lane, alpha), ")");
+  }
+
+  std::string applied(const Instr& c) {
+    const tessera::PointwiseOptions& o = c.options;
+    std::string text = cat("op_", tsr::info(o.mode).name, "(", scaled(c.a, o.alpha1));
+    if (c.b >= 0) text += ", " + scaled(c.b, o.alpha2);
+    if (c.c >= 0) text += ", " + value(c.c);
+    auto add = [&](double v) { text += ", " + literal(c.lane, v); };
+    switch (o.mode) {
+      case M::relu:
+      case M::relu_bwd:
+        if (c.lane == Lane::i64 || (o.lower == 0 && std::isinf(o.upper) && o.slope == 0)) break;
+        add(o.lower), add(o.upper), add(o.slope);
+        break;
+      case M::elu:
+      case M::elu_bwd:
+        add(o.alpha);
+        break;
+      case M::softplus:
+      case M::softplus_bwd:
+      case M::swish:
+      case M::swish_bwd:
+        add(o.beta);
+        break;
+      default:
+        break;
+    }
+    return text + ")";
+  }
+
+  std::string computed(int i) {
+    const Instr& c = instr(i);
+    switch (c.kind) {
+      case Instr::apply:
+        return applied(c);
+      case Instr::convert:
+        return cat("convert_lane<", lane_name(c.lane), ">(", value(c.a), ")");
+      default:
+        return cat("round_as<", type_name(c.type), ">(", value(c.a), ")");
+    }
+  }
+
+  std::string pointer(int k) const {
+    const OperandPlan& o = l_.operands[at(k)];
+    return cat("static_cast<", o.kind == Instr::load ? "const " : "", type_name(o.type), "*>(a.operands[", k,
+               "].data) + at[", k, "]");
+  }
+
+  // --- element values
+  std::string print_loads() {
+    std::string s;
+    for (int k = 0; k < static_cast<int>(l_.operands.size()); ++k) {
+      const OperandPlan& o = l_.operands[at(k)];
+      if (o.kind != Instr::load || o.row) continue;
+      if (info(o.type).bits < 8) {
+        const char* lane = lane_name(instr(o.instr).lane);
+        loaded_ += cat("    Vec<", lane, ", V> t", k, ";\n");
+        s += cat("    load_packed_each<", lane, ", ", type_name(o.type), ">(a.operands[", k, "].data, at[", k,
+                 "], a.operands[", k, "].step, x.t", k, ");\n");
+      } else if (o.access == OperandPlan::same) {
+        loaded_ += cat("    ", type_name(o.type), " t", k, ";\n");
+        s += cat("    x.t", k, " = *(", pointer(k), ");\n");
+      } else {
+        loaded_ += cat("    Vec<", type_name(o.type), ", V> t", k, ";\n");
+        s += o.access == OperandPlan::vector
+                 ? cat("    load_vector(", pointer(k), ", x.t", k, ");\n")
+                 : cat("    load_each(", pointer(k), ", a.operands[", k, "].step, x.t", k, ");\n");
+      }
+    }
+    return s;
+  }
+
+  // A stage: what its reductions need of each element, and their partial results; or what is stored.
+  std::string print_elements(int stage) {
+    std::string before, body, after;
+    bool stores = stage == stages_;
+    for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
+      const Instr& c = instr(i);
+      if (needs_[at(stage)][at(i)] && !c.row && !is_number(i)) print_element(i, stage, before, body);
+      if (c.kind == Instr::reduce && known_[at(i)] == stage)
+        body += cat("      p.v", i, " = ", op_name(c.reduction), "::join(p.v", i, ", ", partial_type(c), "(",
+                    value(c.a), "));\n");
+      if (stores && c.kind == Instr::store && !c.row) print_store(i, before, body, after);
+    }
+    if (body.empty()) return before;
+    return cat(before, "#pragma unroll\n    for (int i = 0; i < V; ++i) {\n", body, "    }\n", after);
+  }
+
+  void print_element(int i, int stage, std::string& before, std::string& body) {
+    const Instr& c = instr(i);
+    std::string type = lane_name(c.lane), set = cat("      ", type, " v", i, " = ");
+    int k = l_.operand_of[at(i)];
+    if (kept_[at(i)] && stage > first_[at(i)]) {
+      body += cat(set, "k.v", i, "[i];\n");
+      return;
+    }
+    if (c.kind == Instr::load) {
+      const OperandPlan& o = l_.operands[at(k)];
+      bool ready = info(o.type).bits < 8;
+      std::string element = cat("x.t", k, o.access == OperandPlan::same && !ready ? "" : ".v[i]");
+      body += ready ? cat(set, element, ";\n") : cat(set, "to_lane<", type, ">(", element, ");\n");
+    } else if (c.kind == Instr::index) {
+      body += cat(set, "i64(at[", k, "]) + i * a.operands[", k, "].step;\n");
+    } else if (c.kind == Instr::random) {
+      before += cat("    float u", i, "[V];\n    uniforms<V>(u64(", value(c.a), "), u64(", value(c.b), "), u64(at[", k,
+                    "]), a.operands[", k, "].step, u", i, ");\n");
+      body += cat(set, "u", i, "[i];\n");
+    } else {
+      body += cat(set, computed(i), ";\n");
+    }
+    if (kept_[at(i)]) body += cat("      k.v", i, "[i] = v", i, ";\n");
+  }
+
+  void print_store(int i, std::string& before, std::string& body, std::string& after) {
+    const Instr& c = instr(i);
+    int k = l_.operand_of[at(i)];
+    const OperandPlan& o = l_.operands[at(k)];
+    before += cat("    Vec<", type_name(o.type), ", V> o", k, ";\n");
+    body += cat("      o", k, ".v[i] = from_lane<", type_name(o.type), ">(", value(c.a), ");\n");
+    after += o.access == OperandPlan::vector
+                 ? cat("    store_vector(", pointer(k), ", o", k, ");\n")
+                 : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, o", k, ");\n");
+  }
+
+  // --- row values: what becomes known after a stage (-1: before the first)
+  std::string print_rows(int stage) {
+    std::string s;
+    for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
+      const Instr& c = instr(i);
+      if (!c.row || c.kind == Instr::store || is_number(i) || known_[at(i)] != stage) continue;
+      int k = l_.operand_of[at(i)];
+      std::string type = lane_name(c.lane), v;
+      if (c.kind == Instr::reduce)
+        v = cat(type, "(p.v", i, ")");
+      else if (c.kind == Instr::load && info(l_.operands[at(k)].type).bits < 8)
+        v = cat("load_packed<", type, ", ", type_name(l_.operands[at(k)].type), ">(a.operands[", k, "].data, at[", k,
+                "])");
+      else if (c.kind == Instr::load)
+        v = cat("to_lane<", type, ">(*(", pointer(k), "))");
+      else if (c.kind == Instr::index)
+        v = cat("i64(at[", k, "])");
+      else if (c.kind == Instr::random)
+        v = cat("uniform_at(u64(", value(c.a), "), u64(", value(c.b), "), u64(at[", k, "]))");
+      else
+        v = computed(i);
+      s += cat("    r.v", i, " = ", v, ";\n");
+    }
+    return s;
+  }
+
+  std::string print_row_stores() {
+    std::string s;
+    for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
+      const Instr& c = instr(i);
+      if (c.kind != Instr::store || !c.row) continue;
+      int k = l_.operand_of[at(i)];
+      s += cat("    *(", pointer(k), ") = from_lane<", type_name(l_.operands[at(k)].type), ">(", value(c.a), ");\n");
+    }
+    return s;
+  }
+
+  // --- partial results of reductions
+  // Products in f64: partial ones leave the range of f32 long before the result does.
+  static std::string partial_type(const Instr& c) {
+    return c.lane == Lane::f32 && c.reduction == ReduceMode::mul ? "double" : lane_name(c.lane);
+  }
+
+  std::string print_partials(int stage, const std::string& form) {
+    std::string s;
+    for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
+      const Instr& c = instr(i);
+      if (c.kind != Instr::reduce || known_[at(i)] != stage) continue;
+      std::string line = form, id = std::to_string(i);
+      auto replace = [&](const std::string& from, const std::string& to) {
+        for (size_t p = line.find(from); p != std::string::npos; p = line.find(from, p + to.size()))
+          line.replace(p, from.size(), to);
+      };
+      replace(".start", "");
+      replace("#", id);
+      replace("OP", op_name(c.reduction));
+      replace("<T>", "<" + partial_type(c) + ">");
+      s += cat("    if constexpr (S == ", stage, ") ", line, "\n");
+    }
+    return s;
+  }
+
+  std::string partial_fields() const {
+    std::string s;
+    for (size_t i = 0; i < e_.code.size(); ++i)
+      if (e_.code[i].kind == Instr::reduce) s += cat("    ", partial_type(e_.code[i]), " v", i, ";\n");
+    return s;
+  }
+  std::string row_fields() const {
+    std::string s;
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      const Instr& c = e_.code[i];
+      if (c.row && c.kind != Instr::store && !is_number(static_cast<int>(i)))
+        s += cat("    ", lane_name(c.lane), " v", i, ";\n");
+    }
+    return s;
+  }
+  std::string kept_fields() const {
+    std::string s;
+    for (size_t i = 0; i < e_.code.size(); ++i)
+      if (kept_[i]) s += cat("    ", lane_name(e_.code[i].lane), " v", i, "[V];\n");
+    return s;
+  }
+
+  const Expr& e_;
+  const Graph& g_;
+  const Layout& l_;
+  bool keep_;
+  int stages_ = 0;
+  std::vector<int> known_, first_;
+  std::vector<std::vector<bool>> needs_;
+  std::vector<bool> kept_;
+  std::vector<NumberPlan> numbers_;
+  std::string loaded_;
+};
+
+}  // namespace
+
+Reason check_code(const Expr& e, const Graph& g) {
+  for (const Instr& c : e.code) {
+    if (c.kind == Instr::round && info(c.type).bits < 8) return Reason::no("a value is rounded to ", c.type);
+    if (c.kind == Instr::random && (!e.code[static_cast<size_t>(c.a)].row || !e.code[static_cast<size_t>(c.b)].row))
+      return Reason::no("random numbers with a seed or offset for each element");
+    if (c.tensor != kNone && is_complex(g.tensor(c.tensor).dtype))
+      return Reason::no("tensor ", describe(g.tensor(c.tensor)), " is complex");
+  }
+  return Reason::yes();
+}
+
+Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep) { return Printer(e, g, l, keep).run(); }
+
+}  // namespace tsr::cuda

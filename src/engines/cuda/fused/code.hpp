@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints an expression as straight-line device code: a struct `Code` that the kernels of this folder call. The text
+// depends on types, operations and the shape of memory access, never on sizes: numbers travel with the launch.
+#pragma once
+
+#include "engines/cuda/fused/layout.hpp"
+
+namespace tsr::cuda {
+
+// A number of the arguments: a constant, or a scalar that the caller gives at execution.
+struct NumberPlan {
+  Lane lane = Lane::f32;
+  double value = 0;
+  TensorId tensor = kNone;
+};
+
+struct Code {
+  std::string text;
+  std::vector<NumberPlan> numbers;
+  int stages = 0;           // of reductions; each needs the results of the one before
+  int reductions = 0;       // partial results of a thread
+  bool row_stores = false;  // does any row value go to memory?
+};
+
+// `keep`: a thread keeps its elements from stage to stage, so costly values need not be computed again.
+Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep);
+// Why the expression cannot be printed, if it cannot.
+Reason check_code(const Expr& e, const Graph& g);
+
+}  // namespace tsr::cuda

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of this folder share. Each is a function of the generated `Code<V>` (see code.hpp).
+#pragma once
+
+#include "device/block.cuh"
+#include "device/memory.cuh"
+#include "device/pointwise.cuh"
+#include "device/random.cuh"
+#include "engines/cuda/fused/args.cuh"
+
+namespace tsr::dev {
+
+// Adds to each operand's offset what position `index` of the loops adds.
+template <int OPERANDS, int LOOPS, bool OUTER, class Index>
+void locate(const FusedArgs& a, Index index, Index* at) {
+#pragma unroll
+  for (int l = 0; l < LOOPS; ++l) {
+    Index here = index;
+    if (l + 1 < LOOPS) {
+      const Divisor& size = OUTER ? a.outer_size[l] : a.inner_size[l];
+      Index rest = divide(index, size);
+      here = index - rest * Index(size.value);
+      index = rest;
+    }
+#pragma unroll
+    for (int k = 0; k < OPERANDS; ++k) at[k] += here * Index(OUTER ? a.operands[k].outer[l] : a.operands[k].inner[l]);
+  }
+}
+
+// Joins the partial results of THREADS neighbouring threads; all of them get the total. `scratch` holds one for each
+// warp of the block.
+template <class C, int S, int THREADS>
+void total(typename C::Partial& p, typename C::Partial* scratch) {
+#pragma unroll
+  for (int bits = (THREADS < 32 ? THREADS : 32) / 2; bits > 0; bits /= 2) {
+    typename C::Partial q = C::template shuffle<S>(p, bits);
+    C::template join<S>(p, q);
+  }
+  if constexpr (THREADS > 32) {
+    constexpr int kWarps = THREADS / 32;
+    int warp = threadIdx.x / 32, first = warp / kWarps * kWarps;
+    __syncthreads();  // nobody still reads what the last stage left here
+    if (threadIdx.x % 32 == 0) scratch[warp] = p;
+    __syncthreads();
+    p = scratch[first];
+#pragma unroll
+    for (int i = 1; i < kWarps; ++i) C::template join<S>(p, scratch[first + i]);
+  }
+}
+
+}  // namespace tsr::dev

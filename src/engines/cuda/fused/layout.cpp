@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/fused/layout.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tsr::cuda {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Expr& e, const Graph& g, Layout& l) : e_(e), g_(g), l_(l) {}
+
+  Reason run() {
+    if (Reason why = find_operands(); !why) return why;
+    l_.outer = loops(false);
+    l_.inner = loops(true);
+    for (const auto* list : {&l_.outer, &l_.inner})
+      if (list->size() > dev::kLoops)
+        return Reason::no("the region's memory needs ", list->size(), " loops, the limit is ", dev::kLoops);
+    l_.rows = e_.has_reduction ? e_.rows() : 1;
+    l_.length = e_.row_length();
+    choose_vector();
+    return Reason::yes();
+  }
+
+ private:
+  Reason find_operands() {
+    l_.operand_of.assign(e_.code.size(), -1);
+    int64_t largest = e_.rows() * e_.row_length();
+    size_t numbers = 0;
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      const Instr& c = e_.code[i];
+      if (c.kind == Instr::constant) numbers += 1;
+      if (c.kind == Instr::apply) numbers += 5;
+      if (c.kind != Instr::load && c.kind != Instr::store && c.kind != Instr::index && c.kind != Instr::random)
+        continue;
+      OperandPlan o;
+      o.instr = static_cast<int>(i);
+      o.kind = c.kind;
+      o.row = c.row;
+      o.tensor = c.tensor;
+      if (c.tensor != kNone) {
+        const Tensor& t = g_.tensor(c.tensor);
+        if (t.by_value || (t.is_constant() && t.numel() == 1)) continue;  // travels as a number
+        o.type = t.dtype;
+        o.strides = e_.strides_of(t);
+        largest = std::max(largest, t.span());
+      } else if (c.kind == Instr::random) {
+        o.strides = c.positions;
+        o.type = DType::i64;
+      } else {
+        o.strides = Dims::filled(e_.space.size(), 0);
+        o.strides[c.axis] = 1;
+        o.type = DType::i64;
+      }
+      l_.operand_of[i] = static_cast<int>(l_.operands.size());
+      l_.operands.push_back(std::move(o));
+    }
+    if (l_.operands.size() > dev::kMaxOperands)
+      return Reason::no("the region reads and writes ", l_.operands.size(), " tensors, the limit is ",
+                        dev::kMaxOperands);
+    (void)numbers;
+    l_.wide = largest >= (int64_t{1} << 31);
+    return Reason::yes();
+  }
+
+  // Bytes that an operand moves decide which axis should be innermost: the one along which most of them lie in a run.
+  std::vector<Loop> loops(bool inside) {
+    std::vector<int> axes;
+    for (int i = 0; i < e_.space.size(); ++i)
+      if (e_.space[i] != 1 && e_.row_axis[static_cast<size_t>(i)] == inside) axes.push_back(i);
+    std::vector<int64_t> order(axes.size(), 0);
+    const OperandPlan* main = main_operand();
+    std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) {
+      int64_t x = main ? std::abs(main->strides[a]) : 0, y = main ? std::abs(main->strides[b]) : 0;
+      if (x != y) return y == 0 || (x != 0 && x < y);  // axes along which it repeats come last
+      return a > b;
+    });
+    std::vector<Loop> out;
+    for (int a : axes) {
+      Loop next{e_.space[a], {}};
+      for (const OperandPlan& o : l_.operands) next.strides.push_back(o.strides[a]);
+      bool merges = !out.empty();
+      for (size_t k = 0; merges && k < next.strides.size(); ++k)
+        merges = next.strides[k] == out.back().strides[k] * out.back().size;
+      if (merges)
+        out.back().size *= next.size;
+      else
+        out.push_back(std::move(next));
+    }
+    if (out.empty()) out.push_back({1, std::vector<int64_t>(l_.operands.size(), 0)});
+    return out;
+  }
+
+  // The tensor whose order of axes the loops follow: the one with most bytes, a result if it is as large.
+  const OperandPlan* main_operand() const {
+    const OperandPlan* best = nullptr;
+    double most = 0;
+    for (const OperandPlan& o : l_.operands) {
+      if (o.tensor == kNone || o.row) continue;
+      double bytes = static_cast<double>(g_.tensor(o.tensor).numel()) * info(o.type).bits;
+      if (o.kind == Instr::store) bytes *= 1.5;
+      if (bytes > most) best = &o, most = bytes;
+    }
+    return best;
+  }
+
+  bool in_memory(const OperandPlan& o) const { return o.tensor != kNone && !o.row; }
+
+  // Can this operand move `v` elements in one aligned access?
+  bool allows(size_t k, int v) const {
+    const OperandPlan& o = l_.operands[k];
+    int64_t bytes = info(o.type).bits / 8, unit = std::min<int64_t>(16, bytes * v),
+            per = std::max<int64_t>(1, unit / bytes);
+    if (g_.tensor(o.tensor).alignment % unit != 0 && !is_temporary(o.tensor)) return false;
+    for (const auto* list : {&l_.outer, &l_.inner})
+      for (size_t i = 0; i < list->size(); ++i)
+        if (!(list == &l_.inner && i == 0) && (*list)[i].strides[k] % per != 0) return false;
+    return true;
+  }
+
+  bool is_temporary(TensorId t) const { return !g_.tensor(t).stored; }
+
+  void choose_vector() {
+    int64_t narrowest = 8;
+    double most = 0;
+    for (const OperandPlan& o : l_.operands) {
+      if (!in_memory(o) || info(o.type).bits < 8) continue;
+      double bytes = static_cast<double>(g_.tensor(o.tensor).numel()) * info(o.type).bits;
+      if (bytes > most) most = bytes, narrowest = info(o.type).bits / 8;
+    }
+    int v = static_cast<int>(16 / narrowest);
+    Loop& loop = l_.inner[0];
+    bool one_run = l_.inner.size() == 1 && !e_.has_reduction;  // the rest is then taken one by one
+    for (; v > 1; v /= 2) {
+      bool fits = one_run || loop.size % v == 0;
+      for (size_t k = 0; fits && k < l_.operands.size(); ++k)
+        if (in_memory(l_.operands[k]) && loop.strides[k] == 1 && info(l_.operands[k].type).bits >= 8)
+          fits = allows(k, v);
+      if (fits) break;
+    }
+    // Nothing lies in runs: neighbouring threads should then take neighbouring elements.
+    bool any = false;
+    for (size_t k = 0; k < l_.operands.size(); ++k) {
+      OperandPlan& o = l_.operands[k];
+      o.access = loop.strides[k] == 0 ? OperandPlan::same : OperandPlan::strided;
+      if (in_memory(o) && loop.strides[k] == 1 && info(o.type).bits >= 8) o.access = OperandPlan::vector, any = true;
+    }
+    l_.vector = any ? v : 1;
+  }
+
+  const Expr& e_;
+  const Graph& g_;
+  Layout& l_;
+};
+
+}  // namespace
+
+Reason make_layout(const Expr& e, const Graph& g, Layout* out) { return Builder(e, g, *out).run(); }
+
+}  // namespace tsr::cuda

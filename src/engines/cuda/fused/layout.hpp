@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an expression meets memory: its operands, the loops over its space with as few axes as their strides allow, and
+// how many elements a thread moves at once.
+#pragma once
+
+#include "engines/cuda/fused/args.cuh"
+#include "planner/expr.hpp"
+
+namespace tsr::cuda {
+
+// A tensor that is read or written, or a coordinate (index, position of a random number) that is counted like memory.
+struct OperandPlan {
+  int instr = -1;
+  Instr::Kind kind = Instr::load;
+  TensorId tensor = kNone;
+  DType type = DType::f32;
+  bool row = false;                                                  // one value for each row
+  Dims strides;                                                      // by axis of the space, in elements
+  enum Access : uint8_t { vector, same, strided } access = strided;  // of a thread's elements
+};
+
+struct Loop {
+  int64_t size = 1;
+  std::vector<int64_t> strides;  // by operand, in elements
+};
+
+struct Layout {
+  std::vector<OperandPlan> operands;
+  std::vector<int> operand_of;     // by instruction, -1 for others
+  std::vector<Loop> outer, inner;  // innermost first; outer: across rows
+  int64_t rows = 1, length = 1;    // elements of a row
+  int vector = 1;                  // elements that a thread moves at once, along inner[0]
+  bool wide = false;               // offsets need 64 bits
+  bool columns = false;            // neighbouring rows lie side by side in memory, elements of a row do not
+
+  int64_t elements() const { return rows * length; }
+};
+
+// Raises nothing: a reason says why the kernels cannot take it.
+Reason make_layout(const Expr& e, const Graph& g, Layout* out);
+
+}  // namespace tsr::cuda

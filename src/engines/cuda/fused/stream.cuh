@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions with reductions whose rows do not fit on chip: a block walks along its row once for each stage and once more
+// to store. What the caches still hold is not read from memory again.
+#pragma once
+
+#include "engines/cuda/fused/common.cuh"
+
+namespace tsr::dev {
+
+template <class C, int S, int THREADS, class Index>
+void stream_stage(const FusedArgs& a, const Index* base, typename C::Rows& r, typename C::Partial* scratch) {
+  typename C::Partial p;
+  C::template start<S>(p);
+  for (i64 index = threadIdx.x; index < a.length; index += THREADS) {
+    Index at[C::kOperands + 1];
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k) at[k] = base[k];
+    locate<C::kOperands, C::kInner, false>(a, Index(index), at);
+    typename C::Loaded x;
+    typename C::Kept kept;
+    C::load(a, at, x);
+    C::template accumulate<S>(a, at, x, kept, r, p);
+  }
+  total<C, S, THREADS>(p, scratch);
+  C::template rows<S>(a, base, p, r);
+  if constexpr (S + 1 < C::kStages) stream_stage<C, S + 1, THREADS>(a, base, r, scratch);
+}
+
+template <template <int> class Code, int V, int THREADS, class Index>
+void stream(const FusedArgs& a) {
+  using C = Code<V>;
+  auto* scratch = reinterpret_cast<typename C::Partial*>(shared_memory());
+  for (i64 row = blockIdx.x; row < a.rows; row += gridDim.x) {
+    Index base[C::kOperands + 1] = {};
+    locate<C::kOperands, C::kOuter, true>(a, Index(row), base);
+    typename C::Rows r;
+    C::before(a, base, r);
+    stream_stage<C, 0, THREADS>(a, base, r, scratch);
+    for (i64 index = threadIdx.x; index < a.length; index += THREADS) {
+      Index at[C::kOperands + 1];
+#pragma unroll
+      for (int k = 0; k < C::kOperands; ++k) at[k] = base[k];
+      locate<C::kOperands, C::kInner, false>(a, Index(index), at);
+      typename C::Loaded x;
+      typename C::Kept kept;
+      C::load(a, at, x);
+      C::store(a, at, x, kept, r);
+    }
+    if (threadIdx.x == 0) C::store_rows(a, base, r);
+  }
+}
+
+}  // namespace tsr::dev

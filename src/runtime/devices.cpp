@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/devices.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "runtime/cuda/driver.hpp"
+
+namespace tsr {
+namespace {
+
+class CudaMemory : public DeviceMemory {
+ public:
+  explicit CudaMemory(int device) : device_(device) {}
+  void* allocate(size_t bytes) const override {
+    cuda::ensure_context(device_);
+    cuda::Pointer p = 0;
+    cuda::check(cuda::driver().MemAlloc(&p, std::max<size_t>(bytes, 1)), "cuMemAlloc", bytes, " bytes");
+    return reinterpret_cast<void*>(p);
+  }
+  void release(void* data) const noexcept override {
+    cuda::driver().MemFree(reinterpret_cast<cuda::Pointer>(data));  // at exit the driver may be gone already
+  }
+  void copy_in(void* to, const void* from, size_t bytes) const override {
+    cuda::ensure_context(device_);
+    cuda::check(cuda::driver().MemcpyHtoD(reinterpret_cast<cuda::Pointer>(to), from, bytes), "cuMemcpyHtoD", bytes,
+                " bytes");
+  }
+  void copy_out(void* to, const void* from, size_t bytes) const override {
+    cuda::ensure_context(device_);
+    cuda::check(cuda::driver().MemcpyDtoH(to, reinterpret_cast<cuda::Pointer>(from), bytes), "cuMemcpyDtoH", bytes,
+                " bytes");
+  }
+
+ private:
+  int device_;
+};
+
+class HostMemory : public DeviceMemory {
+ public:
+  void* allocate(size_t bytes) const override {
+    constexpr size_t kAlign = 256;
+    void* p = std::aligned_alloc(kAlign, (bytes + kAlign) / kAlign * kAlign);
+    if (!p) fail(Status::out_of_memory, "cannot allocate ", bytes, " bytes");
+    return p;
+  }
+  void release(void* data) const noexcept override { std::free(data); }
+  void copy_in(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy_out(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+
+int attribute(cuda::DeviceAttribute a, int device) {
+  int value = 0;
+  cuda::check(cuda::driver().DeviceGetAttribute(&value, static_cast<int>(a), device), "cuDeviceGetAttribute");
+  return value;
+}
+
+// The record that fits best: of the same architecture, and named in the driver's name for the device ("NVIDIA H200").
+const Device* matching_record(const std::string& driver_name, int arch) {
+  std::string plain;
+  for (char c : driver_name)
+    if (c != ' ') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const Device* of_arch = nullptr;
+  for (const Device& d : device_records()) {
+    if (d.arch != arch) continue;
+    if (plain.find(d.name) != std::string::npos) return &d;
+    if (!of_arch) of_arch = &d;
+  }
+  return of_arch;
+}
+
+Device describe_device(int index) {
+  using A = cuda::DeviceAttribute;
+  char name[256] = {};
+  cuda::check(cuda::driver().DeviceGetName(name, sizeof name - 1, index), "cuDeviceGetName", "device ", index);
+  int major = attribute(A::major, index), minor = attribute(A::minor, index);
+  int arch = major * 10 + minor;
+  require(major >= 8, "CUDA device ", index, " (", name, ") has compute capability ", major, ".", minor,
+          ", 8.0 or later is needed");
+  Device d;
+  if (const Device* r = matching_record(name, arch)) d = *r;
+  d.kind = DeviceKind::cuda;
+  d.index = index;
+  if (d.name.empty()) d.name = name;
+  if (d.arch != arch) d.arch = arch, d.target = cat("sm_", arch);
+  d.units = attribute(A::multiprocessors, index);
+  d.shared_bytes = attribute(A::shared_bytes_optin, index);
+  d.cache_bytes = attribute(A::l2_bytes, index);
+  static std::vector<CudaMemory*> memories;  // never freed: devices are few, and plans may outlive everything else
+  while (static_cast<int>(memories.size()) <= index)
+    memories.push_back(new CudaMemory(static_cast<int>(memories.size())));
+  d.memory = memories[static_cast<size_t>(index)];
+  return d;
+}
+
+}  // namespace
+
+Device cuda_device(int index) {
+  if (!cuda::driver())
+    fail(Status::not_supported, "there is no CUDA device: ", cuda::driver().missing,
+         "; use the device cpu, or plan for a record such as h200");
+  int count = 0;
+  cuda::check(cuda::driver().DeviceGetCount(&count), "cuDeviceGetCount");
+  require(index >= 0 && index < count, "there is no CUDA device ", index, "; this machine has ", count);
+  static const std::vector<Device> devices = [count] {
+    std::vector<Device> list;
+    for (int i = 0; i < count; ++i) list.push_back(describe_device(i));
+    return list;
+  }();
+  return devices[static_cast<size_t>(index)];
+}
+
+Device emulated_device(std::string_view like) {
+  static const HostMemory memory;
+  Device d = *find_device_record(like);
+  d.name = "emulated";
+  d.target = "emulated";
+  d.memory = &memory;
+  return d;
+}
+
+Device find_device(std::string_view name) {
+  if (name == "cpu") return cpu_device();
+  if (name == "cuda") return cuda_device();
+  if (name == "emulated") return emulated_device();
+  if (name.substr(0, 5) == "cuda:") {
+    int index = -1;
+    auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), index);
+    require(error == std::errc() && end == name.data() + name.size(), "'", name, "' must read cuda:NUMBER");
+    return cuda_device(index);
+  }
+  if (const Device* d = find_device_record(name)) return *d;
+  std::vector<std::string> names = {"cpu", "cuda", "cuda:NUMBER", "emulated"};
+  for (const Device& d : device_records()) names.push_back(d.name);
+  fail(Status::bad_parameter, "there is no device '", name, "'; devices: ", any_of_text(names));
+}
+
+}  // namespace tsr

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/kernel.hpp"
+
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "base/hash.hpp"
+#include "base/settings.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/jit/nvrtc.hpp"
+#include "runtime/jit/sources.hpp"
+#include "runtime/jit/store.hpp"
+
+namespace tsr {
+namespace {
+
+constexpr const char* kEntry = "tsr_kernel";
+
+std::string describe_launch(const std::string& name, const Grid& g) {
+  return cat(name, ", ", g.blocks, " blocks of ", g.threads, " threads, ", g.shared_bytes, " bytes of shared memory",
+             g.cluster > 1 ? cat(", clusters of ", g.cluster) : std::string());
+}
+
+// The number in front of `word` in the compiler's log, summed over all places.
+int number_before(std::string_view log, std::string_view word) {
+  int total = 0;
+  for (size_t at = log.find(word); at != std::string_view::npos; at = log.find(word, at + 1)) {
+    size_t end = at, start = at;
+    while (start > 0 && log[start - 1] >= '0' && log[start - 1] <= '9') --start;
+    if (start < end) total += std::stoi(std::string(log.substr(start, end - start)));
+  }
+  return total;
+}
+
+KernelInfo read_log(const std::string& log) {
+  KernelInfo i;
+  i.registers = number_before(log, " registers");
+  i.stack_bytes = number_before(log, " bytes stack frame");
+  i.spill_bytes = number_before(log, " bytes spill stores") + number_before(log, " bytes spill loads");
+  i.log = log;
+  return i;
+}
+
+// A kernel of a record: everything but running it works.
+class AbsentKernel : public Kernel {
+ public:
+  explicit AbsentKernel(std::string device) : device_(std::move(device)) {}
+
+ private:
+  void start(const Grid&, void*, const void*) const override {
+    fail(Status::not_supported, "kernel ", name_, " was compiled for ", device_, ", which is not there; it cannot run");
+  }
+  std::string device_;
+};
+
+class CudaKernel : public Kernel {
+ public:
+  CudaKernel(const std::string& name, const std::string& code, const Device& d) {
+    const cuda::Driver& driver = cuda::driver();
+    cuda::ensure_context(d.index);
+    // Loaded into the caller's context at once: a launch must not load anything, it may be under capture.
+    cuda::check(driver.LibraryLoadData(&library_, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+                "cuLibraryLoadData", name);
+    cuda::check(driver.LibraryGetKernel(&function_, library_, kEntry), "cuLibraryGetKernel", name);
+    cuda::Function loaded = nullptr;
+    cuda::check(driver.KernelGetFunction(&loaded, function_), "cuKernelGetFunction", name);
+    constexpr int kMaxDynamicShared = 8;
+    cuda::check(driver.KernelSetAttribute(kMaxDynamicShared, static_cast<int>(d.shared_bytes), function_, d.index),
+                "cuKernelSetAttribute", name);
+  }
+  CudaKernel(const CudaKernel&) = delete;
+  CudaKernel& operator=(const CudaKernel&) = delete;
+  ~CudaKernel() override {
+    if (library_) cuda::driver().LibraryUnload(library_);  // at exit the driver may be gone already
+  }
+
+ private:
+  void start(const Grid& g, void* stream, const void* args) const override {
+    cuda::LaunchConfig c = {};
+    c.grid_x = static_cast<unsigned>(g.blocks);
+    c.grid_y = c.grid_z = c.block_y = c.block_z = 1;
+    c.block_x = static_cast<unsigned>(g.threads);
+    c.shared_bytes = static_cast<unsigned>(g.shared_bytes);
+    c.stream = static_cast<cuda::Stream>(stream);
+    cuda::LaunchAttribute attributes[2];
+    if (g.cluster > 1) {
+      attributes[c.attribute_count].id = cuda::kClusterDimension;
+      attributes[c.attribute_count++].value.cluster = {static_cast<unsigned>(g.cluster), 1, 1};
+    }
+    if (g.overlap) {
+      attributes[c.attribute_count].id = cuda::kProgrammaticSerialisation;
+      attributes[c.attribute_count++].value.flag = 1;
+    }
+    c.attributes = attributes;
+    void* parameters[] = {const_cast<void*>(args)};
+    cuda::Result r = cuda::driver().LaunchKernelEx(&c, function_, parameters, nullptr);
+    if (r != 0) cuda::raise(r, "cuLaunchKernelEx", describe_launch(name_, g));
+  }
+  cuda::Library library_ = nullptr;
+  cuda::Function function_ = nullptr;
+};
+
+class EmulatedKernel : public Kernel {
+ public:
+  explicit EmulatedKernel(const std::string& library) : kernel_(library) {}
+
+ private:
+  void start(const Grid& g, void*, const void* args) const override {
+    if (std::string why = kernel_.run(g, args); !why.empty())
+      fail(Status::execution_failed, "emulated kernel failed: ", why, ": ", describe_launch(name_, g));
+  }
+  emulator::LoadedKernel kernel_;
+};
+
+struct Library {
+  std::mutex lock;
+  std::unordered_map<std::string, std::shared_future<std::shared_ptr<const Kernel>>> kernels;
+  KernelCounts counts;
+  std::string recorded;  // folder
+};
+
+Library& library() {
+  static auto* l = new Library;  // never destroyed: the driver may end before static objects do
+  return *l;
+}
+
+}  // namespace
+
+// Builds kernels; the one friend that may fill them.
+struct KernelLibrary {
+  static std::shared_ptr<const Kernel> make(const Program& p, const Device& d, const std::string& key) {
+    std::shared_ptr<Kernel> kernel;
+    jit::Compiled c;
+    if (d.target == "emulated") {
+      kernel = std::make_shared<EmulatedKernel>(emulator::compile(kernel_text(p, d), key));
+    } else {
+      c = obtain(p, d, key);
+      if (d.memory)
+        kernel = std::make_shared<CudaKernel>(p.body, c.code, d);
+      else
+        kernel = std::make_shared<AbsentKernel>(d.name);
+    }
+    kernel->name_ = p.body;
+    kernel->code_ = std::move(c.code);
+    kernel->info_ = read_log(c.log);
+    return kernel;
+  }
+
+ private:
+  static jit::Compiled obtain(const Program& p, const Device& d, const std::string& key) {
+    std::string versioned = jit::nvrtc() ? cat(key, "-", jit::nvrtc().version()) : key;
+    if (auto c = jit::read_kernel(jit::pack_folder(), key)) return count(&KernelCounts::from_pack, key, *c);
+    if (auto c = jit::read_kernel(jit::disk_folder(), versioned)) return count(&KernelCounts::from_disk, key, *c);
+    auto start = std::chrono::steady_clock::now();
+    jit::Compiled c = jit::compile_cuda(kernel_text(p, d), d.target);
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    log_line(4, cat("compiled ", p.body, " for ", d.target, " in ", seconds, " s"));
+    if (std::string folder = jit::disk_folder(); !folder.empty()) {
+      jit::write_kernel(folder, versioned, c);
+      static std::once_flag once;  // a process adds little; older ones are looked after once
+      std::call_once(once, [&] { jit::trim_kernels(folder); });
+    }
+    {
+      std::lock_guard guard(library().lock);
+      library().counts.compile_seconds += seconds;
+    }
+    return count(&KernelCounts::compiled, key, c);
+  }
+
+  static jit::Compiled count(int64_t KernelCounts::*which, const std::string& key, const jit::Compiled& c) {
+    std::string folder;
+    {
+      std::lock_guard guard(library().lock);
+      ++(library().counts.*which);
+      folder = library().recorded;
+    }
+    if (!folder.empty()) jit::write_kernel(folder, key, c);
+    return c;
+  }
+};
+
+std::string kernel_text(const Program& p, const Device& d) {
+  bool emulated = d.target == "emulated";
+  std::string bounds = cat(p.threads, p.blocks_per_unit ? cat(", ", p.blocks_per_unit) : std::string());
+  std::string text;
+  if (emulated) text += "#include \"device/emulated.cuh\"\n";
+  text += cat("#include \"", p.include, "\"\n", p.generated, "\nextern \"C\" __global__ void __launch_bounds__(",
+              bounds, ") ", kEntry, "(const __grid_constant__ ", p.args, " args) { ", p.body, "(args); }\n");
+  if (emulated)
+    text += cat("extern \"C\" void tsr_enter(tsr_emulated::World* world, const void* args) {\n",
+                "  tsr_emulated::world = world;\n  ", kEntry, "(*static_cast<const ", p.args, "*>(args));\n}\n");
+  return text;
+}
+
+std::shared_ptr<const Kernel> get_kernel(const Program& p, const Device& d) {
+  uint64_t sources = jit::closure_hash(p.include);
+  std::string what = cat(p.generated, '\n', p.args, '\n', p.body, '\n', p.threads, ' ', p.blocks_per_unit, '\n',
+                         d.target, '\n', jit::compile_flags());
+  std::string key = hex(hash_text(what, sources)) + hex(hash_text(what, ~sources));
+  std::string where = cat(key, '@', d.memory ? d.index : -1);
+  Library& l = library();
+  std::promise<std::shared_ptr<const Kernel>> promise;
+  {
+    std::unique_lock guard(l.lock);
+    auto it = l.kernels.find(where);
+    if (it != l.kernels.end()) {
+      ++l.counts.from_memory;
+      auto future = it->second;
+      guard.unlock();
+      return future.get();
+    }
+    l.kernels.emplace(where, promise.get_future().share());
+  }
+  try {
+    auto kernel = KernelLibrary::make(p, d, key);
+    promise.set_value(kernel);
+    return kernel;
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+    std::lock_guard guard(l.lock);
+    l.kernels.erase(where);
+    throw;
+  }
+}
+
+std::vector<std::shared_ptr<const Kernel>> get_kernels(std::span<const Program> programs, const Device& d) {
+  std::vector<std::future<std::shared_ptr<const Kernel>>> waiting;
+  for (const Program& p : programs)
+    waiting.push_back(std::async(programs.size() > 1 ? std::launch::async : std::launch::deferred,
+                                 [&p, &d] { return get_kernel(p, d); }));
+  std::vector<std::shared_ptr<const Kernel>> out;
+  for (auto& w : waiting) out.push_back(w.get());
+  return out;
+}
+
+KernelCounts kernel_counts() {
+  std::lock_guard guard(library().lock);
+  return library().counts;
+}
+
+void record_kernels(const std::string& folder) {
+  std::lock_guard guard(library().lock);
+  library().recorded = folder;
+}
+
+}  // namespace tsr
