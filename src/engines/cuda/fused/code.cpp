@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "engines/cuda/tensors.hpp"
 #include "graph/pointwise_modes.hpp"
 
 namespace tsr::cuda {
@@ -14,19 +15,6 @@ using M = tessera::PointwiseMode;
 using tessera::ReduceMode;
 
 const char* lane_name(Lane l) { return l == Lane::f32 ? "float" : l == Lane::f64 ? "double" : "i64"; }
-
-std::string type_name(DType t) {
-  switch (t) {
-    case DType::f32:
-      return "float";
-    case DType::f64:
-      return "double";
-    case DType::boolean:
-      return "boolean";
-    default:
-      return std::string(name(t));
-  }
-}
 
 const char* op_name(ReduceMode m) {
   switch (m) {
@@ -203,13 +191,13 @@ class Printer {
       case Instr::convert:
         return cat("convert_lane<", lane_name(c.lane), ">(", value(c.a), ")");
       default:
-        return cat("round_as<", type_name(c.type), ">(", value(c.a), ")");
+        return cat("round_as<", device_type(c.type), ">(", value(c.a), ")");
     }
   }
 
   std::string pointer(int k) const {
     const OperandPlan& o = l_.operands[at(k)];
-    return cat("static_cast<", o.kind == Instr::load ? "const " : "", type_name(o.type), "*>(a.operands[", k,
+    return cat("static_cast<", o.kind == Instr::load ? "const " : "", device_type(o.type), "*>(a.operands[", k,
                "].data) + at[", k, "]");
   }
 
@@ -222,13 +210,13 @@ class Printer {
       if (info(o.type).bits < 8) {
         const char* lane = lane_name(instr(o.instr).lane);
         loaded_ += cat("    Vec<", lane, ", V> t", k, ";\n");
-        s += cat("    load_packed_each<", lane, ", ", type_name(o.type), ">(a.operands[", k, "].data, at[", k,
+        s += cat("    load_packed_each<", lane, ", ", device_type(o.type), ">(a.operands[", k, "].data, at[", k,
                  "], a.operands[", k, "].step, x.t", k, ");\n");
       } else if (o.access == OperandPlan::same) {
-        loaded_ += cat("    ", type_name(o.type), " t", k, ";\n");
+        loaded_ += cat("    ", device_type(o.type), " t", k, ";\n");
         s += cat("    x.t", k, " = *(", pointer(k), ");\n");
       } else {
-        loaded_ += cat("    Vec<", type_name(o.type), ", V> t", k, ";\n");
+        loaded_ += cat("    Vec<", device_type(o.type), ", V> t", k, ";\n");
         s += o.access == OperandPlan::vector
                  ? cat("    load_vector(", pointer(k), ", x.t", k, ");\n")
                  : cat("    load_each(", pointer(k), ", a.operands[", k, "].step, x.t", k, ");\n");
@@ -282,8 +270,8 @@ class Printer {
     const Instr& c = instr(i);
     int k = l_.operand_of[at(i)];
     const OperandPlan& o = l_.operands[at(k)];
-    before += cat("    Vec<", type_name(o.type), ", V> o", k, ";\n");
-    body += cat("      o", k, ".v[i] = from_lane<", type_name(o.type), ">(", value(c.a), ");\n");
+    before += cat("    Vec<", device_type(o.type), ", V> o", k, ";\n");
+    body += cat("      o", k, ".v[i] = from_lane<", device_type(o.type), ">(", value(c.a), ");\n");
     after += o.access == OperandPlan::vector
                  ? cat("    store_vector(", pointer(k), ", o", k, ");\n")
                  : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, o", k, ");\n");
@@ -300,7 +288,7 @@ class Printer {
       if (c.kind == Instr::reduce)
         v = cat(type, "(p.v", i, ")");
       else if (c.kind == Instr::load && info(l_.operands[at(k)].type).bits < 8)
-        v = cat("load_packed<", type, ", ", type_name(l_.operands[at(k)].type), ">(a.operands[", k, "].data, at[", k,
+        v = cat("load_packed<", type, ", ", device_type(l_.operands[at(k)].type), ">(a.operands[", k, "].data, at[", k,
                 "])");
       else if (c.kind == Instr::load)
         v = cat("to_lane<", type, ">(*(", pointer(k), "))");
@@ -321,7 +309,7 @@ class Printer {
       const Instr& c = instr(i);
       if (c.kind != Instr::store || !c.row) continue;
       int k = l_.operand_of[at(i)];
-      s += cat("    *(", pointer(k), ") = from_lane<", type_name(l_.operands[at(k)].type), ">(", value(c.a), ");\n");
+      s += cat("    *(", pointer(k), ") = from_lane<", device_type(l_.operands[at(k)].type), ">(", value(c.a), ");\n");
     }
     return s;
   }

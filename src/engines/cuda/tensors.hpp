@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all CUDA engines say about tensors.
+#pragma once
+
+#include <string>
+
+#include "base/dtype.hpp"
+#include "device/tensor.cuh"
+#include "graph/graph.hpp"
+
+namespace tsr::cuda {
+
+// The type's name in device code (device/types.cuh).
+std::string device_type(DType t);
+// Sizes and strides; the pointer is set at each launch.
+dev::TensorArg tensor_arg(const Tensor& t);
+
+}  // namespace tsr::cuda
