@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "base/thread_pool.hpp"
+#include "bench_cuda.hpp"
 #include "command.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
@@ -23,7 +24,8 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string filter, json, python = "python3";
+  std::string filter, json, python = "python3", device = "cpu";
+  std::vector<std::string> peers;
   double seconds = 1;
 };
 
@@ -206,6 +208,7 @@ std::vector<Figure> figures(double seconds) {
 }
 
 int run(const Arguments& a) {
+  if (a.device != "cpu") return bench_cuda({a.files, a.device, a.filter, a.json, a.peers, a.seconds});
   require(a.seconds > 0, "--seconds ", a.seconds, " must be positive");
   std::ofstream out;
   if (!a.json.empty()) {
@@ -255,6 +258,7 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* c = app.add_subcommand("bench", "Measure graphs beside the unfused graph, a copy, oneDNN and PyTorch");
   c->add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
   c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
+  c->add_option("--device", a->device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
   c->add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
   c->add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one")->capture_default_str();
   c->add_option("--seconds", a->seconds, "time for each case")->capture_default_str();

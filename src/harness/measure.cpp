@@ -9,13 +9,6 @@
 namespace tsr {
 namespace {
 
-Stats stats(std::vector<double> v) {
-  if (v.size() > 1) v.erase(v.begin());
-  std::sort(v.begin(), v.end());
-  auto at = [&](double q) { return v[static_cast<size_t>(q * static_cast<double>(v.size() - 1) + 0.5)]; };
-  return {at(0.5), at(0.1), at(0.9)};
-}
-
 // Seconds of one call, measured over enough calls that the clock's own cost vanishes.
 double sample(const Work& work, int calls) {
   double start = now();
@@ -24,6 +17,13 @@ double sample(const Work& work, int calls) {
 }
 
 }  // namespace
+
+Stats stats_of(std::vector<double> v) {
+  if (v.size() > 1) v.erase(v.begin());
+  std::sort(v.begin(), v.end());
+  auto at = [&](double q) { return v[static_cast<size_t>(q * static_cast<double>(v.size() - 1) + 0.5)]; };
+  return {at(0.5), at(0.1), at(0.9)};
+}
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -42,7 +42,7 @@ std::vector<Stats> interleave(const std::vector<Work>& works, double seconds) {
   for (size_t round = 0; round < kRounds && now() - start < seconds; ++round)
     for (size_t i = 0; i < works.size(); ++i) times[i].push_back(sample(works[i], calls[i]));
   std::vector<Stats> out;
-  for (auto& t : times) out.push_back(stats(std::move(t)));
+  for (auto& t : times) out.push_back(stats_of(std::move(t)));
   return out;
 }
 

@@ -15,6 +15,8 @@ struct Stats {
   double median = 0, p10 = 0, p90 = 0;  // seconds
 };
 
+Stats stats_of(std::vector<double> samples);  // the first one warms up, if others follow
+
 using Work = std::function<void()>;
 
 // Runs all works in turn until the time is over, at least once each; the first round warms up when others follow.

@@ -242,6 +242,11 @@ KernelCounts kernel_counts() {
   return library().counts;
 }
 
+void forget_kernels() {
+  std::lock_guard guard(library().lock);
+  library().kernels.clear();
+}
+
 void record_kernels(const std::string& folder) {
   std::lock_guard guard(library().lock);
   library().recorded = folder;

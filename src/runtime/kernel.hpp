@@ -71,6 +71,8 @@ struct KernelCounts {
   double compile_seconds = 0;
 };
 KernelCounts kernel_counts();
+// Empties the memory; plans keep their kernels. For measuring what a new process pays.
+void forget_kernels();
 
 // Copies every kernel that is compiled or loaded from now on into a folder that can serve as a pack.
 void record_kernels(const std::string& folder);

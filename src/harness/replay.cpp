@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/replay.hpp"
+
+#include <algorithm>
+
+#include "harness/buffers.hpp"
+#include "runtime/cuda/driver.hpp"
+
+namespace tsr {
+
+using cuda::check;
+using cuda::driver;
+
+CudaStream::CudaStream(const Device& d) {
+  cuda::ensure_context(d.index);
+  cuda::Stream s = nullptr;
+  constexpr unsigned kNonBlocking = 1;
+  check(driver().StreamCreate(&s, kNonBlocking), "cuStreamCreate");
+  stream_ = s;
+}
+CudaStream::~CudaStream() { driver().StreamDestroy(static_cast<cuda::Stream>(stream_)); }
+void CudaStream::synchronize() const {
+  check(driver().StreamSynchronize(static_cast<cuda::Stream>(stream_)), "cuStreamSynchronize");
+}
+
+CapturedGraph::CapturedGraph(const CudaStream& stream, const std::function<void()>& launches) : stream_(stream) {
+  auto s = static_cast<cuda::Stream>(stream.get());
+  constexpr int kThreadLocal = 1;
+  cuda::GraphHandle graph = nullptr;
+  check(driver().StreamBeginCapture(s, kThreadLocal), "cuStreamBeginCapture");
+  try {
+    launches();
+  } catch (...) {
+    driver().StreamEndCapture(s, &graph);
+    if (graph) driver().GraphDestroy(graph);
+    throw;
+  }
+  check(driver().StreamEndCapture(s, &graph), "cuStreamEndCapture");
+  graph_ = graph;
+  cuda::GraphExec exec = nullptr;
+  check(driver().GraphInstantiateWithFlags(&exec, graph, 0), "cuGraphInstantiate");
+  exec_ = exec;
+  cuda::Event start = nullptr, stop = nullptr;
+  check(driver().EventCreate(&start, 0), "cuEventCreate");
+  check(driver().EventCreate(&stop, 0), "cuEventCreate");
+  start_ = start, stop_ = stop;
+}
+CapturedGraph::~CapturedGraph() {
+  if (exec_) driver().GraphExecDestroy(static_cast<cuda::GraphExec>(exec_));
+  if (graph_) driver().GraphDestroy(static_cast<cuda::GraphHandle>(graph_));
+  for (void* e : {start_, stop_})
+    if (e) driver().EventDestroy(static_cast<cuda::Event>(e));
+}
+void CapturedGraph::launch() const {
+  check(driver().GraphLaunch(static_cast<cuda::GraphExec>(exec_), static_cast<cuda::Stream>(stream_.get())),
+        "cuGraphLaunch");
+}
+double CapturedGraph::timed_launch() const {
+  auto s = static_cast<cuda::Stream>(stream_.get());
+  auto start = static_cast<cuda::Event>(start_), stop = static_cast<cuda::Event>(stop_);
+  check(driver().EventRecord(start, s), "cuEventRecord");
+  launch();
+  check(driver().EventRecord(stop, s), "cuEventRecord");
+  check(driver().EventSynchronize(stop), "cuEventSynchronize");
+  float ms = 0;
+  check(driver().EventElapsedTime(&ms, start, stop), "cuEventElapsedTime");
+  return ms * 1e-3;
+}
+
+std::shared_ptr<void> device_memory(const Device& d, size_t bytes) {
+  const DeviceMemory* m = d.memory;
+  return {m->allocate(bytes), [m](void* p) { m->release(p); }};
+}
+
+BufferSets::BufferSets(const Graph& g, const Device& d, const DataSpec& spec, int64_t bytes) {
+  // Random data is costly to make: beyond the first elements it repeats.
+  constexpr int64_t kRandom = 1 << 20;
+  struct Filled {
+    int64_t uid;
+    std::vector<std::byte> data;
+    bool on_host;
+  };
+  std::vector<Filled> tensors;
+  int64_t total = 0;
+  for (TensorId id = 0; id < g.tensor_count(); ++id) {
+    const Tensor& t = g.tensor(id);
+    if (t.is_constant() || !(t.stored || t.by_value)) continue;
+    require(t.ragged == kNone, "tensor ", describe(t), " is ragged, which benchmarks do not fill");
+    std::vector<std::byte> data(static_cast<size_t>(t.bytes()));
+    int64_t random = std::min(kRandom, t.span());
+    fill(t, data.data(), random, spec);
+    auto period = static_cast<size_t>(byte_size(t.dtype, random));
+    for (size_t i = period; i < data.size(); ++i) data[i] = data[i - period];
+    total += t.bytes();
+    tensors.push_back({t.uid, std::move(data), t.by_value});
+  }
+  int64_t count = std::clamp<int64_t>(bytes / std::max<int64_t>(total, 1) + 1, 2, 64);
+  sets_.resize(static_cast<size_t>(count));
+  for (const Filled& f : tensors) {
+    if (f.on_host) {
+      auto copy = std::make_shared<std::vector<std::byte>>(f.data);
+      for (auto& set : sets_) set.push_back({f.uid, copy->data()});
+      memory_.push_back(copy);
+      continue;
+    }
+    for (auto& set : sets_) {
+      memory_.push_back(device_memory(d, f.data.size()));
+      d.memory->copy_in(memory_.back().get(), f.data.data(), f.data.size());
+      set.push_back({f.uid, memory_.back().get()});
+    }
+  }
+}
+
+std::vector<Stats> replay_in_turn(const std::vector<const CapturedGraph*>& graphs, const std::vector<int>& parts,
+                                  double seconds) {
+  constexpr size_t kRounds = 200;
+  std::vector<std::vector<double>> times(graphs.size());
+  for (const CapturedGraph* g : graphs) (void)g->timed_launch();
+  double start = now();
+  for (size_t round = 0; round < kRounds && (round < 3 || now() - start < seconds); ++round)
+    for (size_t i = 0; i < graphs.size(); ++i) times[i].push_back(graphs[i]->timed_launch() / parts[i]);
+  std::vector<Stats> out;
+  for (auto& t : times) out.push_back(stats_of(std::move(t)));
+  return out;
+}
+
+}  // namespace tsr
