@@ -24,6 +24,7 @@ void add_test(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
+void add_dump(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 // A graph from a file, when one of that name exists, or from the argument itself.

@@ -196,7 +196,11 @@ std::string kernel_text(const Program& p, const Device& d) {
   return text;
 }
 
-std::shared_ptr<const Kernel> get_kernel(const Program& p, const Device& d) {
+namespace {
+
+thread_local KernelRecorder* recorder = nullptr;
+
+std::shared_ptr<const Kernel> find_or_make(const Program& p, const Device& d) {
   uint64_t sources = jit::closure_hash(p.include);
   std::string what = cat(p.generated, '\n', p.args, '\n', p.body, '\n', p.threads, ' ', p.blocks_per_unit, '\n',
                          d.target, '\n', jit::compile_flags());
@@ -227,13 +231,27 @@ std::shared_ptr<const Kernel> get_kernel(const Program& p, const Device& d) {
   }
 }
 
+}  // namespace
+
+KernelRecorder::KernelRecorder() : outer_(recorder) { recorder = this; }
+KernelRecorder::~KernelRecorder() { recorder = outer_; }
+
+std::shared_ptr<const Kernel> get_kernel(const Program& p, const Device& d) {
+  auto kernel = find_or_make(p, d);
+  if (recorder) recorder->add({p, kernel});
+  return kernel;
+}
+
 std::vector<std::shared_ptr<const Kernel>> get_kernels(std::span<const Program> programs, const Device& d) {
   std::vector<std::future<std::shared_ptr<const Kernel>>> waiting;
   for (const Program& p : programs)
     waiting.push_back(std::async(programs.size() > 1 ? std::launch::async : std::launch::deferred,
-                                 [&p, &d] { return get_kernel(p, d); }));
+                                 [&p, &d] { return find_or_make(p, d); }));
   std::vector<std::shared_ptr<const Kernel>> out;
-  for (auto& w : waiting) out.push_back(w.get());
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    out.push_back(waiting[i].get());
+    if (recorder) recorder->add({programs[i], out.back()});
+  }
   return out;
 }
 

@@ -63,6 +63,25 @@ std::shared_ptr<const Kernel> get_kernel(const Program& p, const Device& d);
 // Several at once, compiled side by side.
 std::vector<std::shared_ptr<const Kernel>> get_kernels(std::span<const Program> programs, const Device& d);
 
+// Every kernel that this thread takes while the object lives, for showing and checking what a plan launches.
+class KernelRecorder {
+ public:
+  struct Entry {
+    Program program;
+    std::shared_ptr<const Kernel> kernel;
+  };
+  KernelRecorder();
+  KernelRecorder(const KernelRecorder&) = delete;
+  KernelRecorder& operator=(const KernelRecorder&) = delete;
+  ~KernelRecorder();
+  const std::vector<Entry>& entries() const { return entries_; }
+  void add(Entry e) { entries_.push_back(std::move(e)); }
+
+ private:
+  std::vector<Entry> entries_;
+  KernelRecorder* outer_;
+};
+
 // The translation unit that is compiled for it.
 std::string kernel_text(const Program& p, const Device& d);
 
