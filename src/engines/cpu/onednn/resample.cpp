@@ -119,7 +119,9 @@ std::unique_ptr<Step> build(const Region& r) {
   auto o = options(g, n);
   auto s = std::make_unique<Sequence>(r);
   TensorId in_id = n.in[0], out_id = n.out[0];
-  bool bf16 = g.tensor(in_id).dtype == DType::bf16 && g.tensor(out_id).dtype == DType::bf16 && has_bf16();
+  // Its gradients of overlapping windows would add up in bf16.
+  bool bf16 =
+      is_forward(n) && g.tensor(in_id).dtype == DType::bf16 && g.tensor(out_id).dtype == DType::bf16 && has_bf16();
   Operand in = load(*s, g, in_id, bf16 ? DType::bf16 : DType::f32, true);
   settle_channels(in.tensor);
   Operand out = target_like(*s, g, out_id, in.tensor);

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/resample/resample.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/thread_pool.hpp"
+#include "engines/cpu/resample/gather.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+using tessera::PaddingMode;
+using tessera::ResampleMode;
+using tessera::ResampleOptions;
+enum BackwardIn { kDy, kX, kY, kIndex };
+
+// Part of the machine's multiply-adds that elements of windows reach, and of its bandwidth that results do.
+constexpr double kTapEfficiency = 0.05, kMemoryEfficiency = 0.8;
+// Places of a window are counted in the type that values have: f32 is exact up to here.
+constexpr int64_t kMostPlaces = 1 << 24;
+
+bool is_forward(const Node& n) { return n.op->name == "resample"; }
+TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
+
+struct Problem {
+  const Graph& g;
+  const Node& n;
+  ResampleOptions o;
+  const Tensor &narrow, &wide;  // y or dy; x or dx
+  Problem(const Graph& graph, const Node& node)
+      : g(graph),
+        n(node),
+        o(with_defaults(attrs<ResampleOptions>(node), graph.tensor(node.in[0]).rank() - 2)),
+        narrow(graph.tensor(is_forward(node) ? node.out[0] : node.in[kDy])),
+        wide(graph.tensor(is_forward(node) ? node.in[0] : node.out[0])) {}
+
+  int spatial() const { return narrow.rank() - 2; }
+  bool largest() const { return o.mode == ResampleMode::max_pool; }
+  TensorId index() const { return is_forward(n) ? slot(n.out, 1) : slot(n.in, kIndex); }
+  // Gradients of maxima may have to find them again.
+  bool searches() const { return !is_forward(n) && largest() && index() == kNone; }
+  int64_t places() const {
+    int64_t p = 1;
+    for (int d = 0; d < spatial(); ++d) p *= window_extent(o, d);
+    return p;
+  }
+  // Tensors that the step reads or writes.
+  std::vector<TensorId> used() const {
+    std::vector<TensorId> t = {n.in[0], n.out[0]};
+    if (searches()) t.push_back(n.in[kX]);
+    if (index() != kNone) t.push_back(index());
+    return t;
+  }
+  bool in_f64() const {
+    if (n.compute == DType::f64) return true;
+    for (TensorId t : used()) {
+      DType type = g.tensor(t).dtype;
+      if (t != index() && (type == DType::f64 || type == DType::i32 || type == DType::i64)) return true;
+    }
+    return false;
+  }
+};
+
+// From x to y.
+GatherShape forward_shape(const Problem& p, const Tensor& x) {
+  GatherShape s;
+  s.what = p.largest() ? Collect::largest : Collect::sum;
+  s.images = p.narrow.dims[0], s.channels = p.narrow.dims[1];
+  for (int d = 0; d < 3; ++d) {
+    auto k = static_cast<size_t>(d);
+    int axis = d - (3 - p.spatial());
+    s.source_size[k] = axis < 0 ? 1 : x.dims[2 + axis];
+    s.axes[k] = axis < 0 ? identity_taps(1) : forward_taps(p.o, axis, x.dims[2 + axis], p.narrow.dims[2 + axis]);
+  }
+  s.alpha = p.o.alpha;
+  s.padding = p.o.padding == PaddingMode::zero ? 0 : -std::numeric_limits<double>::infinity();
+  s.source = PlaneTensor(x.dtype, x.strides);
+  s.result = PlaneTensor(p.narrow.dtype, p.narrow.strides);
+  return s;
+}
+
+// From dy to dx.
+GatherShape backward_shape(const Problem& p) {
+  GatherShape s = forward_shape(p, p.wide);
+  s.what = p.largest() ? Collect::select : Collect::sum;
+  for (size_t k = 0; k < 3; ++k) {
+    int64_t x = s.source_size[k];
+    s.source_size[k] = s.axes[k].size();
+    s.axes[k] = backward_taps(s.axes[k], x);
+  }
+  std::swap(s.source, s.result);
+  return s;
+}
+
+template <class T>
+class ForwardStep : public Step {
+ public:
+  ForwardStep(const Problem& p, int threads)
+      : x_(p.n.in[0]), y_(p.n.out[0]), index_(p.index()), gather_(shape(p), threads) {}
+  size_t workspace_bytes() const override { return gather_.workspace_bytes(); }
+  void run(const StepArgs& a) const override {
+    gather_.run({a.tensors[x_], a.tensors[y_], index_ == kNone ? nullptr : a.tensors[index_]}, a.workspace);
+  }
+
+ private:
+  static GatherShape shape(const Problem& p) {
+    GatherShape s = forward_shape(p, p.wide);
+    if (p.index() == kNone) return s;
+    const Tensor& index = p.g.tensor(p.index());
+    s.indexed = true;
+    s.index = PlaneTensor(index.dtype, index.strides);
+    return s;
+  }
+  TensorId x_, y_, index_;
+  Gather<T> gather_;
+};
+
+template <class T>
+class BackwardStep : public Step {
+ public:
+  BackwardStep(const Problem& p, int threads) : dy_(p.n.in[kDy]), dx_(p.n.out[0]), index_(p.index()) {
+    GatherShape s = backward_shape(p);
+    s.indexed = p.largest();
+    if (p.searches()) {
+      x_ = p.n.in[kX];
+      const Tensor& x = p.g.tensor(x_);
+      // The places of the maxima, in the workspace; channels side by side where those of dy are.
+      bool last = p.narrow.strides[1] == 1;
+      Dims dims = p.narrow.dims, strides = p.narrow.strides;
+      int64_t inner = last ? dims[1] : 1;
+      for (int d = p.narrow.rank() - 1; d >= 2; --d) strides[d] = inner, inner *= dims[d];
+      strides[1] = last ? 1 : inner;
+      strides[0] = last ? inner : inner * dims[1];
+      s.index = PlaneTensor(sizeof(T) == 8 ? DType::f64 : DType::f32, strides);
+      GatherShape search = forward_shape(p, x);
+      search.indexed = true;
+      search.index = s.index;
+      index_bytes_ = (static_cast<size_t>(p.narrow.numel()) * sizeof(T) + 255) / 256 * 256;
+      search_.emplace(std::move(search), threads);
+    } else if (s.indexed) {
+      const Tensor& index = p.g.tensor(index_);
+      s.index = PlaneTensor(index.dtype, index.strides);
+    }
+    gather_.emplace(std::move(s), threads);
+  }
+  size_t workspace_bytes() const override {
+    return index_bytes_ + std::max(search_ ? search_->workspace_bytes() : 0, gather_->workspace_bytes());
+  }
+  void run(const StepArgs& a) const override {
+    std::byte* rest = a.workspace + index_bytes_;
+    void* index = search_ ? a.workspace : index_ == kNone ? nullptr : a.tensors[index_];
+    if (search_) search_->run({a.tensors[x_], nullptr, index}, rest);
+    gather_->run({a.tensors[dy_], a.tensors[dx_], index}, rest);
+  }
+
+ private:
+  TensorId dy_, dx_, index_, x_ = kNone;
+  size_t index_bytes_ = 0;
+  std::optional<Gather<T>> search_, gather_;
+};
+
+template <class T>
+std::unique_ptr<Step> make_step(const Problem& p) {
+  if (is_forward(p.n)) return std::make_unique<ForwardStep<T>>(p, thread_count());
+  return std::make_unique<BackwardStep<T>>(p, thread_count());
+}
+
+class ResampleEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    static constexpr EngineInfo kInfo = {"resample_cpu", 8, DeviceKind::cpu, true,
+                                         "pooling and interpolation with all options, and their gradients"};
+    return kInfo;
+  }
+
+  Reason check(const Region& r, const Device&) const override {
+    if (r.nodes.size() != 1) return Reason::no("pooling and interpolation run alone");
+    const Node& n = r.graph->node(r.nodes[0]);
+    if (!n.op->name.starts_with("resample")) return Reason::no(spelling(n), " neither pools nor interpolates");
+    Problem p(*r.graph, n);
+    for (TensorId t : p.used()) {
+      const Tensor& x = r.graph->tensor(t);
+      if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
+      if (tsr::info(x.dtype).vector > 1) return Reason::no("tensor ", describe(x), " is vectorised");
+      if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
+      if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
+    }
+    if (!p.largest()) return Reason::yes();
+    for (Ratio w : p.o.window)
+      if (w.num < w.den)
+        return Reason::no("windows of ", w.num, "/", w.den, " may hold nothing to take the maximum of");
+    if (p.places() > kMostPlaces) return Reason::no("windows of ", p.places(), " places, allowed: ", kMostPlaces);
+    return Reason::yes();
+  }
+
+  std::vector<Config> configs(const Region& r, const Device& d) const override {
+    Problem p(*r.graph, r.graph->node(r.nodes[0]));
+    double taps = static_cast<double>(p.narrow.numel()) * static_cast<double>(p.places());
+    double memory = region_bytes(r) / (kMemoryEfficiency * d.bytes_per_second);
+    return {Config{{}, std::max(memory, taps / (kTapEfficiency * d.flops_per_second)) + d.step_seconds}};
+  }
+
+  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
+    Problem p(*r.graph, r.graph->node(r.nodes[0]));
+    return p.in_f64() ? make_step<double>(p) : make_step<float>(p);
+  }
+};
+
+}  // namespace
+
+const Engine& resample_engine() {
+  static const ResampleEngine e;
+  return e;
+}
+
+}  // namespace tsr::cpu
