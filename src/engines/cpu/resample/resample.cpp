@@ -16,8 +16,9 @@ using tessera::ResampleMode;
 using tessera::ResampleOptions;
 enum BackwardIn { kDy, kX, kY, kIndex };
 
-// Part of the machine's multiply-adds that elements of windows reach, and of its bandwidth that results do.
-constexpr double kTapEfficiency = 0.05, kMemoryEfficiency = 0.8;
+// Elements of windows, as part of the machine's multiply-adds: with channels side by side, or planes transposed.
+constexpr double kByChannels = 0.15, kByPlanes = 0.06;
+constexpr double kMemory = 0.8;  // part of the bandwidth of a plain copy
 // Places of a window are counted in the type that values have: f32 is exact up to here.
 constexpr int64_t kMostPlaces = 1 << 24;
 
@@ -198,8 +199,10 @@ class ResampleEngine : public Engine {
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     Problem p(*r.graph, r.graph->node(r.nodes[0]));
     double taps = static_cast<double>(p.narrow.numel()) * static_cast<double>(p.places());
-    double memory = region_bytes(r) / (kMemoryEfficiency * d.bytes_per_second);
-    return {Config{{}, std::max(memory, taps / (kTapEfficiency * d.flops_per_second)) + d.step_seconds}};
+    double memory = region_bytes(r) / (kMemory * d.bytes_per_second);
+    bool by_channels = p.narrow.strides[1] == 1 && p.wide.strides[1] == 1;
+    double arithmetic = taps / ((by_channels ? kByChannels : kByPlanes) * d.flops_per_second);
+    return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
   }
 
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
