@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/thread_pool.hpp"
+#include "engines/cpu/resample/box_norm.hpp"
 #include "engines/cpu/resample/gather.hpp"
 
 namespace tsr::cpu {
@@ -168,45 +169,64 @@ std::unique_ptr<Step> make_step(const Problem& p) {
   return std::make_unique<BackwardStep<T>>(p, thread_count());
 }
 
+Reason check_tensor(const Tensor& x) {
+  if (info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
+  if (info(x.dtype).vector > 1) return Reason::no("tensor ", describe(x), " is vectorised");
+  if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
+  if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
+  return Reason::yes();
+}
+
+Reason check_windows(const Problem& p) {
+  for (TensorId t : p.used())
+    if (Reason why = check_tensor(p.g.tensor(t)); !why) return why;
+  if (!p.largest()) return Reason::yes();
+  for (Ratio w : p.o.window)
+    if (w.num < w.den) return Reason::no("windows of ", w.num, "/", w.den, " may hold nothing to take the maximum of");
+  if (p.places() > kMostPlaces) return Reason::no("windows of ", p.places(), " places, allowed: ", kMostPlaces);
+  return Reason::yes();
+}
+
+double window_seconds(const Problem& p, const Region& r, const Device& d) {
+  double taps = static_cast<double>(p.narrow.numel()) * static_cast<double>(p.places());
+  bool by_channels = p.narrow.strides[1] == 1 && p.wide.strides[1] == 1;
+  double arithmetic = taps / ((by_channels ? kByChannels : kByPlanes) * d.flops_per_second);
+  return std::max(region_bytes(r) / (kMemory * d.bytes_per_second), arithmetic);
+}
+
 class ResampleEngine : public Engine {
  public:
   const EngineInfo& info() const override {
     static constexpr EngineInfo kInfo = {"resample_cpu", 8, DeviceKind::cpu, true,
-                                         "pooling and interpolation with all options, and their gradients"};
+                                         "pooling, interpolation, normalisation over boxes, and their gradients"};
     return kInfo;
   }
 
   Reason check(const Region& r, const Device&) const override {
-    if (r.nodes.size() != 1) return Reason::no("pooling and interpolation run alone");
+    if (r.nodes.size() != 1) return Reason::no("operations over windows run alone");
     const Node& n = r.graph->node(r.nodes[0]);
-    if (!n.op->name.starts_with("resample")) return Reason::no(spelling(n), " neither pools nor interpolates");
-    Problem p(*r.graph, n);
-    for (TensorId t : p.used()) {
-      const Tensor& x = r.graph->tensor(t);
-      if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
-      if (tsr::info(x.dtype).vector > 1) return Reason::no("tensor ", describe(x), " is vectorised");
-      if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
-      if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
-    }
-    if (!p.largest()) return Reason::yes();
-    for (Ratio w : p.o.window)
-      if (w.num < w.den)
-        return Reason::no("windows of ", w.num, "/", w.den, " may hold nothing to take the maximum of");
-    if (p.places() > kMostPlaces) return Reason::no("windows of ", p.places(), " places, allowed: ", kMostPlaces);
-    return Reason::yes();
+    if (n.op->name.starts_with("resample")) return check_windows(Problem(*r.graph, n));
+    if (!is_box_norm(n)) return Reason::no(spelling(n), " is no operation over windows");
+    for (const auto* list : {&n.in, &n.out})
+      for (TensorId t : *list)
+        if (t != kNone)
+          if (Reason why = check_tensor(r.graph->tensor(t)); !why) return why;
+    Reason why;
+    make_box_norm(r, 0, why);
+    return why;
   }
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {
-    Problem p(*r.graph, r.graph->node(r.nodes[0]));
-    double taps = static_cast<double>(p.narrow.numel()) * static_cast<double>(p.places());
-    double memory = region_bytes(r) / (kMemory * d.bytes_per_second);
-    bool by_channels = p.narrow.strides[1] == 1 && p.wide.strides[1] == 1;
-    double arithmetic = taps / ((by_channels ? kByChannels : kByPlanes) * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
+    const Node& n = r.graph->node(r.nodes[0]);
+    double seconds = is_box_norm(n) ? box_norm_seconds(r, d) : window_seconds(Problem(*r.graph, n), r, d);
+    return {Config{{}, seconds + d.step_seconds}};
   }
 
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    Problem p(*r.graph, r.graph->node(r.nodes[0]));
+    const Node& n = r.graph->node(r.nodes[0]);
+    Reason why;
+    if (is_box_norm(n)) return std::make_unique<CompositeStep>(make_box_norm(r, thread_count(), why));
+    Problem p(*r.graph, n);
     return p.in_f64() ? make_step<double>(p) : make_step<float>(p);
   }
 };
