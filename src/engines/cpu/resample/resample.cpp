@@ -8,6 +8,7 @@
 #include "base/thread_pool.hpp"
 #include "engines/cpu/resample/box_norm.hpp"
 #include "engines/cpu/resample/gather.hpp"
+#include "engines/cpu/resample/grid.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -197,8 +198,9 @@ double window_seconds(const Problem& p, const Region& r, const Device& d) {
 class ResampleEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"resample_cpu", 8, DeviceKind::cpu, true,
-                                         "pooling, interpolation, normalisation over boxes, and their gradients"};
+    static constexpr EngineInfo kInfo = {
+        "resample_cpu", 8, DeviceKind::cpu, true,
+        "pooling, interpolation, sampling, normalisation over boxes, and their gradients"};
     return kInfo;
   }
 
@@ -206,19 +208,21 @@ class ResampleEngine : public Engine {
     if (r.nodes.size() != 1) return Reason::no("operations over windows run alone");
     const Node& n = r.graph->node(r.nodes[0]);
     if (n.op->name.starts_with("resample")) return check_windows(Problem(*r.graph, n));
-    if (!is_box_norm(n)) return Reason::no(spelling(n), " is no operation over windows");
+    if (!is_box_norm(n) && !is_grid_work(n)) return Reason::no(spelling(n), " is no operation over windows");
     for (const auto* list : {&n.in, &n.out})
       for (TensorId t : *list)
         if (t != kNone)
           if (Reason why = check_tensor(r.graph->tensor(t)); !why) return why;
-    Reason why;
-    make_box_norm(r, 0, why);
+    Reason why = Reason::yes();
+    if (is_box_norm(n)) make_box_norm(r, 0, why);
     return why;
   }
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     const Node& n = r.graph->node(r.nodes[0]);
-    double seconds = is_box_norm(n) ? box_norm_seconds(r, d) : window_seconds(Problem(*r.graph, n), r, d);
+    double seconds = is_box_norm(n)    ? box_norm_seconds(r, d)
+                     : is_grid_work(n) ? grid_seconds(r, d)
+                                       : window_seconds(Problem(*r.graph, n), r, d);
     return {Config{{}, seconds + d.step_seconds}};
   }
 
@@ -226,6 +230,7 @@ class ResampleEngine : public Engine {
     const Node& n = r.graph->node(r.nodes[0]);
     Reason why;
     if (is_box_norm(n)) return std::make_unique<CompositeStep>(make_box_norm(r, thread_count(), why));
+    if (is_grid_work(n)) return make_grid_step(*r.graph, n, thread_count());
     Problem p(*r.graph, n);
     return p.in_f64() ? make_step<double>(p) : make_step<float>(p);
   }
