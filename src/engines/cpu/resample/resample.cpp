@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/resample/box_norm.hpp"
 #include "engines/cpu/resample/gather.hpp"
 #include "engines/cpu/resample/grid.hpp"
+#include "engines/cpu/resample/separable.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -97,77 +97,71 @@ GatherShape backward_shape(const Problem& p) {
   return s;
 }
 
-template <class T>
-class ForwardStep : public Step {
+// Forward, and gradients that need no index of their own. `Form` is one of the two ways to compute it.
+template <class Form>
+class GatherStep : public Step {
  public:
-  ForwardStep(const Problem& p, int threads)
-      : x_(p.n.in[0]), y_(p.n.out[0]), index_(p.index()), gather_(shape(p), threads) {}
+  GatherStep(const Problem& p, const GatherShape& s, int threads)
+      : source_(p.n.in[0]), result_(p.n.out[0]), index_(p.index()), gather_(s, threads) {}
   size_t workspace_bytes() const override { return gather_.workspace_bytes(); }
   void run(const StepArgs& a) const override {
-    gather_.run({a.tensors[x_], a.tensors[y_], index_ == kNone ? nullptr : a.tensors[index_]}, a.workspace);
+    gather_.run({a.tensors[source_], a.tensors[result_], index_ == kNone ? nullptr : a.tensors[index_]}, a.workspace);
   }
 
  private:
-  static GatherShape shape(const Problem& p) {
-    GatherShape s = forward_shape(p, p.wide);
-    if (p.index() == kNone) return s;
-    const Tensor& index = p.g.tensor(p.index());
-    s.indexed = true;
-    s.index = PlaneTensor(index.dtype, index.strides);
-    return s;
-  }
-  TensorId x_, y_, index_;
-  Gather<T> gather_;
+  TensorId source_, result_, index_;
+  Form gather_;
 };
 
+// The gradient of maxima that have to be found again: their places go to the workspace.
 template <class T>
-class BackwardStep : public Step {
+class SearchStep : public Step {
  public:
-  BackwardStep(const Problem& p, int threads) : dy_(p.n.in[kDy]), dx_(p.n.out[0]), index_(p.index()) {
-    GatherShape s = backward_shape(p);
-    s.indexed = p.largest();
-    if (p.searches()) {
-      x_ = p.n.in[kX];
-      const Tensor& x = p.g.tensor(x_);
-      // The places of the maxima, in the workspace; channels side by side where those of dy are.
-      bool last = p.narrow.strides[1] == 1;
-      Dims dims = p.narrow.dims, strides = p.narrow.strides;
-      int64_t inner = last ? dims[1] : 1;
-      for (int d = p.narrow.rank() - 1; d >= 2; --d) strides[d] = inner, inner *= dims[d];
-      strides[1] = last ? 1 : inner;
-      strides[0] = last ? inner : inner * dims[1];
-      s.index = PlaneTensor(sizeof(T) == 8 ? DType::f64 : DType::f32, strides);
-      GatherShape search = forward_shape(p, x);
-      search.indexed = true;
-      search.index = s.index;
-      index_bytes_ = (static_cast<size_t>(p.narrow.numel()) * sizeof(T) + 255) / 256 * 256;
-      search_.emplace(std::move(search), threads);
-    } else if (s.indexed) {
-      const Tensor& index = p.g.tensor(index_);
-      s.index = PlaneTensor(index.dtype, index.strides);
-    }
-    gather_.emplace(std::move(s), threads);
-  }
+  SearchStep(const Problem& p, int threads)
+      : dy_(p.n.in[kDy]),
+        dx_(p.n.out[0]),
+        x_(p.n.in[kX]),
+        index_bytes_((static_cast<size_t>(p.narrow.numel()) * sizeof(T) + 255) / 256 * 256),
+        search_(indexed(forward_shape(p, p.g.tensor(x_)), p), threads),
+        select_(indexed(backward_shape(p), p), threads) {}
   size_t workspace_bytes() const override {
-    return index_bytes_ + std::max(search_ ? search_->workspace_bytes() : 0, gather_->workspace_bytes());
+    return index_bytes_ + std::max(search_.workspace_bytes(), select_.workspace_bytes());
   }
   void run(const StepArgs& a) const override {
     std::byte* rest = a.workspace + index_bytes_;
-    void* index = search_ ? a.workspace : index_ == kNone ? nullptr : a.tensors[index_];
-    if (search_) search_->run({a.tensors[x_], nullptr, index}, rest);
-    gather_->run({a.tensors[dy_], a.tensors[dx_], index}, rest);
+    search_.run({a.tensors[x_], nullptr, a.workspace}, rest);
+    select_.run({a.tensors[dy_], a.tensors[dx_], a.workspace}, rest);
   }
 
  private:
-  TensorId dy_, dx_, index_, x_ = kNone;
-  size_t index_bytes_ = 0;
-  std::optional<Gather<T>> search_, gather_;
+  // Places lie without gaps, channels side by side where those of dy are.
+  static GatherShape indexed(GatherShape s, const Problem& p) {
+    const Dims& dims = p.narrow.dims;
+    bool last = p.narrow.strides[1] == 1;
+    Dims strides = packed_strides(dims);
+    for (int d = 2; last && d < dims.size(); ++d) strides[d] *= dims[1];
+    if (last) strides[1] = 1;
+    s.indexed = true;
+    s.index = PlaneTensor(sizeof(T) == 8 ? DType::f64 : DType::f32, strides);
+    return s;
+  }
+  TensorId dy_, dx_, x_;
+  size_t index_bytes_;
+  Gather<T> search_, select_;
 };
 
 template <class T>
 std::unique_ptr<Step> make_step(const Problem& p) {
-  if (is_forward(p.n)) return std::make_unique<ForwardStep<T>>(p, thread_count());
-  return std::make_unique<BackwardStep<T>>(p, thread_count());
+  int threads = thread_count();
+  if (p.searches()) return std::make_unique<SearchStep<T>>(p, threads);
+  GatherShape s = is_forward(p.n) ? forward_shape(p, p.wide) : backward_shape(p);
+  if (p.index() != kNone) {
+    const Tensor& index = p.g.tensor(p.index());
+    s.indexed = true;
+    s.index = PlaneTensor(index.dtype, index.strides);
+  }
+  if (separates(s)) return std::make_unique<GatherStep<SeparableGather<T>>>(p, s, threads);
+  return std::make_unique<GatherStep<Gather<T>>>(p, s, threads);
 }
 
 Reason check_tensor(const Tensor& x) {
