@@ -35,22 +35,27 @@ TensorId Composite::temporary(DType type, const Dims& dims) {
   return add_tensor(t, b);
 }
 
-TensorId Composite::reshaped(TensorId t, const Dims& dims, const Dims& strides) {
+TensorId Composite::reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset) {
   Tensor v;
   v.dtype = tensor(t).dtype, v.dims = dims, v.strides = strides;
-  return add_tensor(v, bound_[static_cast<size_t>(t)]);
+  Bound b = bound_[static_cast<size_t>(t)];
+  b.offset += offset * (info(v.dtype).bits / 8);
+  return add_tensor(v, b);
 }
 
 void Composite::add(Node n) { stages_.back().nodes.push_back(graph_.add_node(std::move(n))); }
 
 TensorId Composite::apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b, TensorId to) {
-  Node n;
-  n.op = &op("pointwise");
   tessera::PointwiseOptions o;
   o.mode = mode;
+  return apply(o, compute, b == kNone ? std::vector{a} : std::vector{a, b}, to);
+}
+
+TensorId Composite::apply(const tessera::PointwiseOptions& o, DType compute, std::vector<TensorId> in, TensorId to) {
+  Node n;
+  n.op = &op("pointwise");
   n.attrs = o;
-  n.in = {a};
-  if (b != kNone) n.in.push_back(b);
+  n.in = std::move(in);
   n.out = {to == kNone ? kNew : to};
   n.compute = compute;
   n.compute_given = true;

@@ -17,11 +17,12 @@ class Composite {
   TensorId view(const Graph& g, TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
   TensorId whole(const Graph& g, TensorId t) { return view(g, t, g.tensor(t).dims, g.tensor(t).strides); }
   TensorId temporary(DType type, const Dims& dims);
-  // The memory of a tensor of this composite with other sizes.
-  TensorId reshaped(TensorId t, const Dims& dims, const Dims& strides);
+  // The memory of a tensor of this composite with other sizes, from element `offset` on.
+  TensorId reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
   const Tensor& tensor(TensorId t) const { return graph_.tensor(t); }
   TensorId constant(DType type, double value) { return graph_.add_tensor(make_scalar_constant(type, value)); }
   TensorId apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b = kNone, TensorId to = kNone);
+  TensorId apply(const tessera::PointwiseOptions& o, DType compute, std::vector<TensorId> in, TensorId to = kNone);
   void add(Node n);
   // Stages run as one expression each, or by another engine.
   void end_stage(const Engine* other = nullptr);
@@ -65,8 +66,8 @@ class CompositeStep : public Step {
 };
 
 // The composite of a region, where it is one of these operations: rope and rope_bwd; norm_bwd with gradients of scale
-// or bias; causal_conv1d over channels side by side. Nullptr where it is none; `why` says if it cannot be built. With
-// no threads it can be asked, not run.
+// or bias; causal_conv1d over channels side by side; what composites_generated.hpp lists. Nullptr where it is none;
+// `why` says if it cannot be built. With no threads it can be asked, not run.
 std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& why);
 
 }  // namespace tsr::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engines/cpu/fused/composite.hpp"
+#include "engines/cpu/fused/composites_generated.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/rope.hpp"
 
@@ -17,7 +18,7 @@ bool is(const Node& n, std::string_view op) { return n.op->name == op; }
 TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 
 Reason check_tensors(const Graph& g, const Node& n) {
-  if (!is_real(n.compute)) return Reason::no(spelling(n), " computes in ", n.compute);
+  if (!is_real(n.compute) && !is(n, "rng")) return Reason::no(spelling(n), " computes in ", n.compute);
   for (const auto* list : {&n.in, &n.out})
     for (TensorId t : *list) {
       if (t == kNone) continue;
@@ -174,7 +175,8 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
   const Node& n = g.node(r.nodes[0]);
   bool turns = is(n, "rope") || is(n, "rope_bwd");
   bool convolves = sums_over_views(g, n);
-  if (!turns && !convolves && !sums_across_rows(n)) return nullptr;
+  bool generates = is_generated(n);
+  if (!turns && !convolves && !generates && !sums_across_rows(n)) return nullptr;
   auto c = std::make_unique<Composite>();
   why = check_tensors(g, n);
   if (!why) return c;
@@ -182,6 +184,8 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
     rope(g, n, *c);
   else if (convolves)
     causal_conv(g, n, *c);
+  else if (generates)
+    generate(g, n, *c);
   else
     norm_gradient(r, n, *c);
   why = c->finish(threads);
