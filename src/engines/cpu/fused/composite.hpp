@@ -66,7 +66,8 @@ class CompositeStep : public Step {
 };
 
 // The composite of a region, where it is one of these operations: rope and rope_bwd; norm_bwd with gradients of scale
-// or bias; causal_conv1d over channels side by side; what composites_generated.hpp lists. Nullptr where it is none;
+// or bias; causal_conv1d over channels side by side; what composites_generated.hpp and
+// composites_reduce_by.hpp describe. Nullptr where it is none;
 // `why` says if it cannot be built. With no threads it can be asked, not run.
 std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& why);
 

@@ -4,6 +4,7 @@
 
 #include "engines/cpu/fused/composite.hpp"
 #include "engines/cpu/fused/composites_generated.hpp"
+#include "engines/cpu/fused/composites_reduce_by.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/rope.hpp"
 
@@ -176,7 +177,8 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
   bool turns = is(n, "rope") || is(n, "rope_bwd");
   bool convolves = sums_over_views(g, n);
   bool generates = is_generated(n);
-  if (!turns && !convolves && !generates && !sums_across_rows(n)) return nullptr;
+  bool combines = is(n, "reduce_by");
+  if (!turns && !convolves && !generates && !combines && !sums_across_rows(n)) return nullptr;
   auto c = std::make_unique<Composite>();
   why = check_tensors(g, n);
   if (!why) return c;
@@ -186,9 +188,11 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
     causal_conv(g, n, *c);
   else if (generates)
     generate(g, n, *c);
+  else if (combines)
+    why = reduce_by(g, n, *c);
   else
     norm_gradient(r, n, *c);
-  why = c->finish(threads);
+  if (why) why = c->finish(threads);
   return c;
 }
 
