@@ -2,6 +2,7 @@
 #include "engines/cpu/resample/gather.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/fused/kernels.hpp"
@@ -55,11 +56,12 @@ Gather<T>::Gather(GatherShape shape, int threads) : shape_(std::move(shape)), th
   }
   source_ = lanes_of(s.source), result_ = lanes_of(s.result), index_ = lanes_of(s.index);
   padding_.assign(static_cast<size_t>(lanes_), static_cast<T>(s.padding));
-  for (size_t d = 0; d < 3; ++d)
-    for (const Tap& t : s.axes[d].taps)
-      taps_[d].push_back({t.source, static_cast<T>(t.weight), static_cast<T>(t.place)});
   cut_rows();
   lay_out_scratch();
+  // The lists can be long: from here on there is one copy, in the type that the loops read.
+  for (size_t d = 0; d < 3; ++d)
+    for (const Tap& t : std::exchange(shape_.axes[d].taps, {}))
+      taps_[d].push_back({t.source, static_cast<T>(t.weight), static_cast<T>(t.place)});
 }
 
 template <class T>
