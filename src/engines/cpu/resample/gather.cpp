@@ -11,7 +11,7 @@
 namespace tsr::cpu {
 namespace {
 
-constexpr int64_t kMostLanes = 64;           // where values are converted
+constexpr int64_t kMostLanes = 64;           // where values are transposed or converted
 constexpr int64_t kScratchValues = 1 << 15;  // of one thread, if short rows allow it: half of a second-level cache
 constexpr int64_t kShortest = 8;             // results of a piece of a row
 constexpr int64_t kLeastWork = 4096;         // results that are worth a thread
@@ -20,6 +20,8 @@ template <class T>
 constexpr Lane kLane = sizeof(T) == 8 ? Lane::f64 : Lane::f32;
 template <class T>
 constexpr DType kType = sizeof(T) == 8 ? DType::f64 : DType::f32;
+
+int64_t whole_blocks(int64_t lanes) { return (lanes + kLaneBlock - 1) / kLaneBlock * kLaneBlock; }
 
 template <class U>
 size_t piece_bytes(int64_t count) {
@@ -51,8 +53,8 @@ Gather<T>::Gather(GatherShape shape, int threads) : shape_(std::move(shape)), th
     groups_ = converts ? (s.channels + kMostLanes - 1) / kMostLanes : 1;
     lanes_ = (s.channels + groups_ - 1) / groups_;
   } else {
-    groups_ = (s.images * s.channels + kLaneBlock - 1) / kLaneBlock;
-    lanes_ = kLaneBlock;
+    lanes_ = std::clamp(whole_blocks(s.images * s.channels), kLaneBlock, kMostLanes);
+    groups_ = (s.images * s.channels + lanes_ - 1) / lanes_;
   }
   source_ = lanes_of(s.source), result_ = lanes_of(s.result), index_ = lanes_of(s.index);
   padding_.assign(static_cast<size_t>(lanes_), static_cast<T>(s.padding));
@@ -182,7 +184,7 @@ void Gather<T>::run_job(const Job& j, const GatherPointers& p, Worker& w) const 
   row.first = shape_.axes[2].first.data() + s.first;
   row.origin = s.source.first;
   row.count = s.count;
-  row.lanes = by_channels_ ? group.count : lanes_;
+  row.lanes = by_channels_ ? group.count : whole_blocks(group.count);
   row.padding = padding_.data();
   row.alpha = static_cast<T>(shape_.alpha);
   auto start = [&](const PlaneTensor& t) {
