@@ -211,38 +211,26 @@ template <class T>
 int64_t Gather<T>::collect_rows(const Job& j, const GatherPointers& p, Worker& w) const {
   const Segment& s = segments_[static_cast<size_t>(j.segment)];
   Planes group = planes(j.group);
-  auto start = [&](const Lanes& l, int64_t slice, int64_t row) {
-    return slice * l.tensor.spatial[0] + row * l.tensor.spatial[1];
-  };
-  auto in_place = [&](const Lanes& l, const void* base, int64_t at) {
-    return static_cast<const T*>(base) + plane_offset(l.tensor, group.first) + at +
-           s.source.first * l.tensor.spatial[2];
-  };
-  auto taps = [&](size_t d) {
-    const auto& first = shape_.axes[d].first;
-    auto i = static_cast<size_t>(j.outer[d]);
-    return std::pair(taps_[d].data() + first[i], taps_[d].data() + first[i + 1]);
-  };
   bool selects = shape_.what == Collect::select;
   int64_t count = 0, slot_values = longest_source_ * lanes_;
-  auto [slice, slice_end] = taps(0);
-  for (; slice != slice_end; ++slice) {
-    auto [line, line_end] = taps(1);
-    for (; line != line_end; ++line) {
+  for (const WindowTap<T>& slice : taps(0, j.outer[0]))
+    for (const WindowTap<T>& line : taps(1, j.outer[1])) {
       SourceRow<T>& row = w.rows[count++] = {};
-      row.weight = slice->weight * line->weight, row.place = slice->place + line->place;
-      if (slice->source < 0 || line->source < 0) {
+      row.weight = slice.weight * line.weight, row.place = slice.place + line.place;
+      if (slice.source < 0 || line.source < 0) {
         row.values = padding_.data();
         continue;
       }
-      int64_t slot = slice->source % kept_[0] * kept_[1] + line->source % kept_[1];
-      int64_t key = slice->source * shape_.source_size[1] + line->source;
+      int64_t slot = slice.source % kept_[0] * kept_[1] + line.source % kept_[1];
+      int64_t key = slice.source * shape_.source_size[1] + line.source;
       bool fresh = w.held[slot] != key;
       w.held[slot] = key;
       auto bind = [&](const Lanes& l, const void* base, T* slots, const T*& values, int64_t& step) {
-        int64_t at = start(l, slice->source, line->source);
+        const auto& stride = l.tensor.spatial;
+        int64_t at = slice.source * stride[0] + line.source * stride[1];
         if (l.direct) {
-          values = in_place(l, base, at), step = l.tensor.spatial[2];
+          at += plane_offset(l.tensor, group.first) + s.source.first * stride[2];
+          values = static_cast<const T*>(base) + at, step = stride[2];
           return;
         }
         T* to = slots + slot * slot_values;
@@ -252,8 +240,14 @@ int64_t Gather<T>::collect_rows(const Job& j, const GatherPointers& p, Worker& w
       bind(source_, p.source, w.values, row.values, row.step);
       if (selects) bind(index_, p.index, w.indices, row.index, row.index_step);
     }
-  }
   return count;
+}
+
+template <class T>
+std::span<const WindowTap<T>> Gather<T>::taps(size_t axis, int64_t result) const {
+  const std::vector<int64_t>& first = shape_.axes[axis].first;
+  auto i = static_cast<size_t>(result);
+  return {taps_[axis].data() + first[i], taps_[axis].data() + first[i + 1]};
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "engines/cpu/resample/taps.hpp"
@@ -76,6 +77,7 @@ class Gather {
   Job job(int64_t i) const;
   Worker worker(std::byte* memory) const;
   void run_job(const Job& j, const GatherPointers& p, Worker& w) const;
+  std::span<const WindowTap<T>> taps(size_t axis, int64_t result) const;
   int64_t collect_rows(const Job& j, const GatherPointers& p, Worker& w) const;
   // The lanes of positions along the row that starts `at` elements into its plane, and back.
   void load(const Lanes& from, const void* base, int64_t at, Planes planes, Interval positions, T* to, T* turned) const;
