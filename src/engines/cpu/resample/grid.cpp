@@ -103,6 +103,7 @@ class Sampling : public Step {
     for (int d = 2; d < x.size(); ++d) image_.push_back(x[d]), grid_sizes_.push_back(grid[d - 1]);
     elements_ = volume(image_), places_ = volume(grid_sizes_);
   }
+  size_t workspace_bytes() const override { return image_bytes() + static_cast<size_t>(threads_) * channel_bytes(); }
 
  protected:
   size_t image_bytes() const { return aligned(static_cast<size_t>(batch_ * elements_ * channels_) * sizeof(T)); }
@@ -137,26 +138,26 @@ class Sampling : public Step {
 
 template <class T>
 class Sample : public Sampling<T> {
+  using S = Sampling<T>;
+  using S::batch_, S::channels_, S::corners, S::grid_sizes_, S::image_bytes, S::load_image, S::of_worker, S::offset;
+  using S::places_, S::threads_;
+
  public:
   Sample(const Graph& g, const Node& n, int threads) : Sampling<T>(g, n, threads), y_(g, n.out[0]) {}
-  size_t workspace_bytes() const override {
-    return this->image_bytes() + static_cast<size_t>(this->threads_) * this->channel_bytes();
-  }
   void run(const StepArgs& a) const override {
     T* x = reinterpret_cast<T*>(a.workspace);
-    int64_t channels = this->channels_;
-    this->load_image(a.tensors, x);
-    parallel_for(this->batch_ * this->places_, kPlaces, this->threads_, [&](int64_t first, int64_t last, int worker) {
-      T* sum = this->of_worker(a.workspace + this->image_bytes(), worker);
+    load_image(a.tensors, x);
+    parallel_for(batch_ * places_, kPlaces, threads_, [&](int64_t first, int64_t last, int worker) {
+      T* sum = of_worker(a.workspace + image_bytes(), worker);
       for (int64_t p = first; p < last; ++p) {
-        Corners at = this->corners(a.tensors, p);
-        std::fill_n(sum, channels, T(0));
+        Corners at = corners(a.tensors, p);
+        std::fill_n(sum, channels_, T(0));
         for (int k = 0; k < at.count; ++k) {
-          const T* corner = x + at.element[k] * channels;
+          const T* corner = x + at.element[k] * channels_;
           auto weight = static_cast<T>(at.weight[k]);
-          for (int64_t c = 0; c < channels; ++c) sum[c] += weight * corner[c];
+          for (int64_t c = 0; c < channels_; ++c) sum[c] += weight * corner[c];
         }
-        y_.store(a.tensors, this->offset(y_, this->grid_sizes_, 2, p, this->places_), y_.strides[1], sum, channels);
+        y_.store(a.tensors, offset(y_, grid_sizes_, 2, p, places_), y_.strides[1], sum, channels_);
       }
     });
   }
@@ -167,32 +168,33 @@ class Sample : public Sampling<T> {
 
 template <class T>
 class SampleGradient : public Sampling<T> {
+  using S = Sampling<T>;
+  using S::batch_, S::channels_, S::corners, S::grid_sizes_, S::image_bytes, S::load_image, S::of_worker, S::offset;
+  using S::places_, S::threads_, S::elements_, S::image_;
+
  public:
   SampleGradient(const Graph& g, const Node& n, int threads)
       : Sampling<T>(g, n, threads), dy_(g, n.in[2]), dx_(g, slot(n.out, 0)), dgrid_(g, slot(n.out, 1)) {}
-  size_t workspace_bytes() const override {
-    return this->image_bytes() + static_cast<size_t>(this->threads_) * this->channel_bytes();
-  }
   void run(const StepArgs& a) const override {
     T* image = reinterpret_cast<T*>(a.workspace);
-    std::byte* rest = a.workspace + this->image_bytes();
+    std::byte* rest = a.workspace + image_bytes();
     if (dgrid_.wanted(a.tensors)) {
-      this->load_image(a.tensors, image);
+      load_image(a.tensors, image);
       grid_gradient(a.tensors, image, rest);
     }
     if (dx_.wanted(a.tensors)) image_gradient(a.tensors, image, rest);
   }
 
  private:
-  int64_t dy_offset(int64_t p) const { return this->offset(dy_, this->grid_sizes_, 2, p, this->places_); }
+  int64_t dy_offset(int64_t p) const { return offset(dy_, grid_sizes_, 2, p, places_); }
 
   void grid_gradient(void* const* t, const T* x, std::byte* scratch) const {
-    int64_t channels = this->channels_, axes = this->image_.size();
-    parallel_for(this->batch_ * this->places_, kPlaces, this->threads_, [&](int64_t first, int64_t last, int worker) {
-      T* dy = this->of_worker(scratch, worker);
+    int64_t channels = channels_, axes = image_.size();
+    parallel_for(batch_ * places_, kPlaces, threads_, [&](int64_t first, int64_t last, int worker) {
+      T* dy = of_worker(scratch, worker);
       for (int64_t p = first; p < last; ++p) {
         dy_.load(t, dy_offset(p), dy_.strides[1], dy, channels);
-        Corners at = this->corners(t, p);
+        Corners at = corners(t, p);
         double slopes[kMostAxes] = {};
         for (int k = 0; k < at.count; ++k) {
           const T* corner = x + at.element[k] * channels;
@@ -200,24 +202,23 @@ class SampleGradient : public Sampling<T> {
           for (int64_t c = 0; c < channels; ++c) dot += static_cast<double>(corner[c]) * static_cast<double>(dy[c]);
           for (int64_t d = 0; d < axes; ++d) slopes[d] += at.slope[k][d] * dot;
         }
-        dgrid_.store(t, this->offset(dgrid_, this->grid_sizes_, 1, p, this->places_), dgrid_.strides.back(), slopes,
-                     axes);
+        dgrid_.store(t, offset(dgrid_, grid_sizes_, 1, p, places_), dgrid_.strides.back(), slopes, axes);
       }
     });
   }
 
   // Places scatter to the corners; each channel of an image is added up by one thread, in the order of the places.
   void image_gradient(void* const* t, T* dx, std::byte* scratch) const {
-    int64_t channels = this->channels_, places = this->places_, elements = this->elements_;
+    int64_t channels = channels_, places = places_, elements = elements_;
     int64_t groups = (channels + kChannels - 1) / kChannels;
-    parallel_for(this->batch_ * groups, 1, this->threads_, [&](int64_t first, int64_t last, int worker) {
-      T* dy = this->of_worker(scratch, worker);
+    parallel_for(batch_ * groups, 1, threads_, [&](int64_t first, int64_t last, int worker) {
+      T* dy = of_worker(scratch, worker);
       for (int64_t i = first; i < last; ++i) {
         int64_t b = i / groups, channel = i % groups * kChannels, count = std::min(kChannels, channels - channel);
         for (int64_t e = b * elements; e < (b + 1) * elements; ++e)
           std::fill_n(dx + e * channels + channel, count, T(0));
         for (int64_t p = b * places; p < (b + 1) * places; ++p) {
-          Corners at = this->corners(t, p);
+          Corners at = corners(t, p);
           if (at.count > 0) dy_.load(t, dy_offset(p) + channel * dy_.strides[1], dy_.strides[1], dy, count);
           for (int k = 0; k < at.count; ++k) {
             T* corner = dx + at.element[k] * channels + channel;
@@ -227,9 +228,9 @@ class SampleGradient : public Sampling<T> {
         }
       }
     });
-    parallel_for(this->batch_ * elements, kPlaces, this->threads_, [&](int64_t first, int64_t last, int) {
+    parallel_for(batch_ * elements, kPlaces, threads_, [&](int64_t first, int64_t last, int) {
       for (int64_t i = first; i < last; ++i)
-        dx_.store(t, this->offset(dx_, this->image_, 2, i, elements), dx_.strides[1], dx + i * channels, channels);
+        dx_.store(t, offset(dx_, image_, 2, i, elements), dx_.strides[1], dx + i * channels, channels);
     });
   }
 
