@@ -183,6 +183,7 @@ void Gather<T>::run_job(const Job& j, const GatherPointers& p, Worker& w) const 
   row.taps = taps_[2].data();
   row.first = shape_.axes[2].first.data() + s.first;
   row.origin = s.source.first;
+  row.ahead = ahead(j);
   row.count = s.count;
   row.lanes = by_channels_ ? group.count : whole_blocks(group.count);
   row.padding = padding_.data();
@@ -241,6 +242,15 @@ int64_t Gather<T>::collect_rows(const Job& j, const GatherPointers& p, Worker& w
       if (selects) bind(index_, p.index, w.indices, row.index, row.index_step);
     }
   return count;
+}
+
+// From the rows that these results read to those of the next, in elements; 0 where nothing is read in place.
+template <class T>
+int64_t Gather<T>::ahead(const Job& j) const {
+  if (!source_.direct || j.outer[1] + 1 >= shape_.axes[1].size()) return 0;
+  auto now = taps(1, j.outer[1]), next = taps(1, j.outer[1] + 1);
+  if (now.empty() || next.empty()) return 0;
+  return (next.back().source - now.back().source) * shape_.source.spatial[1];
 }
 
 template <class T>

@@ -77,6 +77,7 @@ class Gather {
   Job job(int64_t i) const;
   Worker worker(std::byte* memory) const;
   void run_job(const Job& j, const GatherPointers& p, Worker& w) const;
+  int64_t ahead(const Job& j) const;
   std::span<const WindowTap<T>> taps(size_t axis, int64_t result) const;
   int64_t collect_rows(const Job& j, const GatherPointers& p, Worker& w) const;
   // The lanes of positions along the row that starts `at` elements into its plane, and back.

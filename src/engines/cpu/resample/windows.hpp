@@ -33,6 +33,7 @@ struct WindowRow {
   const WindowTap<T>* taps = nullptr;
   const int64_t* first = nullptr;  // result i takes taps[first[i]] to taps[first[i + 1]] of every row
   int64_t origin = 0;              // position that the rows start at
+  int64_t ahead = 0;               // how much further on in memory the next results read: that is fetched early
   int64_t count = 0, lanes = 0;
   const T* padding = nullptr;  // lanes of padding
   T alpha = 1;

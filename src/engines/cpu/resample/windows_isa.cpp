@@ -41,6 +41,7 @@ template <class T, int N, bool kIndexed>
 struct Largest {
   using V = Vector<T>;
   static constexpr bool kReadsIndex = false, kWritesIndex = kIndexed;
+  static constexpr int kBytes = N * kVectorBytes;
   static constexpr int kLanes = kVectorBytes / sizeof(T);
   V best[N], place[N];
   bool any = false;
@@ -72,6 +73,7 @@ template <class T, int N, bool kSelects>
 struct Sum {
   using V = Vector<T>;
   static constexpr bool kReadsIndex = kSelects, kWritesIndex = false;
+  static constexpr int kBytes = N * kVectorBytes;
   static constexpr int kLanes = kVectorBytes / sizeof(T);
   V sum[N] = {};
 
@@ -102,6 +104,9 @@ template <class Collector, class T>
       int64_t p = t->source - w.origin;
       const T* x = (t->source < 0 ? w.padding : r->values + p * r->step) + lane;
       const T* index = Collector::kReadsIndex ? r->index + p * r->index_step + lane : nullptr;
+      if (w.ahead != 0)
+        for (int byte = 0; byte < Collector::kBytes; byte += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(x + w.ahead) + byte);
       c.take(x, index, r->weight * t->weight, r->place + t->place);
     }
   T* index = Collector::kWritesIndex ? w.index + i * w.index_step + lane : nullptr;
