@@ -6,6 +6,7 @@
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
 #include "engines/cpu/move/move.hpp"
+#include "engines/cpu/resample/resample.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
@@ -28,6 +29,7 @@ std::span<const Engine* const> all_engines() {
       &cpu::gemm_engine(),
       &cpu::move_engine(),
       &cpu::conv1d_engine(),
+      &cpu::resample_engine(),
       &cpu::rnn_engine(),
       &cpu::attention_engine(),
       &ref::engine(),

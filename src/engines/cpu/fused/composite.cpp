@@ -35,33 +35,52 @@ TensorId Composite::temporary(DType type, const Dims& dims) {
   return add_tensor(t, b);
 }
 
-void Composite::add(Node n) { stages_.back().push_back(graph_.add_node(std::move(n))); }
+TensorId Composite::reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset) {
+  Tensor v;
+  v.dtype = tensor(t).dtype, v.dims = dims, v.strides = strides;
+  Bound b = bound_[static_cast<size_t>(t)];
+  b.offset += offset * (info(v.dtype).bits / 8);
+  return add_tensor(v, b);
+}
+
+void Composite::add(Node n) { stages_.back().nodes.push_back(graph_.add_node(std::move(n))); }
 
 TensorId Composite::apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b, TensorId to) {
-  Node n;
-  n.op = &op("pointwise");
   tessera::PointwiseOptions o;
   o.mode = mode;
+  return apply(o, compute, b == kNone ? std::vector{a} : std::vector{a, b}, to);
+}
+
+TensorId Composite::apply(const tessera::PointwiseOptions& o, DType compute, std::vector<TensorId> in, TensorId to) {
+  Node n;
+  n.op = &op("pointwise");
   n.attrs = o;
-  n.in = {a};
-  if (b != kNone) n.in.push_back(b);
+  n.in = std::move(in);
   n.out = {to == kNone ? kNew : to};
   n.compute = compute;
   n.compute_given = true;
   add(n);
-  return graph_.node(stages_.back().back()).out[0];
+  return graph_.node(stages_.back().nodes.back()).out[0];
 }
 
-void Composite::end_stage() { stages_.emplace_back(); }
+void Composite::end_stage(const Engine* other) {
+  stages_.back().other = other;
+  stages_.emplace_back();
+}
 
 Reason Composite::finish(int threads) {
   GraphIndex index(graph_);
   bound_.resize(static_cast<size_t>(graph_.tensor_count()));
-  for (const std::vector<NodeId>& nodes : stages_) {
-    if (nodes.empty()) continue;
+  std::erase_if(stages_, [](const Stage& s) { return s.nodes.empty(); });
+  for (Stage& s : stages_) {
+    Region r = make_region(graph_, index, s.nodes);
     Expr e;
-    if (Reason why = lower(make_region(graph_, index, nodes), &e); !why) return why;
-    if (threads > 0) programs_.emplace_back(e, graph_, threads);
+    if (Reason why = s.other ? s.other->check(r, {}) : lower(r, &e); !why) return why;
+    if (threads == 0) continue;
+    if (s.other)
+      s.step = s.other->build(r, {}, {});
+    else
+      s.program.emplace(e, graph_, threads);
   }
   return Reason::yes();
 }
@@ -69,7 +88,7 @@ Reason Composite::finish(int threads) {
 // The temporaries, the table of pointers, and what the hungriest stage needs.
 size_t Composite::workspace_bytes() const {
   size_t most = 0;
-  for (const Program& p : programs_) most = std::max(most, p.workspace_bytes());
+  for (const Stage& s : stages_) most = std::max(most, s.workspace_bytes());
   return static_cast<size_t>(temporary_bytes_) + (bound_.size() * sizeof(void*) + 255) / 256 * 256 + most;
 }
 
@@ -82,7 +101,11 @@ void Composite::run(void* const* tensors, std::byte* workspace) const {
     table[i] = (b.outer == kNone ? workspace : static_cast<std::byte*>(tensors[b.outer])) + b.offset;
   }
   std::byte* rest = workspace + temporary_bytes_ + (bound_.size() * sizeof(void*) + 255) / 256 * 256;
-  for (const Program& p : programs_) p.run(table, rest);
+  for (const Stage& s : stages_)
+    if (s.program)
+      s.program->run(table, rest);
+    else
+      s.step->run({table, rest, nullptr});
 }
 
 }  // namespace tsr::cpu

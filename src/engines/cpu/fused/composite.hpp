@@ -3,7 +3,10 @@
 // own, whose tensors are views of the operation's tensors or temporaries in the workspace.
 #pragma once
 
+#include <optional>
+
 #include "engines/cpu/fused/program.hpp"
+#include "planner/engine.hpp"
 
 namespace tsr::cpu {
 
@@ -14,10 +17,15 @@ class Composite {
   TensorId view(const Graph& g, TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
   TensorId whole(const Graph& g, TensorId t) { return view(g, t, g.tensor(t).dims, g.tensor(t).strides); }
   TensorId temporary(DType type, const Dims& dims);
+  // The memory of a tensor of this composite with other sizes, from element `offset` on.
+  TensorId reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
+  const Tensor& tensor(TensorId t) const { return graph_.tensor(t); }
   TensorId constant(DType type, double value) { return graph_.add_tensor(make_scalar_constant(type, value)); }
   TensorId apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b = kNone, TensorId to = kNone);
+  TensorId apply(const tessera::PointwiseOptions& o, DType compute, std::vector<TensorId> in, TensorId to = kNone);
   void add(Node n);
-  void end_stage();
+  // Stages run as one expression each, or by another engine.
+  void end_stage(const Engine* other = nullptr);
   // Compiles the stages (for no threads only checks them), or says why one cannot be.
   Reason finish(int threads);
 
@@ -26,6 +34,14 @@ class Composite {
   void run(void* const* tensors, std::byte* workspace) const;
 
  private:
+  struct Stage {
+    std::vector<NodeId> nodes;
+    const Engine* other = nullptr;
+    std::optional<Program> program;
+    std::unique_ptr<Step> step;  // of the other engine
+
+    size_t workspace_bytes() const { return program ? program->workspace_bytes() : step->workspace_bytes(); }
+  };
   struct Bound {
     TensorId outer = kNone;  // kNone: a temporary, or nothing at all
     int64_t offset = 0;      // bytes from the start of the outer tensor, or of the temporaries
@@ -35,14 +51,24 @@ class Composite {
 
   Graph graph_;
   std::vector<Bound> bound_;  // by tensor of graph_
-  std::vector<std::vector<NodeId>> stages_{1};
-  std::vector<Program> programs_;
+  std::vector<Stage> stages_ = std::vector<Stage>(1);
   int64_t temporary_bytes_ = 0;
 };
 
+class CompositeStep : public Step {
+ public:
+  explicit CompositeStep(std::unique_ptr<Composite> c) : composite_(std::move(c)) {}
+  size_t workspace_bytes() const override { return composite_->workspace_bytes(); }
+  void run(const StepArgs& a) const override { composite_->run(a.tensors, a.workspace); }
+
+ private:
+  std::unique_ptr<Composite> composite_;
+};
+
 // The composite of a region, where it is one of these operations: rope and rope_bwd; norm_bwd with gradients of scale
-// or bias; causal_conv1d over channels side by side. Nullptr where it is none; `why` says if it cannot be built. With
-// no threads it can be asked, not run.
+// or bias; causal_conv1d over channels side by side; what composites_generated.hpp and
+// composites_reduce_by.hpp describe. Nullptr where it is none;
+// `why` says if it cannot be built. With no threads it can be asked, not run.
 std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& why);
 
 }  // namespace tsr::cpu

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "engines/cpu/fused/composite.hpp"
+#include "engines/cpu/fused/composites_generated.hpp"
+#include "engines/cpu/fused/composites_reduce_by.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/rope.hpp"
 
@@ -17,7 +19,7 @@ bool is(const Node& n, std::string_view op) { return n.op->name == op; }
 TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 
 Reason check_tensors(const Graph& g, const Node& n) {
-  if (!is_real(n.compute)) return Reason::no(spelling(n), " computes in ", n.compute);
+  if (!is_real(n.compute) && !is(n, "rng")) return Reason::no(spelling(n), " computes in ", n.compute);
   for (const auto* list : {&n.in, &n.out})
     for (TensorId t : *list) {
       if (t == kNone) continue;
@@ -174,7 +176,9 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
   const Node& n = g.node(r.nodes[0]);
   bool turns = is(n, "rope") || is(n, "rope_bwd");
   bool convolves = sums_over_views(g, n);
-  if (!turns && !convolves && !sums_across_rows(n)) return nullptr;
+  bool generates = is_generated(n);
+  bool combines = is(n, "reduce_by");
+  if (!turns && !convolves && !generates && !combines && !sums_across_rows(n)) return nullptr;
   auto c = std::make_unique<Composite>();
   why = check_tensors(g, n);
   if (!why) return c;
@@ -182,9 +186,13 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
     rope(g, n, *c);
   else if (convolves)
     causal_conv(g, n, *c);
+  else if (generates)
+    generate(g, n, *c);
+  else if (combines)
+    why = reduce_by(g, n, *c);
   else
     norm_gradient(r, n, *c);
-  why = c->finish(threads);
+  if (why) why = c->finish(threads);
   return c;
 }
 

@@ -22,16 +22,6 @@ class FusedStep : public Step {
   Program program_;
 };
 
-class CompositeStep : public Step {
- public:
-  explicit CompositeStep(std::unique_ptr<Composite> c) : composite_(std::move(c)) {}
-  size_t workspace_bytes() const override { return composite_->workspace_bytes(); }
-  void run(const StepArgs& a) const override { composite_->run(a.tensors, a.workspace); }
-
- private:
-  std::unique_ptr<Composite> composite_;
-};
-
 class FusedEngine : public Engine {
  public:
   const EngineInfo& info() const override {

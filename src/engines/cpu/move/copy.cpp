@@ -156,7 +156,7 @@ struct Walk {
 
 StridedCopy::StridedCopy(std::vector<CopyAxis> axes, int64_t element_bytes) : bytes_(element_bytes) {
   outer_ = merged(std::move(axes));
-  for (const CopyAxis& a : outer_) empty_ = empty_ || a.size == 0;
+  empty_ = std::any_of(outer_.begin(), outer_.end(), [](const CopyAxis& a) { return a.size == 0; });
   if (empty_ || outer_.empty()) return;
   line_ = outer_.back();
   outer_.pop_back();

@@ -16,6 +16,7 @@ struct CopyAxis {
 
 class StridedCopy {
  public:
+  StridedCopy() = default;  // of nothing
   StridedCopy(std::vector<CopyAxis> axes, int64_t element_bytes);
   void run(const void* from, void* to, int threads) const;
 
@@ -26,9 +27,9 @@ class StridedCopy {
   std::vector<CopyAxis> outer_;  // slowest first
   CopyAxis line_{1, 1, 1};       // the innermost axis of the target
   CopyAxis across_{1, 0, 0};     // the innermost axis of the source, where that is another one
-  int64_t bytes_;
+  int64_t bytes_ = 1;
   int64_t units_ = 1, unit_elements_ = 1;  // pieces of work
-  bool tiled_ = false, empty_ = false, large_ = false;
+  bool tiled_ = false, empty_ = true, large_ = false;
 };
 
 }  // namespace tsr::cpu

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/move/copy.hpp"
+#include "engines/cpu/move/paged.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
 
@@ -148,11 +149,21 @@ class MoveStep : public Step {
   std::vector<Move> moves_;
 };
 
+Reason check_tensor(const Tensor& x, const Tensor& y) {
+  if (x.dtype != y.dtype) return Reason::no("tensor ", describe(x), " has another type than ", describe(y));
+  if (info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
+  if (info(x.dtype).vector > 1) return Reason::no("tensor ", describe(x), " is vectorised");
+  if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
+  if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
+  return Reason::yes();
+}
+
 class MoveEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"move_cpu", 9, DeviceKind::cpu, true,
-                                         "transposition, slices, concatenation and reshaping as threaded copies"};
+    static constexpr EngineInfo kInfo = {
+        "move_cpu", 9, DeviceKind::cpu, true,
+        "transposition, slices, concatenation, reshaping and pages as threaded copies"};
     return kInfo;
   }
 
@@ -161,19 +172,12 @@ class MoveEngine : public Engine {
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
     if (n.op->family != Family::movement) return Reason::no(spelling(n), " does more than move data");
-    if (!is(n, "transpose") && !is(n, "slice") && !is(n, "concat") && !is(n, "reshape"))
-      return Reason::no(spelling(n), " moves data by indices");
     const Tensor& y = g.tensor(n.out[0]);
-    for (const auto* list : {&n.in, &n.out})
-      for (TensorId t : *list) {
-        const Tensor& x = g.tensor(t);
-        if (x.dtype != y.dtype) return Reason::no("tensor ", describe(x), " has another type than ", describe(y));
-        if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
-        if (tsr::info(x.dtype).vector > 1) return Reason::no("tensor ", describe(x), " is vectorised");
-        if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
-        if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
-      }
-    return parts_of(g, n, nullptr);
+    bool paged = is(n, "paged_load");  // whose other inputs are indices
+    for (TensorId t : paged ? std::vector<TensorId>{n.in[0]} : n.in)
+      if (Reason why = check_tensor(g.tensor(t), y); !why) return why;
+    if (Reason why = check_tensor(y, y); !why) return why;
+    return paged ? Reason::yes() : parts_of(g, n, nullptr);
   }
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {
@@ -181,7 +185,9 @@ class MoveEngine : public Engine {
   }
 
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return std::make_unique<MoveStep>(*r.graph, r.graph->node(r.nodes[0]), thread_count());
+    const Node& n = r.graph->node(r.nodes[0]);
+    if (is(n, "paged_load")) return make_paged_load(*r.graph, n, thread_count());
+    return std::make_unique<MoveStep>(*r.graph, n, thread_count());
   }
 };
 

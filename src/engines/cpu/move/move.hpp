@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Movement of data: transposition, slices, concatenation, reshaping.
+// Movement of data: transposition, slices, concatenation, reshaping, pages of caches.
 #pragma once
 
 #include "planner/engine.hpp"

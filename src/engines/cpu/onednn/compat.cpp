@@ -110,21 +110,6 @@ std::optional<dnnl::pooling_backward::primitive_desc> describe_pool_bwd(const Po
   });
 }
 
-std::optional<dnnl::resampling_forward::primitive_desc> describe_resample(dnnl::algorithm what, const Desc& x,
-                                                                          const Desc& y,
-                                                                          const dnnl::primitive_attr& attr) {
-  using P = dnnl::resampling_forward::primitive_desc;
-  return attempt([&] { return P(device(), kInference, what, x, y, attr, kAllowEmpty); });
-}
-
-std::optional<dnnl::resampling_backward::primitive_desc> describe_resample_bwd(dnnl::algorithm what, const Desc& dx,
-                                                                               const Desc& dy,
-                                                                               const dnnl::primitive_attr& attr) {
-  using P = dnnl::resampling_backward::primitive_desc;
-  return attempt(
-      [&] { return P(device(), what, dx, dy, describe_resample(what, dx, dy, {}).value(), attr, kAllowEmpty); });
-}
-
 std::optional<RnnDescription> describe_rnn(Cell cell, bool bidirectional, const RnnDescs& d,
                                            const dnnl::primitive_attr& attr) {
   auto way = direction(bidirectional);
@@ -203,23 +188,6 @@ std::optional<dnnl::pooling_backward::primitive_desc> describe_pool_bwd(const Po
   return attempt([&] {
     P::desc what(s.what, dx, dy, s.stride, s.window, s.pad, s.post_pad);
     return P::primitive_desc(what, attr, device(), describe_pool(s, dx, dy, {}).value(), kAllowEmpty);
-  });
-}
-
-std::optional<dnnl::resampling_forward::primitive_desc> describe_resample(dnnl::algorithm what, const Desc& x,
-                                                                          const Desc& y,
-                                                                          const dnnl::primitive_attr& attr) {
-  using P = dnnl::resampling_forward;
-  return attempt([&] { return P::primitive_desc(P::desc(kInference, what, x, y), attr, device(), kAllowEmpty); });
-}
-
-std::optional<dnnl::resampling_backward::primitive_desc> describe_resample_bwd(dnnl::algorithm what, const Desc& dx,
-                                                                               const Desc& dy,
-                                                                               const dnnl::primitive_attr& attr) {
-  using P = dnnl::resampling_backward;
-  return attempt([&] {
-    auto hint = describe_resample(what, dx, dy, {}).value();
-    return P::primitive_desc(P::desc(what, dx, dy), attr, device(), hint, kAllowEmpty);
   });
 }
 

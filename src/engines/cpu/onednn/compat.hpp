@@ -38,12 +38,6 @@ std::optional<dnnl::pooling_forward::primitive_desc> describe_pool(const PoolSha
 std::optional<dnnl::pooling_backward::primitive_desc> describe_pool_bwd(const PoolShape& s, const Desc& dx,
                                                                         const Desc& dy,
                                                                         const dnnl::primitive_attr& attr);
-std::optional<dnnl::resampling_forward::primitive_desc> describe_resample(dnnl::algorithm what, const Desc& x,
-                                                                          const Desc& y,
-                                                                          const dnnl::primitive_attr& attr);
-std::optional<dnnl::resampling_backward::primitive_desc> describe_resample_bwd(dnnl::algorithm what, const Desc& dx,
-                                                                               const Desc& dy,
-                                                                               const dnnl::primitive_attr& attr);
 
 // One layer of a recurrent network, in one or both directions. Descriptions of states may be empty.
 enum class Cell : uint8_t { relu, tanh, lstm, gru };  // gru: the reset gate acts behind the recurrent product

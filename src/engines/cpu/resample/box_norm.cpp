@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/resample/box_norm.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engines/cpu/resample/resample.hpp"
+#include "graph/ops/lrn.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+using M = tessera::PointwiseMode;
+
+bool across_channels(const Node& n) { return n.op->name.starts_with("lrn"); }
+bool is_backward(const Node& n) { return n.op->name.ends_with("_bwd"); }
+
+// Builds the stages of one operation. Temporaries lie in memory as x does: channels first or last, without gaps.
+class BoxNorm {
+ public:
+  BoxNorm(const Region& r, Composite& c)
+      : region_(r),
+        g_(*r.graph),
+        n_(g_.node(r.nodes[0])),
+        o_(attrs<tessera::LrnOptions>(n_)),
+        c_(c),
+        x_(g_.tensor(n_.in[0])),
+        type_(n_.compute == DType::f64 ? DType::f64 : DType::f32) {
+    for (int d = 2; d < x_.rank(); ++d) places_ *= x_.dims[d];
+    channels_last_ = x_.strides[1] == 1 && places_ > 1;
+  }
+
+  // y = v s^-beta, with s = k + alpha / count sum v^2
+  void forward() {
+    TensorId v = centred(1), squares = temporary();
+    apply(M::mul, v, v, squares);
+    c_.end_stage();
+    TensorId energy = box_means(squares, false);
+    v = centred(1);
+    apply(M::mul, v, power(energy, -o_.beta), c_.whole(g_, n_.out[0]));
+  }
+
+  // dv = dy s^-beta - 2 alpha beta / count v sum dy v s^(-beta - 1)
+  void backward() {
+    TensorId v = centred(2), squares = temporary(), pulls = temporary(), dy = c_.whole(g_, n_.in[1]);
+    apply(M::mul, v, v, squares);
+    c_.end_stage();
+    TensorId energy = box_means(squares, false);
+    v = centred(2);
+    apply(M::mul, apply(M::mul, dy, v), power(energy, -o_.beta - 1), pulls);
+    c_.end_stage();
+    TensorId pull = box_means(pulls, true);
+    v = centred(2);
+    TensorId shared = apply(M::mul, apply(M::mul, v, pull), c_.constant(type_, 2 * o_.alpha * o_.beta));
+    TensorId own = apply(M::mul, dy, power(energy, -o_.beta)), dx = wanted(0), dmean = wanted(1);
+    if (dx != kNone) apply(M::sub, own, shared, dx);
+    if (dmean != kNone) apply(M::sub, shared, own, dmean);
+  }
+
+ private:
+  TensorId apply(M mode, TensorId a, TensorId b, TensorId to = kNone) { return c_.apply(mode, type_, a, b, to); }
+
+  // v: x, less the mean where the operation has one.
+  TensorId centred(size_t mean) {
+    TensorId x = c_.whole(g_, n_.in[0]);
+    bool given = !across_channels(n_) && mean < n_.in.size() && n_.in[mean] != kNone;
+    return given ? apply(M::sub, x, c_.whole(g_, n_.in[mean])) : x;
+  }
+
+  // Results that nobody wants have no memory.
+  TensorId wanted(size_t i) {
+    if (i >= n_.out.size() || n_.out[i] == kNone) return kNone;
+    bool read = std::find(region_.outputs.begin(), region_.outputs.end(), n_.out[i]) != region_.outputs.end();
+    return read ? c_.whole(g_, n_.out[i]) : kNone;
+  }
+
+  TensorId power(TensorId energy, double exponent) {
+    TensorId scaled = apply(M::mul, energy, c_.constant(type_, o_.alpha));
+    TensorId s = apply(M::add, scaled, c_.constant(type_, o_.k));
+    double quarters = -4 * exponent;
+    if (quarters == std::floor(quarters) && quarters >= 1 && quarters <= 8)
+      return inverse_power(s, static_cast<int>(quarters));
+    return apply(M::pow, s, c_.constant(type_, exponent));
+  }
+
+  // s^(-quarters / 4), the usual exponents, by roots and products: far quicker than any power.
+  TensorId inverse_power(TensorId s, int quarters) {
+    TensorId product = kNone;
+    auto times = [&](TensorId t) { product = product == kNone ? t : apply(M::mul, product, t); };
+    for (int whole = 0; whole < quarters / 4; ++whole) times(s);
+    if (quarters % 4 != 0) {
+      TensorId root = apply(M::sqrt, s, kNone);
+      if (quarters & 2) times(root);
+      if (quarters & 1) times(apply(M::sqrt, root, kNone));
+    }
+    return apply(M::div, c_.constant(type_, 1), product);
+  }
+
+  Dims strides() const {
+    Dims s = packed_strides(x_.dims);
+    if (!channels_last_) return s;
+    for (int d = 2; d < s.size(); ++d) s[d] *= x_.dims[1];
+    s[1] = 1;
+    return s;
+  }
+  TensorId temporary() { return c_.reshaped(c_.temporary(type_, x_.dims), x_.dims, strides()); }
+
+  // Sums over the box around each element, or over the elements whose box holds it, divided by the size of the box.
+  TensorId box_means(TensorId of, bool swapped) {
+    bool channels = across_channels(n_);
+    int64_t before = lrn_before(o_.n), after = channels ? lrn_after(o_.n) : before;
+    if (swapped) std::swap(before, after);
+    size_t axes = channels ? 1 : static_cast<size_t>(x_.rank() - 2);
+    tessera::ResampleOptions o;
+    o.mode = tessera::ResampleMode::avg_pool_include;
+    o.window.assign(axes, before + 1 + after);
+    o.stride.assign(axes, 1);
+    o.pad.assign(axes, before);
+    o.post_pad.assign(axes, after);
+    // An even size counts one element more than a box in space has.
+    o.alpha = std::pow(static_cast<double>(before + 1 + after) / static_cast<double>(o_.n), static_cast<double>(axes));
+    TensorId to = temporary();
+    Node node;
+    node.op = &op("resample");
+    node.attrs = o;
+    node.in = {channels ? across(of) : of};
+    node.out = {channels ? across(to) : to};
+    node.compute = type_;
+    node.compute_given = true;
+    c_.add(node);
+    c_.end_stage(&resample_engine());
+    return to;
+  }
+
+  // A temporary whose spatial dimension is the channels: its planes are the places.
+  TensorId across(TensorId t) {
+    int64_t channels = x_.dims[1];
+    Dims at = channels_last_ ? Dims{places_ * channels, channels, 1} : Dims{places_ * channels, 1, places_};
+    return c_.reshaped(t, {x_.dims[0], places_, channels}, at);
+  }
+
+  const Region& region_;
+  const Graph& g_;
+  const Node& n_;
+  const tessera::LrnOptions& o_;
+  Composite& c_;
+  const Tensor& x_;
+  DType type_;
+  int64_t places_ = 1;
+  bool channels_last_ = false;
+};
+
+}  // namespace
+
+bool is_box_norm(const Node& n) { return across_channels(n) || n.op->name.starts_with("divisive_norm"); }
+
+std::unique_ptr<Composite> make_box_norm(const Region& r, int threads, Reason& why) {
+  auto c = std::make_unique<Composite>();
+  BoxNorm norm(r, *c);
+  if (is_backward(r.graph->node(r.nodes[0])))
+    norm.backward();
+  else
+    norm.forward();
+  why = c->finish(threads);
+  return c;
+}
+
+double box_norm_seconds(const Region& r, const Device& d) {
+  constexpr double kPasses = 4;  // squares and sums go through memory as well
+  constexpr double kPower = 60;  // operations that a power takes
+  double elements = static_cast<double>(r.graph->tensor(r.graph->node(r.nodes[0]).in[0]).numel());
+  return kPasses * region_bytes(r) / d.bytes_per_second + kPower * elements / d.flops_per_second;
+}
+
+}  // namespace tsr::cpu

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisation by the energy in a box around each element: across channels (lrn) or in space (divisive_norm), and the
+// gradients. Sums over boxes are means over windows; the rest is pointwise.
+#pragma once
+
+#include "engines/cpu/fused/composite.hpp"
+
+namespace tsr::cpu {
+
+bool is_box_norm(const Node& n);
+// As make_composite: with no threads it can be asked, not run.
+std::unique_ptr<Composite> make_box_norm(const Region& r, int threads, Reason& why);
+double box_norm_seconds(const Region& r, const Device& d);
+
+}  // namespace tsr::cpu
