@@ -35,6 +35,12 @@ std::string find_disassembler() {
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* v = std::getenv(name)) places.emplace_back(fs::path(v) / "bin");
   places.emplace_back("/usr/local/cuda/bin");
+  if (const char* v = std::getenv("VIRTUAL_ENV")) {
+    std::error_code ignored;
+    for (const auto& python : fs::directory_iterator(fs::path(v) / "lib", ignored))
+      for (const auto& part : fs::directory_iterator(python.path() / "site-packages/nvidia", ignored))
+        places.push_back(part.path() / "bin");
+  }
   for (const fs::path& p : places) {
     std::error_code ignored;
     if (fs::exists(p / "nvdisasm", ignored)) return (p / "nvdisasm").string();

@@ -25,9 +25,24 @@ inline double f_log1p(double x) { return log1p(x); }
 inline float f_mod(float x, float b) { return fmodf(x, b); }
 inline double f_mod(double x, double b) { return fmod(x, b); }
 // The normal distribution's cumulative function.
-inline float f_cdf(float x) { return 0.5f * erfcf(-x * 0.70710678118654752440f); }
+// In f32 the tail is exp(-x^2/2) times a polynomial in t = 1 / (1 + 0.4 |x| / sqrt(2)), fitted to 3e-7 of its value: a
+// third of the instructions of erfcf.
+inline float f_cdf(float x) {
+  float t = __fdividef(1.0f, fabsf(x) * 0.28284271247461900976f + 1.0f);
+  float q = 0.05027242377400398f;
+  q = q * t + -0.18294280767440796f;
+  q = q * t + 0.16915324330329895f;
+  q = q * t + -0.005665995180606842f;
+  q = q * t + 0.14145979285240173f;
+  q = q * t + 0.1685343086719513f;
+  q = q * t + 0.20784376561641693f;
+  q = q * t + 0.22566953301429749f;
+  q = q * t + 0.22567586600780487f;
+  q *= 0.5f * t * __expf(-0.5f * x * x);
+  return x > 0.0f ? 1.0f - q : x != x ? x : q;
+}
 inline double f_cdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
-inline float f_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+inline float f_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 inline double f_sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 template <class T>
 T softplus_of(T x) {
@@ -143,10 +158,8 @@ template <class T>
 T op_sqrt(T x) {
   return f_sqrt(x);
 }
-template <class T>
-T op_rsqrt(T x) {
-  return T(1) / f_sqrt(x);
-}
+inline float op_rsqrt(float x) { return rsqrtf(x); }
+inline double op_rsqrt(double x) { return 1 / sqrt(x); }
 template <class T>
 T op_reciprocal(T x) {
   return T(1) / x;

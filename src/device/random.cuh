@@ -15,12 +15,11 @@ inline PhiloxWords philox(u64 seed, u64 subsequence, u64 offset) {
   u32 k0 = u32(seed), k1 = u32(seed >> 32);
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    u32 high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-    u32 high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
-    c0 = high1 ^ c1 ^ k0;
-    c1 = low1;
-    c2 = high0 ^ c3 ^ k1;
-    c3 = low0;
+    u64 a = u64(0xD2511F53u) * c0, b = u64(0xCD9E8D57u) * c2;  // one wide multiplication each
+    c0 = u32(b >> 32) ^ c1 ^ k0;
+    c1 = u32(b);
+    c2 = u32(a >> 32) ^ c3 ^ k1;
+    c3 = u32(a);
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
@@ -34,19 +33,25 @@ inline float uniform_at(u64 seed, u64 offset, u64 index) {
   return to_uniform(philox(seed, index / 4, offset).w[index % 4]);
 }
 
-// V numbers at once. One call of the generator serves four that lie side by side.
+// V numbers at positions a step apart.
 template <int V>
-void uniforms(u64 seed, u64 offset, u64 first, i64 step, float* out) {
-  if (V % 4 == 0 && step == 1 && first % 4 == 0) {
+void uniforms_each(u64 seed, u64 offset, u64 first, i64 step, float* out) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) out[i] = uniform_at(seed, offset, first + i * step);
+}
+
+// V numbers side by side. One call of the generator serves four, whose first position is a multiple of four.
+template <int V>
+void uniforms(u64 seed, u64 offset, u64 first, float* out) {
+  if constexpr (V % 4 != 0) {
+    uniforms_each<V>(seed, offset, first, 1, out);
+  } else {
 #pragma unroll
     for (int i = 0; i < V; i += 4) {
       PhiloxWords p = philox(seed, (first + i) / 4, offset);
 #pragma unroll
-      for (int k = 0; k < 4 && i + k < V; ++k) out[i + k] = to_uniform(p.w[k]);
+      for (int k = 0; k < 4; ++k) out[i + k] = to_uniform(p.w[k]);
     }
-  } else {
-#pragma unroll
-    for (int i = 0; i < V; ++i) out[i] = uniform_at(seed, offset, first + i * step);
   }
 }
 

@@ -245,4 +245,40 @@ struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Vec {
   T v[N];
 };
 
+// Elements as lanes; two bf16 of a word take one instruction each.
+template <class L, class T, int N>
+void unpack(const Vec<T, N>& from, L (&to)[N]) {
+  if constexpr (kSame<L, float> && kSame<T, bf16> && N % 2 == 0) {
+    const u32* words = reinterpret_cast<const u32*>(&from);
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      to[i] = __uint_as_float(words[i / 2] << 16);
+      to[i + 1] = __uint_as_float(words[i / 2] & 0xffff0000u);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = to_lane<L>(from.v[i]);
+  }
+}
+
+// Lanes as elements; the narrow floats by twos, as the hardware converts them.
+template <class L, class T, int N>
+void pack(const L (&from)[N], Vec<T, N>& to) {
+#ifndef TSR_EMULATED
+  if constexpr (kSame<L, float> && N % 2 == 0 && (kSame<T, bf16> || kSame<T, f16>)) {
+    u32* words = reinterpret_cast<u32*>(&to);
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      if constexpr (kSame<T, bf16>)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(words[i / 2]) : "f"(from[i + 1]), "f"(from[i]));
+      else
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(words[i / 2]) : "f"(from[i + 1]), "f"(from[i]));
+    }
+    return;
+  }
+#endif
+#pragma unroll
+  for (int i = 0; i < N; ++i) to.v[i] = from_lane<T>(from[i]);
+}
+
 }  // namespace tsr::dev

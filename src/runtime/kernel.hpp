@@ -49,6 +49,8 @@ class Kernel {
     static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= 4096, "what a launch can carry");
     start(g, stream, &args);
   }
+  // The same for arguments that are put together byte by byte; at least as many as the kernel reads.
+  void launch_packed(const Grid& g, void* stream, const void* args) const { start(g, stream, args); }
 
  protected:
   friend struct KernelLibrary;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of all kernels of the fused engine, shared by host and device.
+// The arguments of all kernels of the fused engine, shared by host and device. A launch carries them through the
+// driver, so they are no longer than the kernel needs: a head, then operands and numbers, packed one after the other.
 #pragma once
 
 #include "device/divide.cuh"
 
 namespace tsr::dev {
 
-constexpr int kMaxOperands = 24, kMaxNumbers = 40, kLoops = 4;
+constexpr int kMaxOperands = 24, kMaxNumbers = 48, kLoops = 4;
 
-// A tensor, or a coordinate that is counted as if it lay in memory. Strides are in elements, innermost loop first. The
-// innermost loop of a row counts vectors: its stride is that of a whole vector, `step` that of one element.
-struct Operand {
+// A tensor, or a coordinate that is counted as if it lay in memory. Strides are in elements, innermost loop first;
+// outer ones lead across rows, inner ones along a row, or across everything where there are no rows. The innermost loop
+// of a row counts vectors: its stride is that of a whole vector, `step` that of one element.
+template <int OUTER, int INNER>
+struct OperandArg {
   void* data;
-  i64 outer[kLoops];  // across rows
-  i64 inner[kLoops];  // inside a row, or across everything where there are no rows
   i64 step;
+  i64 outer[OUTER];
+  i64 inner[INNER];
 };
 
 union Number {
@@ -23,17 +26,22 @@ union Number {
   i64 i;
 };
 
-struct FusedArgs {
-  i64 rows;    // 1 without reductions
-  i64 length;  // vectors of a row
-  i64 tail;    // elements that are left when a row is one run of memory
-  Divisor outer_size[kLoops], inner_size[kLoops];
+struct FusedHead {
+  i64 rows;          // 1 without reductions
+  i64 length;        // vectors of a row
+  i64 tail;          // elements that are left when a row is one run of memory
   i64 splits;        // parts that rows are cut into
   i64 split_length;  // vectors of a part
   void* partials;    // of split rows: one set for each part and row, rows side by side
   void* row_values;  // of split rows: what is known of each row after a stage
-  Operand operands[kMaxOperands];
-  Number numbers[kMaxNumbers];
+};
+
+template <int OPERANDS, int NUMBERS, int OUTER, int INNER>
+struct FusedArgs {
+  FusedHead head;
+  Divisor outer_size[OUTER], inner_size[INNER];
+  OperandArg<OUTER, INNER> operands[OPERANDS ? OPERANDS : 1];
+  Number numbers[NUMBERS ? NUMBERS : 1];
 };
 
 }  // namespace tsr::dev

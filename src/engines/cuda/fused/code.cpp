@@ -47,7 +47,7 @@ class Printer {
   Code run() {
     find_stages();
     find_needs();
-    std::string loads = print_loads(), before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
+    std::string loads = print_loads(false), late = print_loads(true), before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
     for (int s = 0; s < stages_; ++s) {
       accumulate += cat("    if constexpr (S == ", s, ") {\n", print_elements(s), "    }\n");
       rows += cat("    if constexpr (S == ", s, ") {\n", print_rows(s), "    }\n");
@@ -56,14 +56,16 @@ class Printer {
       shuffles += print_partials(s, "q.v# = __shfl_xor_sync(0xffffffffu, p.v#, bits);");
     }
     std::string stores = print_elements(stages_), row_stores = print_row_stores();
-    std::string t =
-        cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\ntemplate <int V>\nstruct Code {\n",
-            "  static constexpr int kOperands = ", l_.operands.size(), ", kOuter = ", l_.outer.size(),
-            ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ";\n");
-    t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Kept {\n" + kept_fields() + "  };\n";
+    std::string args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ",
+                           l_.inner.size(), ">");
+    std::string t = cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
+                        ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
+                        ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ";\n");
+    t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" + kept_fields() + "  };\n";
     t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() + "  };\n";
-    const char* with = "const FusedArgs& a, const Index* at";
+    const char* with = "const Args& a, const Index* at";
     t += cat("  static void load(", with, ", Loaded& x) {\n", loads, "  }\n");
+    t += cat("  static void load_late(", with, ", Late& y) {\n", late, "  }\n");
     t += cat("  static void before(", with, ", Rows& r) {\n", before, "  }\n");
     t += cat("  template <int S>\n  static void accumulate(", with,
              ", const Loaded& x, Kept& k, const Rows& r, Partial& p) {\n", accumulate, "  }\n");
@@ -72,11 +74,11 @@ class Printer {
     t += "  template <int S>\n  static void join(Partial& p, const Partial& q) {\n" + joins + "  }\n";
     t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" + shuffles +
          "    return q;\n  }\n";
-    t += cat("  static void store(", with, ", const Loaded& x, Kept& k, const Rows& r) {\n", stores, "  }\n");
+    t += cat("  static void store(", with, ", const Loaded& x, const Late& y, Kept& k, const Rows& r) {\n", stores, "  }\n");
     t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
     auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
     auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
-    return {t, numbers_, stages_, static_cast<int>(reductions), !row_stores.empty()};
+    return {t, "tsr::dev::" + args, numbers_, stages_, static_cast<int>(reductions), !row_stores.empty()};
   }
 
  private:
@@ -104,7 +106,8 @@ class Printer {
     for (int i = static_cast<int>(e_.code.size()) - 1; i >= 0; --i) {
       const Instr& c = instr(i);
       if (c.kind == Instr::reduce) needs_[at(known_[at(i)])][at(c.a)] = true;
-      if (c.kind == Instr::store && !c.row) needs_[at(stages_)][at(c.a)] = true;
+      if (c.kind == Instr::store && !c.row)
+        needs_[at(stages_)][at(unrounded(c.a, g_.tensor(c.tensor).dtype))] = true;
       for (auto& need : needs_)
         if (need[at(i)] && !c.row && c.kind != Instr::reduce)
           for (int k : {c.a, c.b, c.c})
@@ -202,24 +205,32 @@ class Printer {
   }
 
   // --- element values
-  std::string print_loads() {
-    std::string s;
+  // Read by the stores alone, and the same for every row: the cache holds it, registers need not.
+  bool is_late(const OperandPlan& o) const {
+    if (!keep_ || first_[at(o.instr)] != stages_) return false;
+    size_t k = static_cast<size_t>(&o - l_.operands.data());
+    return std::all_of(l_.outer.begin(), l_.outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
+  }
+
+  std::string print_loads(bool late) {
+    std::string s, &fields = late ? late_loaded_ : loaded_;
+    const char* into = late ? "y" : "x";
     for (int k = 0; k < static_cast<int>(l_.operands.size()); ++k) {
       const OperandPlan& o = l_.operands[at(k)];
-      if (o.kind != Instr::load || o.row) continue;
+      if (o.kind != Instr::load || o.row || is_late(o) != late) continue;
       if (info(o.type).bits < 8) {
         const char* lane = lane_name(instr(o.instr).lane);
-        loaded_ += cat("    Vec<", lane, ", V> t", k, ";\n");
+        fields += cat("    Vec<", lane, ", V> t", k, ";\n");
         s += cat("    load_packed_each<", lane, ", ", device_type(o.type), ">(a.operands[", k, "].data, at[", k,
-                 "], a.operands[", k, "].step, x.t", k, ");\n");
+                 "], a.operands[", k, "].step, ", into, ".t", k, ");\n");
       } else if (o.access == OperandPlan::same) {
-        loaded_ += cat("    ", device_type(o.type), " t", k, ";\n");
-        s += cat("    x.t", k, " = *(", pointer(k), ");\n");
+        fields += cat("    ", device_type(o.type), " t", k, ";\n");
+        s += cat("    ", into, ".t", k, " = *(", pointer(k), ");\n");
       } else {
-        loaded_ += cat("    Vec<", device_type(o.type), ", V> t", k, ";\n");
+        fields += cat("    Vec<", device_type(o.type), ", V> t", k, ";\n");
         s += o.access == OperandPlan::vector
-                 ? cat("    load_vector(", pointer(k), ", x.t", k, ");\n")
-                 : cat("    load_each(", pointer(k), ", a.operands[", k, "].step, x.t", k, ");\n");
+                 ? cat("    load_vector(", pointer(k), ", ", into, ".t", k, ");\n")
+                 : cat("    load_each(", pointer(k), ", a.operands[", k, "].step, ", into, ".t", k, ");\n");
       }
     }
     return s;
@@ -251,14 +262,22 @@ class Printer {
     }
     if (c.kind == Instr::load) {
       const OperandPlan& o = l_.operands[at(k)];
-      bool ready = info(o.type).bits < 8;
-      std::string element = cat("x.t", k, o.access == OperandPlan::same && !ready ? "" : ".v[i]");
-      body += ready ? cat(set, element, ";\n") : cat(set, "to_lane<", type, ">(", element, ");\n");
+      std::string from = cat(is_late(o) ? "y" : "x", ".t", k);
+      if (info(o.type).bits < 8) {
+        body += cat(set, from, ".v[i];\n");
+      } else if (o.access == OperandPlan::same) {
+        body += cat(set, "to_lane<", type, ">(", from, ");\n");
+      } else {
+        before += cat("    ", type, " f", k, "[V];\n    unpack(", from, ", f", k, ");\n");
+        body += cat(set, "f", k, "[i];\n");
+      }
     } else if (c.kind == Instr::index) {
       body += cat(set, "i64(at[", k, "]) + i * a.operands[", k, "].step;\n");
     } else if (c.kind == Instr::random) {
-      before += cat("    float u", i, "[V];\n    uniforms<V>(u64(", value(c.a), "), u64(", value(c.b), "), u64(at[", k,
-                    "]), a.operands[", k, "].step, u", i, ");\n");
+      bool side_by_side = l_.operands[at(k)].access == OperandPlan::vector;
+      before += cat("    float u", i, "[V];\n    uniforms", side_by_side ? "" : "_each", "<V>(u64(", value(c.a), "), u64(",
+                    value(c.b), "), u64(at[", k, "])", side_by_side ? std::string() : cat(", a.operands[", k, "].step"),
+                    ", u", i, ");\n");
       body += cat(set, "u", i, "[i];\n");
     } else {
       body += cat(set, computed(i), ";\n");
@@ -266,15 +285,22 @@ class Printer {
     if (kept_[at(i)]) body += cat("      k.v", i, "[i] = v", i, ";\n");
   }
 
+  // What a value was before it was rounded to the type that it is stored as in any case.
+  int unrounded(int v, DType type) const {
+    const Instr& c = instr(v);
+    return c.kind == Instr::round && c.type == type ? c.a : v;
+  }
+
   void print_store(int i, std::string& before, std::string& body, std::string& after) {
     const Instr& c = instr(i);
-    int k = l_.operand_of[at(i)];
+    int k = l_.operand_of[at(i)], v = unrounded(c.a, g_.tensor(c.tensor).dtype);
     const OperandPlan& o = l_.operands[at(k)];
-    before += cat("    Vec<", device_type(o.type), ", V> o", k, ";\n");
-    body += cat("      o", k, ".v[i] = from_lane<", device_type(o.type), ">(", value(c.a), ");\n");
+    before += cat("    ", lane_name(instr(v).lane), " o", k, "[V];\n");
+    body += cat("      o", k, "[i] = ", value(v), ";\n");
+    after += cat("    Vec<", device_type(o.type), ", V> s", k, ";\n    pack(o", k, ", s", k, ");\n");
     after += o.access == OperandPlan::vector
-                 ? cat("    store_vector(", pointer(k), ", o", k, ");\n")
-                 : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, o", k, ");\n");
+                 ? cat("    store_vector(", pointer(k), ", s", k, ");\n")
+                 : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, s", k, ");\n");
   }
 
   // --- row values: what becomes known after a stage (-1: before the first)
@@ -370,7 +396,7 @@ class Printer {
   std::vector<std::vector<bool>> needs_;
   std::vector<bool> kept_;
   std::vector<NumberPlan> numbers_;
-  std::string loaded_;
+  std::string loaded_, late_loaded_;
 };
 
 }  // namespace

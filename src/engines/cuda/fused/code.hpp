@@ -16,13 +16,15 @@ struct NumberPlan {
 
 struct Code {
   std::string text;
+  std::string args;  // the type of the arguments
   std::vector<NumberPlan> numbers;
   int stages = 0;           // of reductions; each needs the results of the one before
   int reductions = 0;       // partial results of a thread
   bool row_stores = false;  // does any row value go to memory?
 };
 
-// `keep`: a thread keeps its elements from stage to stage, so costly values need not be computed again.
+// `keep`: a thread keeps its elements from stage to stage, so costly values need not be computed again, and what only
+// the last stage reads and the cache holds is loaded late.
 Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep);
 // Why the expression cannot be printed, if it cannot.
 Reason check_code(const Expr& e, const Graph& g);

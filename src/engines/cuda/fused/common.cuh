@@ -11,8 +11,8 @@
 namespace tsr::dev {
 
 // Adds to each operand's offset what position `index` of the loops adds.
-template <int OPERANDS, int LOOPS, bool OUTER, class Index>
-void locate(const FusedArgs& a, Index index, Index* at) {
+template <int OPERANDS, int LOOPS, bool OUTER, class Index, class Args>
+void locate(const Args& a, Index index, Index* at) {
 #pragma unroll
   for (int l = 0; l < LOOPS; ++l) {
     Index here = index;
@@ -25,6 +25,14 @@ void locate(const FusedArgs& a, Index index, Index* at) {
 #pragma unroll
     for (int k = 0; k < OPERANDS; ++k) at[k] += here * Index(OUTER ? a.operands[k].outer[l] : a.operands[k].inner[l]);
   }
+}
+
+// Offsets of the operands at position `index` of a row that starts at `base`. What is not used of them costs nothing.
+template <class C, class Index, class Args>
+void along(const Args& a, const Index* base, Index index, Index* at) {
+#pragma unroll
+  for (int k = 0; k < C::kOperands; ++k) at[k] = base[k];
+  locate<C::kOperands, C::kInner, false>(a, index, at);
 }
 
 // Joins the partial results of THREADS neighbouring threads; all of them get the total. `scratch` holds one for each

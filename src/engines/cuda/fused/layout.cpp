@@ -7,6 +7,26 @@
 namespace tsr::cuda {
 namespace {
 
+// Numbers that an operation may carry along.
+size_t parameters(const Instr& c) {
+  using M = tessera::PointwiseMode;
+  size_t count = (c.options.alpha1 != 1) + (c.options.alpha2 != 1);
+  switch (c.options.mode) {
+    case M::relu:
+    case M::relu_bwd:
+      return count + 3;
+    case M::elu:
+    case M::elu_bwd:
+    case M::softplus:
+    case M::softplus_bwd:
+    case M::swish:
+    case M::swish_bwd:
+      return count + 1;
+    default:
+      return count;
+  }
+}
+
 class Builder {
  public:
   Builder(const Expr& e, const Graph& g, Layout& l) : e_(e), g_(g), l_(l) {}
@@ -32,7 +52,7 @@ class Builder {
     for (size_t i = 0; i < e_.code.size(); ++i) {
       const Instr& c = e_.code[i];
       if (c.kind == Instr::constant) numbers += 1;
-      if (c.kind == Instr::apply) numbers += 5;
+      if (c.kind == Instr::apply) numbers += parameters(c);
       if (c.kind != Instr::load && c.kind != Instr::store && c.kind != Instr::index && c.kind != Instr::random)
         continue;
       OperandPlan o;
@@ -60,7 +80,8 @@ class Builder {
     if (l_.operands.size() > dev::kMaxOperands)
       return Reason::no("the region reads and writes ", l_.operands.size(), " tensors, the limit is ",
                         dev::kMaxOperands);
-    (void)numbers;
+    if (numbers > dev::kMaxNumbers)
+      return Reason::no("the region has up to ", numbers, " numbers, the limit is ", dev::kMaxNumbers);
     l_.wide = largest >= (int64_t{1} << 31);
     return Reason::yes();
   }
@@ -120,6 +141,14 @@ class Builder {
     return true;
   }
 
+  // Do vectors of random numbers start at multiples of four, which one call of the generator makes?
+  bool by_fours(size_t k) const {
+    for (const auto* list : {&l_.outer, &l_.inner})
+      for (size_t i = 0; i < list->size(); ++i)
+        if (!(list == &l_.inner && i == 0) && (*list)[i].strides[k] % 4 != 0) return false;
+    return true;
+  }
+
   bool is_temporary(TensorId t) const { return !g_.tensor(t).stored; }
 
   void choose_vector() {
@@ -146,6 +175,7 @@ class Builder {
       OperandPlan& o = l_.operands[k];
       o.access = loop.strides[k] == 0 ? OperandPlan::same : OperandPlan::strided;
       if (in_memory(o) && loop.strides[k] == 1 && info(o.type).bits >= 8) o.access = OperandPlan::vector, any = true;
+      if (o.kind == Instr::random && loop.strides[k] == 1 && by_fours(k)) o.access = OperandPlan::vector;
     }
     l_.vector = any ? v : 1;
   }

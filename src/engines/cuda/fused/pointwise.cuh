@@ -7,11 +7,12 @@
 
 namespace tsr::dev {
 
-template <template <int> class Code, int V, int UNROLL, class Index>
-void pointwise(const FusedArgs& a) {
+template <template <int> class Code, int V, int UNROLL, class Index, class Args>
+void pointwise(const Args& a) {
   using C = Code<V>;
   typename C::Rows r;
   typename C::Kept kept;
+  typename C::Late none;
   Index origin[C::kOperands + 1] = {};
   C::before(a, origin, r);
   i64 first = i64(blockIdx.x) * (UNROLL * blockDim.x) + threadIdx.x;
@@ -20,7 +21,7 @@ void pointwise(const FusedArgs& a) {
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     i64 index = first + i64(u) * blockDim.x;
-    if (index >= a.length) continue;
+    if (index >= a.head.length) continue;
 #pragma unroll
     for (int k = 0; k < C::kOperands; ++k) at[u][k] = 0;
     locate<C::kOperands, C::kInner, false>(a, Index(index), at[u]);
@@ -28,21 +29,22 @@ void pointwise(const FusedArgs& a) {
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u)
-    if (first + i64(u) * blockDim.x < a.length) C::store(a, at[u], x[u], kept, r);
+    if (first + i64(u) * blockDim.x < a.head.length) C::store(a, at[u], x[u], none, kept, r);
   // What is left of one run of memory that is no whole vector.
   if constexpr (V > 1 && C::kInner == 1) {
-    if (blockIdx.x == 0 && threadIdx.x < a.tail) {
+    if (blockIdx.x == 0 && threadIdx.x < a.head.tail) {
       using One = Code<1>;
       typename One::Rows rows;
-      typename One::Kept none;
+      typename One::Kept kept_one;
+      typename One::Late late;
       One::before(a, origin, rows);
       Index end[C::kOperands + 1];
 #pragma unroll
       for (int k = 0; k < C::kOperands; ++k)
-        end[k] = Index(a.length * a.operands[k].inner[0] + i64(threadIdx.x) * a.operands[k].step);
+        end[k] = Index(a.head.length * a.operands[k].inner[0] + i64(threadIdx.x) * a.operands[k].step);
       typename One::Loaded last;
       One::load(a, end, last);
-      One::store(a, end, last, none, rows);
+      One::store(a, end, last, late, kept_one, rows);
     }
   }
 }

@@ -2,6 +2,8 @@
 #include "engines/cuda/fused/program.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 namespace tsr::cuda {
 namespace {
@@ -16,13 +18,17 @@ int power_of_two(int64_t n) {
   return p;
 }
 
-// Bytes of registers that a thread needs for one vector of everything it loads.
-int64_t vector_bytes(const Layout& l) {
+// Bytes of registers that a thread needs for one vector of what it loads. What is the same for every row stays in the
+// cache and is loaded late.
+int64_t vector_bytes(const Layout& l, bool rows) {
   int64_t bytes = 0;
-  for (const OperandPlan& o : l.operands)
-    if (o.kind == Instr::load && !o.row && o.access != OperandPlan::same)
-      bytes += std::max<int64_t>(1, info(o.type).bits / 8) * l.vector;
-  return bytes;
+  for (size_t k = 0; k < l.operands.size(); ++k) {
+    const OperandPlan& o = l.operands[k];
+    if (o.kind != Instr::load || o.row || o.access == OperandPlan::same) continue;
+    bool same = std::all_of(l.outer.begin(), l.outer.end(), [&](const Loop& x) { return x.strides[k] == 0; });
+    if (!(rows && same && l.rows > 1)) bytes += std::max<int64_t>(1, info(o.type).bits / 8) * l.vector;
+  }
+  return std::max<int64_t>(bytes, 1);
 }
 
 dev::Number to_number(Lane lane, double v) {
@@ -36,10 +42,28 @@ dev::Number to_number(Lane lane, double v) {
   return n;
 }
 
+// Appends values to bytes.
+class Packer {
+ public:
+  explicit Packer(std::vector<std::byte>& to) : to_(to) {}
+  template <class T>
+  void add(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 8 == 0);
+    size_t at = to_.size();
+    to_.resize(at + sizeof(T));
+    std::memcpy(to_.data() + at, &value, sizeof(T));
+  }
+
+ private:
+  std::vector<std::byte>& to_;
+};
+
+constexpr size_t kMaxArgs = 4096;
+
 }  // namespace
 
 Shape choose_shape(const Expr& e, const Layout& l) {
-  int64_t bytes = std::max<int64_t>(vector_bytes(l), 1), vectors = l.inner[0].size / l.vector;
+  int64_t bytes = vector_bytes(l, e.has_reduction), vectors = l.inner[0].size / l.vector;
   for (size_t i = 1; i < l.inner.size(); ++i) vectors *= l.inner[i].size;
   // Enough in flight for each thread to hide the memory's latency, not so much that registers run out.
   int several = bytes <= 16 ? 4 : bytes <= 48 ? 2 : 1;
@@ -60,27 +84,22 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
     fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
   Shape s = choose_shape(e, l);
   Code code = print_code(e, g, l, s.kind == Shape::rows);
-  require(code.numbers.size() <= dev::kMaxNumbers, "a fused region has ", code.numbers.size(), " numbers");
-  numbers_ = code.numbers;
-  for (const NumberPlan& n : numbers_) {
-    number_types_.push_back(n.tensor == kNone ? DType::f64 : g.tensor(n.tensor).dtype);
-    args_.numbers[&n - numbers_.data()] = to_number(n.lane, n.value);
-  }
-  for (size_t k = 0; k < l.operands.size(); ++k)
-    if (l.operands[k].tensor != kNone) pointers_.emplace_back(static_cast<int>(k), l.operands[k].tensor);
-  fill_arguments(l);
+    numbers_ = code.numbers;
+  pack_arguments(l);
+  for (const NumberPlan& n : numbers_)
+    if (n.tensor != kNone) scalars_.push_back({numbers_at_ + static_cast<size_t>(&n - numbers_.data()) * sizeof(dev::Number), n.tensor, n.lane, g.tensor(n.tensor).dtype});
   grid_.threads = s.threads;
   Program p;
   p.generated = code.text;
-  p.args = "tsr::dev::FusedArgs";
+  p.args = code.args;
   p.threads = s.threads;
   const char* names[] = {"pointwise", "rows", "stream"};
   p.include = cat("engines/cuda/fused/", names[s.kind], ".cuh");
   std::string index = "tsr::dev::Index";
   if (s.kind == Shape::pointwise) {
     p.body = cat("tsr::dev::pointwise<tsr::dev::Code, ", l.vector, ", ", s.keep, ", ", index, ">");
-    grid_.blocks = ceil_div(std::max<int64_t>(args_.length, 1), int64_t{s.threads} * s.keep);
-    empty_ = args_.length == 0 && args_.tail == 0;
+    grid_.blocks = ceil_div(std::max<int64_t>(head_.length, 1), int64_t{s.threads} * s.keep);
+    empty_ = head_.length == 0 && head_.tail == 0;
   } else if (s.kind == Shape::rows) {
     p.body = cat("tsr::dev::rows<tsr::dev::Code, ", l.vector, ", ", s.per_row, ", ", s.keep, ", ", index, ">");
     grid_.blocks = ceil_div(l.rows, s.threads / s.per_row);
@@ -94,36 +113,44 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   if (!empty_) kernel_ = get_kernel(p, d);
 }
 
-void FusedProgram::fill_arguments(const Layout& l) {
-  args_.rows = l.rows;
-  args_.length = l.inner[0].size / l.vector;
-  args_.tail = l.inner.size() == 1 ? l.inner[0].size % l.vector : 0;
-  for (size_t i = 1; i < l.inner.size(); ++i) args_.length *= l.inner[i].size;
-  for (size_t i = 0; i < l.outer.size(); ++i)
-    args_.outer_size[i] = dev::make_divisor(std::max<int64_t>(1, l.outer[i].size));
+// As the device's FusedArgs lies in memory: every part is a multiple of eight bytes.
+void FusedProgram::pack_arguments(const Layout& l) {
+  head_.rows = l.rows;
+  head_.length = l.inner[0].size / l.vector;
+  head_.tail = l.inner.size() == 1 ? l.inner[0].size % l.vector : 0;
+  for (size_t i = 1; i < l.inner.size(); ++i) head_.length *= l.inner[i].size;
+  Packer p(args_);
+  p.add(head_);
+  for (const Loop& loop : l.outer) p.add(dev::make_divisor(std::max<int64_t>(1, loop.size)));
   for (size_t i = 0; i < l.inner.size(); ++i)
-    args_.inner_size[i] = dev::make_divisor(std::max<int64_t>(1, l.inner[i].size / (i == 0 ? l.vector : 1)));
+    p.add(dev::make_divisor(std::max<int64_t>(1, l.inner[i].size / (i == 0 ? l.vector : 1))));
   for (size_t k = 0; k < l.operands.size(); ++k) {
-    dev::Operand& o = args_.operands[k];
-    for (size_t i = 0; i < l.outer.size(); ++i) o.outer[i] = l.outer[i].strides[k];
-    for (size_t i = 0; i < l.inner.size(); ++i) o.inner[i] = l.inner[i].strides[k] * (i == 0 ? l.vector : 1);
-    o.step = l.inner[0].strides[k];
+    if (l.operands[k].tensor != kNone) pointers_.push_back({args_.size(), l.operands[k].tensor});
+    p.add<void*>(nullptr);
+    p.add(l.inner[0].strides[k]);
+    for (const Loop& loop : l.outer) p.add(loop.strides[k]);
+    for (size_t i = 0; i < l.inner.size(); ++i) p.add(l.inner[i].strides[k] * (i == 0 ? l.vector : 1));
   }
+  if (l.operands.empty()) args_.resize(args_.size() + 8 * (2 + l.outer.size() + l.inner.size()));
+  numbers_at_ = args_.size();
+  for (const NumberPlan& n : numbers_) p.add(to_number(n.lane, n.value));
+  if (numbers_.empty()) p.add(dev::Number{});
 }
 
 void FusedProgram::run(void* const* tensors, std::byte*, void* stream) const {
   if (empty_) return;
-  dev::FusedArgs args = args_;
-  for (auto [k, t] : pointers_) args.operands[k].data = tensors[t];
-  for (size_t i = 0; i < numbers_.size(); ++i) {
-    TensorId t = numbers_[i].tensor;
-    if (t == kNone) continue;
-    if (numbers_[i].lane == Lane::i64)
-      args.numbers[i].i = load<int64_t>(number_types_[i], tensors[t], 0);
+  alignas(16) std::byte args[kMaxArgs];
+  std::memcpy(args, args_.data(), args_.size());
+  for (const Pointer& p : pointers_) std::memcpy(args + p.at, &tensors[p.tensor], sizeof(void*));
+  for (const Scalar& s : scalars_) {
+    dev::Number n;
+    if (s.lane == Lane::i64)
+      n.i = load<int64_t>(s.type, tensors[s.tensor], 0);
     else
-      args.numbers[i] = to_number(numbers_[i].lane, load<double>(number_types_[i], tensors[t], 0));
+      n = to_number(s.lane, load<double>(s.type, tensors[s.tensor], 0));
+    std::memcpy(args + s.at, &n, sizeof n);
   }
-  kernel_->launch(grid_, stream, args);
+  kernel_->launch_packed(grid_, stream, args);
 }
 
 }  // namespace tsr::cuda

@@ -25,11 +25,23 @@ class FusedProgram {
   void run(void* const* tensors, std::byte* workspace, void* stream) const;
 
  private:
-  void fill_arguments(const Layout& l);
-  std::vector<std::pair<int, TensorId>> pointers_;  // operand and tensor
+  void pack_arguments(const Layout& l);
+  struct Pointer {
+    size_t at;  // in the arguments
+    TensorId tensor;
+  };
+  struct Scalar {
+    size_t at;
+    TensorId tensor;
+    Lane lane;
+    DType type;
+  };
   std::vector<NumberPlan> numbers_;
-  std::vector<DType> number_types_;
-  dev::FusedArgs args_{};
+  dev::FusedHead head_{};
+  std::vector<std::byte> args_;  // complete but for what the caller gives at execution
+  size_t numbers_at_ = 0;
+  std::vector<Pointer> pointers_;
+  std::vector<Scalar> scalars_;
   Grid grid_;
   bool empty_ = false;
   std::shared_ptr<const Kernel> kernel_;

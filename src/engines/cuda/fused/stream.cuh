@@ -7,15 +7,13 @@
 
 namespace tsr::dev {
 
-template <class C, int S, int THREADS, class Index>
-void stream_stage(const FusedArgs& a, const Index* base, typename C::Rows& r, typename C::Partial* scratch) {
+template <class C, int S, int THREADS, class Index, class Args>
+void stream_stage(const Args& a, const Index* base, typename C::Rows& r, typename C::Partial* scratch) {
   typename C::Partial p;
   C::template start<S>(p);
-  for (i64 index = threadIdx.x; index < a.length; index += THREADS) {
+  for (i64 index = threadIdx.x; index < a.head.length; index += THREADS) {
     Index at[C::kOperands + 1];
-#pragma unroll
-    for (int k = 0; k < C::kOperands; ++k) at[k] = base[k];
-    locate<C::kOperands, C::kInner, false>(a, Index(index), at);
+    along<C>(a, base, Index(index), at);
     typename C::Loaded x;
     typename C::Kept kept;
     C::load(a, at, x);
@@ -26,25 +24,24 @@ void stream_stage(const FusedArgs& a, const Index* base, typename C::Rows& r, ty
   if constexpr (S + 1 < C::kStages) stream_stage<C, S + 1, THREADS>(a, base, r, scratch);
 }
 
-template <template <int> class Code, int V, int THREADS, class Index>
-void stream(const FusedArgs& a) {
+template <template <int> class Code, int V, int THREADS, class Index, class Args>
+void stream(const Args& a) {
   using C = Code<V>;
   auto* scratch = reinterpret_cast<typename C::Partial*>(shared_memory());
-  for (i64 row = blockIdx.x; row < a.rows; row += gridDim.x) {
+  for (i64 row = blockIdx.x; row < a.head.rows; row += gridDim.x) {
     Index base[C::kOperands + 1] = {};
     locate<C::kOperands, C::kOuter, true>(a, Index(row), base);
     typename C::Rows r;
     C::before(a, base, r);
     stream_stage<C, 0, THREADS>(a, base, r, scratch);
-    for (i64 index = threadIdx.x; index < a.length; index += THREADS) {
+    for (i64 index = threadIdx.x; index < a.head.length; index += THREADS) {
       Index at[C::kOperands + 1];
-#pragma unroll
-      for (int k = 0; k < C::kOperands; ++k) at[k] = base[k];
-      locate<C::kOperands, C::kInner, false>(a, Index(index), at);
+      along<C>(a, base, Index(index), at);
       typename C::Loaded x;
+      typename C::Late none;
       typename C::Kept kept;
       C::load(a, at, x);
-      C::store(a, at, x, kept, r);
+      C::store(a, at, x, none, kept, r);
     }
     if (threadIdx.x == 0) C::store_rows(a, base, r);
   }
