@@ -264,8 +264,12 @@ void unpack(const Vec<T, N>& from, L (&to)[N]) {
 // Lanes as elements; the narrow floats by twos, as the hardware converts them.
 template <class L, class T, int N>
 void pack(const L (&from)[N], Vec<T, N>& to) {
-#ifndef TSR_EMULATED
-  if constexpr (kSame<L, float> && N % 2 == 0 && (kSame<T, bf16> || kSame<T, f16>)) {
+#ifdef TSR_EMULATED
+  constexpr bool kByTwos = false;
+#else
+  constexpr bool kByTwos = kSame<L, float> && N % 2 == 0 && (kSame<T, bf16> || kSame<T, f16>);
+#endif
+  if constexpr (kByTwos) {
     u32* words = reinterpret_cast<u32*>(&to);
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
@@ -274,11 +278,10 @@ void pack(const L (&from)[N], Vec<T, N>& to) {
       else
         asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(words[i / 2]) : "f"(from[i + 1]), "f"(from[i]));
     }
-    return;
-  }
-#endif
+  } else {
 #pragma unroll
-  for (int i = 0; i < N; ++i) to.v[i] = from_lane<T>(from[i]);
+    for (int i = 0; i < N; ++i) to.v[i] = from_lane<T>(from[i]);
+  }
 }
 
 }  // namespace tsr::dev

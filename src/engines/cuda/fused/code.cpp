@@ -42,25 +42,27 @@ bool costly(const Instr& c) {
 
 class Printer {
  public:
-  Printer(const Expr& e, const Graph& g, const Layout& l, bool keep) : e_(e), g_(g), l_(l), keep_(keep) {}
+  Printer(const Expr& e, const Graph& g, const Layout& l, bool keep)
+      : e_(e), g_(g), l_(l), keep_(keep && !l.columns) {}
 
   Code run() {
+    if (l_.columns) lane_ = "[i]";
     find_stages();
     find_needs();
     std::string loads = print_loads(false), late = print_loads(true), before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
     for (int s = 0; s < stages_; ++s) {
       accumulate += cat("    if constexpr (S == ", s, ") {\n", print_elements(s), "    }\n");
       rows += cat("    if constexpr (S == ", s, ") {\n", print_rows(s), "    }\n");
-      starts += print_partials(s, "p.v#.start = OP::identity<T>();");
-      joins += print_partials(s, "p.v# = OP::join(p.v#, q.v#);");
-      shuffles += print_partials(s, "q.v# = __shfl_xor_sync(0xffffffffu, p.v#, bits);");
+      starts += print_partials(s, "p.v#[i].start = OP::identity<T>();");
+      joins += print_partials(s, "p.v#[i] = OP::join(p.v#[i], q.v#[i]);");
+      shuffles += print_partials(s, "q.v#[i] = __shfl_xor_sync(0xffffffffu, p.v#[i], bits);");
     }
     std::string stores = print_elements(stages_), row_stores = print_row_stores();
     std::string args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ",
                            l_.inner.size(), ">");
     std::string t = cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
                         ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
-                        ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ";\n");
+                        ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ", W = ", l_.columns ? "V" : "1", ";\n");
     t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" + kept_fields() + "  };\n";
     t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() + "  };\n";
     const char* with = "const Args& a, const Index* at";
@@ -70,15 +72,25 @@ class Printer {
     t += cat("  template <int S>\n  static void accumulate(", with,
              ", const Loaded& x, Kept& k, const Rows& r, Partial& p) {\n", accumulate, "  }\n");
     t += cat("  template <int S>\n  static void rows(", with, ", const Partial& p, Rows& r) {\n", rows, "  }\n");
-    t += "  template <int S>\n  static void start(Partial& p) {\n" + starts + "  }\n";
-    t += "  template <int S>\n  static void join(Partial& p, const Partial& q) {\n" + joins + "  }\n";
-    t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" + shuffles +
+    t += "  template <int S>\n  static void start(Partial& p) {\n" + each_row(starts) + "  }\n";
+    t += "  template <int S>\n  static void join(Partial& p, const Partial& q) {\n" + each_row(joins) + "  }\n";
+    t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" + each_row(shuffles) +
          "    return q;\n  }\n";
     t += cat("  static void store(", with, ", const Loaded& x, const Late& y, Kept& k, const Rows& r) {\n", stores, "  }\n");
     t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
     auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
     auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
-    return {t, "tsr::dev::" + args, numbers_, stages_, static_cast<int>(reductions), !row_stores.empty()};
+    auto row_values = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.row; });
+    bool element_stores = std::any_of(e_.code.begin(), e_.code.end(),
+                                      [](const Instr& c) { return c.kind == Instr::store && !c.row; });
+    return {t,
+            "tsr::dev::" + args,
+            numbers_,
+            stages_,
+            static_cast<int>(reductions),
+            static_cast<int>(row_values),
+            element_stores,
+            !row_stores.empty()};
   }
 
  private:
@@ -150,7 +162,7 @@ class Printer {
     const Instr& c = instr(i);
     if (c.kind == Instr::constant) return literal(c.lane, c.value);
     if (is_number(i)) return number({c.lane, 0, c.tensor});
-    return c.row ? cat("r.v", i) : cat("v", i);
+    return c.row ? cat("r.v", i, lane_) : cat("v", i);
   }
 
   std::string scaled(int i, double alpha) {
@@ -244,7 +256,7 @@ class Printer {
       const Instr& c = instr(i);
       if (needs_[at(stage)][at(i)] && !c.row && !is_number(i)) print_element(i, stage, before, body);
       if (c.kind == Instr::reduce && known_[at(i)] == stage)
-        body += cat("      p.v", i, " = ", op_name(c.reduction), "::join(p.v", i, ", ", partial_type(c), "(",
+        body += cat("      p.v", i, lane_, " = ", op_name(c.reduction), "::join(p.v", i, lane_, ", ", partial_type(c), "(",
                     value(c.a), "));\n");
       if (stores && c.kind == Instr::store && !c.row) print_store(i, before, body, after);
     }
@@ -303,41 +315,73 @@ class Printer {
                  : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, s", k, ");\n");
   }
 
-  // --- row values: what becomes known after a stage (-1: before the first)
+  // --- row values: what becomes known after a stage (-1: before the first), for each of the W rows of a thread
   std::string print_rows(int stage) {
-    std::string s;
+    std::string before, body;
     for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
       const Instr& c = instr(i);
       if (!c.row || c.kind == Instr::store || is_number(i) || known_[at(i)] != stage) continue;
       int k = l_.operand_of[at(i)];
       std::string type = lane_name(c.lane), v;
       if (c.kind == Instr::reduce)
-        v = cat(type, "(p.v", i, ")");
-      else if (c.kind == Instr::load && info(l_.operands[at(k)].type).bits < 8)
-        v = cat("load_packed<", type, ", ", device_type(l_.operands[at(k)].type), ">(a.operands[", k, "].data, at[", k,
-                "])");
+        v = cat(type, "(p.v", i, "[i])");
       else if (c.kind == Instr::load)
-        v = cat("to_lane<", type, ">(*(", pointer(k), "))");
+        v = print_row_load(i, before);
       else if (c.kind == Instr::index)
-        v = cat("i64(at[", k, "])");
+        v = cat("i64(at[", k, "]) + i * ", row_step(k));
       else if (c.kind == Instr::random)
-        v = cat("uniform_at(u64(", value(c.a), "), u64(", value(c.b), "), u64(at[", k, "]))");
+        v = cat("uniform_at(u64(", value(c.a), "), u64(", value(c.b), "), u64(at[", k, "] + i * ", row_step(k), "))");
       else
-        v = computed(i);
-      s += cat("    r.v", i, " = ", v, ";\n");
+        v = in_row([&] { return computed(i); });
+      body += cat("      r.v", i, "[i] = ", v, ";\n");
     }
-    return s;
+    return body.empty() ? body : cat(before, each_row(body));
+  }
+
+  // What an operand's offset adds from one of a thread's rows to the next.
+  std::string row_step(int k) const { return l_.columns ? cat("a.operands[", k, "].step") : "0"; }
+
+  std::string print_row_load(int i, std::string& before) {
+    int k = l_.operand_of[at(i)];
+    const OperandPlan& o = l_.operands[at(k)];
+    const char* type = lane_name(instr(i).lane);
+    if (info(o.type).bits < 8)
+      return cat("load_packed<", type, ", ", device_type(o.type), ">(a.operands[", k, "].data, at[", k, "] + i * ",
+                 row_step(k), ")");
+    if (!l_.columns || o.access == OperandPlan::same) return cat("to_lane<", type, ">(*(", pointer(k), "))");
+    before += cat("    Vec<", device_type(o.type), ", W> q", k, ";\n    ");
+    before += o.access == OperandPlan::vector ? cat("load_vector(", pointer(k), ", q", k, ");\n")
+                                              : cat("load_each(", pointer(k), ", ", row_step(k), ", q", k, ");\n");
+    return cat("to_lane<", type, ">(q", k, ".v[i])");
+  }
+
+  template <class F>
+  std::string in_row(const F& f) {
+    std::string element = lane_;
+    lane_ = "[i]";
+    std::string text = f();
+    lane_ = element;
+    return text;
+  }
+
+  static std::string each_row(const std::string& body) {
+    return cat("#pragma unroll\n    for (int i = 0; i < W; ++i) {\n", body, "    }\n");
   }
 
   std::string print_row_stores() {
-    std::string s;
+    std::string before, body, after;
     for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
       const Instr& c = instr(i);
       if (c.kind != Instr::store || !c.row) continue;
       int k = l_.operand_of[at(i)];
-      s += cat("    *(", pointer(k), ") = from_lane<", device_type(l_.operands[at(k)].type), ">(", value(c.a), ");\n");
+      const OperandPlan& o = l_.operands[at(k)];
+      before += cat("    Vec<", device_type(o.type), ", W> q", k, ";\n");
+      body += cat("      q", k, ".v[i] = from_lane<", device_type(o.type), ">(", in_row([&] { return value(c.a); }), ");\n");
+      bool vector = l_.columns && o.access == OperandPlan::vector;
+      after += vector ? cat("    store_vector(", pointer(k), ", q", k, ");\n")
+                      : cat("    store_each(", pointer(k), ", ", row_step(k), ", q", k, ");\n");
     }
-    return s;
+    return body.empty() ? body : cat(before, each_row(body), after);
   }
 
   // --- partial results of reductions
@@ -368,7 +412,7 @@ class Printer {
   std::string partial_fields() const {
     std::string s;
     for (size_t i = 0; i < e_.code.size(); ++i)
-      if (e_.code[i].kind == Instr::reduce) s += cat("    ", partial_type(e_.code[i]), " v", i, ";\n");
+      if (e_.code[i].kind == Instr::reduce) s += cat("    ", partial_type(e_.code[i]), " v", i, "[W];\n");
     return s;
   }
   std::string row_fields() const {
@@ -376,7 +420,7 @@ class Printer {
     for (size_t i = 0; i < e_.code.size(); ++i) {
       const Instr& c = e_.code[i];
       if (c.row && c.kind != Instr::store && !is_number(static_cast<int>(i)))
-        s += cat("    ", lane_name(c.lane), " v", i, ";\n");
+        s += cat("    ", lane_name(c.lane), " v", i, "[W];\n");
     }
     return s;
   }
@@ -391,6 +435,7 @@ class Printer {
   const Graph& g_;
   const Layout& l_;
   bool keep_;
+  std::string lane_ = "[0]";  // which of a thread's rows an element belongs to
   int stages_ = 0;
   std::vector<int> known_, first_;
   std::vector<std::vector<bool>> needs_;

@@ -40,11 +40,20 @@ class Builder {
         return Reason::no("the region's memory needs ", list->size(), " loops, the limit is ", dev::kLoops);
     l_.rows = e_.has_reduction ? e_.rows() : 1;
     l_.length = e_.row_length();
+    l_.columns = side_by_side();
     choose_vector();
     return Reason::yes();
   }
 
  private:
+  // Do neighbouring rows lie side by side, and the elements of one row apart?
+  bool side_by_side() const {
+    const OperandPlan* main = main_operand();
+    if (!e_.has_reduction || !main || l_.rows <= 1 || l_.length <= 1) return false;
+    auto k = static_cast<size_t>(main - l_.operands.data());
+    return l_.outer[0].strides[k] == 1 && l_.inner[0].strides[k] != 1;
+  }
+
   Reason find_operands() {
     l_.operand_of.assign(e_.code.size(), -1);
     int64_t largest = e_.rows() * e_.row_length();
@@ -91,7 +100,6 @@ class Builder {
     std::vector<int> axes;
     for (int i = 0; i < e_.space.size(); ++i)
       if (e_.space[i] != 1 && e_.row_axis[static_cast<size_t>(i)] == inside) axes.push_back(i);
-    std::vector<int64_t> order(axes.size(), 0);
     const OperandPlan* main = main_operand();
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) {
       int64_t x = main ? std::abs(main->strides[a]) : 0, y = main ? std::abs(main->strides[b]) : 0;
@@ -127,7 +135,11 @@ class Builder {
     return best;
   }
 
-  bool in_memory(const OperandPlan& o) const { return o.tensor != kNone && !o.row; }
+  // Moved in vectors, if it lies in runs. Single values of rows are not, unless a thread has several rows.
+  bool in_memory(const OperandPlan& o) const { return o.tensor != kNone && (!o.row || l_.columns); }
+  bool is_vector_loop(const std::vector<Loop>* list, size_t i) const {
+    return list == (l_.columns ? &l_.outer : &l_.inner) && i == 0;
+  }
 
   // Can this operand move `v` elements in one aligned access?
   bool allows(size_t k, int v) const {
@@ -137,7 +149,7 @@ class Builder {
     if (g_.tensor(o.tensor).alignment % unit != 0 && !is_temporary(o.tensor)) return false;
     for (const auto* list : {&l_.outer, &l_.inner})
       for (size_t i = 0; i < list->size(); ++i)
-        if (!(list == &l_.inner && i == 0) && (*list)[i].strides[k] % per != 0) return false;
+        if (!is_vector_loop(list, i) && (*list)[i].strides[k] % per != 0) return false;
     return true;
   }
 
@@ -145,7 +157,7 @@ class Builder {
   bool by_fours(size_t k) const {
     for (const auto* list : {&l_.outer, &l_.inner})
       for (size_t i = 0; i < list->size(); ++i)
-        if (!(list == &l_.inner && i == 0) && (*list)[i].strides[k] % 4 != 0) return false;
+        if (!is_vector_loop(list, i) && (*list)[i].strides[k] % 4 != 0) return false;
     return true;
   }
 
@@ -160,7 +172,7 @@ class Builder {
       if (bytes > most) most = bytes, narrowest = info(o.type).bits / 8;
     }
     int v = static_cast<int>(16 / narrowest);
-    Loop& loop = l_.inner[0];
+    const Loop& loop = l_.columns ? l_.outer[0] : l_.inner[0];
     bool one_run = l_.inner.size() == 1 && !e_.has_reduction;  // the rest is then taken one by one
     for (; v > 1; v /= 2) {
       bool fits = one_run || loop.size % v == 0;

@@ -29,7 +29,7 @@ struct Layout {
   std::vector<int> operand_of;     // by instruction, -1 for others
   std::vector<Loop> outer, inner;  // innermost first; outer: across rows
   int64_t rows = 1, length = 1;    // elements of a row
-  int vector = 1;                  // elements that a thread moves at once, along inner[0]
+  int vector = 1;                  // elements that a thread moves at once, along inner[0]; with `columns` along outer[0]
   bool wide = false;               // offsets need 64 bits
   bool columns = false;            // neighbouring rows lie side by side in memory, elements of a row do not
 

@@ -2,13 +2,14 @@
 #include "engines/cuda/fused/program.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 namespace tsr::cuda {
 namespace {
 
-constexpr int kBlock = 256, kRowBlock = 128, kMaxPerRow = 1024;
+constexpr int kBlock = 256, kRowBlock = 128, kMaxPerRow = 1024, kClusterThreads = 512;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -62,74 +63,130 @@ constexpr size_t kMaxArgs = 4096;
 
 }  // namespace
 
-Shape choose_shape(const Expr& e, const Layout& l) {
+Shape choose_split(const Layout& l, const Device& d) {
+  Shape s;
+  s.kind = Shape::split;
+  int64_t rows = l.columns ? ceil_div(l.rows, l.vector) : l.rows;
+  int64_t length = l.columns ? l.length : ceil_div(l.length, l.vector);
+  s.across = l.columns ? std::min(32, power_of_two(rows)) : 1;
+  s.threads = kBlock;
+  s.per_row = kBlock / s.across;
+  constexpr int64_t kBlocksPerUnit = 8, kLeast = 4;  // vectors that a thread should have to do
+  int64_t tiles = ceil_div(rows, s.across), wanted = ceil_div(kBlocksPerUnit * d.units, std::max<int64_t>(1, tiles));
+  s.splits = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, length / (kLeast * s.per_row)));
+  return s;
+}
+
+Shape choose_shape(const Expr& e, const Layout& l, const Device& d) {
   int64_t bytes = vector_bytes(l, e.has_reduction), vectors = l.inner[0].size / l.vector;
   for (size_t i = 1; i < l.inner.size(); ++i) vectors *= l.inner[i].size;
+  vectors = std::max<int64_t>(vectors, 1);
   // Enough in flight for each thread to hide the memory's latency, not so much that registers run out.
   int several = bytes <= 16 ? 4 : bytes <= 48 ? 2 : 1;
-  if (!e.has_reduction) {
-    int unroll = bytes <= 16 ? 4 : bytes <= 64 ? 2 : 1;
-    return {Shape::pointwise, kBlock, 1, unroll};
-  }
+  if (!e.has_reduction) return {Shape::pointwise, kBlock, 1, bytes <= 16 ? 4 : bytes <= 64 ? 2 : 1};
+  if (l.columns) return choose_split(l, d);
   int64_t most = std::max<int64_t>(1, 128 / bytes);  // vectors that fit into a thread's registers
-  int per_row = std::min(kMaxPerRow, power_of_two(ceil_div(std::max<int64_t>(vectors, 1), several)));
-  int keep = power_of_two(ceil_div(std::max<int64_t>(vectors, 1), per_row));
-  if (keep > most && keep > several) return {Shape::stream, 512, 512, 1};
-  return {Shape::rows, std::max(per_row, kRowBlock), per_row, keep};
+  Shape s;
+  s.kind = Shape::rows;
+  s.per_row = std::min(kMaxPerRow, power_of_two(ceil_div(vectors, several)));
+  s.threads = std::max(s.per_row, kRowBlock);
+  s.keep = power_of_two(ceil_div(vectors, s.per_row));
+  // Few long rows do not fill the machine unless many blocks share each of them.
+  constexpr int64_t kLongRow = 8192;
+  if (l.rows < d.units && vectors > kLongRow) return choose_split(l, d);
+  if (vectors > several * kClusterThreads && d.arch >= 90) {
+    s.threads = s.per_row = kClusterThreads;
+    s.cluster = std::min(8, power_of_two(ceil_div(vectors, int64_t{several} * kClusterThreads)));
+    s.keep = power_of_two(ceil_div(vectors, int64_t{s.cluster} * kClusterThreads));
+  }
+  if (s.keep <= std::max<int64_t>(most, several)) return s;
+  if (l.rows < 4 * d.units) return choose_split(l, d);
+  return {Shape::stream, 512, 512, 1};
 }
 
 FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   Layout l;
   if (Reason why = make_layout(e, g, &l); !why)
     fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
-  Shape s = choose_shape(e, l);
+  Shape s = choose_shape(e, l, d);
   Code code = print_code(e, g, l, s.kind == Shape::rows);
-    numbers_ = code.numbers;
-  pack_arguments(l);
-  for (const NumberPlan& n : numbers_)
-    if (n.tensor != kNone) scalars_.push_back({numbers_at_ + static_cast<size_t>(&n - numbers_.data()) * sizeof(dev::Number), n.tensor, n.lane, g.tensor(n.tensor).dtype});
-  grid_.threads = s.threads;
-  Program p;
-  p.generated = code.text;
-  p.args = code.args;
-  p.threads = s.threads;
-  const char* names[] = {"pointwise", "rows", "stream"};
-  p.include = cat("engines/cuda/fused/", names[s.kind], ".cuh");
-  std::string index = "tsr::dev::Index";
-  if (s.kind == Shape::pointwise) {
-    p.body = cat("tsr::dev::pointwise<tsr::dev::Code, ", l.vector, ", ", s.keep, ", ", index, ">");
-    grid_.blocks = ceil_div(std::max<int64_t>(head_.length, 1), int64_t{s.threads} * s.keep);
-    empty_ = head_.length == 0 && head_.tail == 0;
-  } else if (s.kind == Shape::rows) {
-    p.body = cat("tsr::dev::rows<tsr::dev::Code, ", l.vector, ", ", s.per_row, ", ", s.keep, ", ", index, ">");
-    grid_.blocks = ceil_div(l.rows, s.threads / s.per_row);
-    empty_ = l.rows == 0;
-  } else {
-    p.body = cat("tsr::dev::stream<tsr::dev::Code, ", l.vector, ", ", s.per_row, ", ", index, ">");
-    grid_.blocks = std::min<int64_t>(l.rows, int64_t{d.units} * 16);
-    empty_ = l.rows == 0;
+  numbers_ = code.numbers;
+  pack_arguments(l, s);
+  for (size_t i = 0; i < numbers_.size(); ++i)
+    if (TensorId t = numbers_[i].tensor; t != kNone)
+      scalars_.push_back({numbers_at_ + i * sizeof(dev::Number), t, numbers_[i].lane, g.tensor(t).dtype});
+  bool empty = e.has_reduction ? l.rows == 0 : head_.length == 0 && head_.tail == 0;
+  if (!empty) add_launches(l, s, code, d);
+}
+
+void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& code, const Device& d) {
+  std::vector<Program> programs;
+  std::vector<Grid> grids;
+  auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
+    const char* file[] = {"pointwise", "rows", "stream", "split"};
+    Program p;
+    p.include = cat("engines/cuda/fused/", file[s.kind], ".cuh");
+    p.generated = code.text;
+    p.args = code.args;
+    p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, ", ", numbers, ", tsr::dev::Index>");
+    p.threads = s.threads;
+    programs.push_back(std::move(p));
+    grids.push_back({blocks, s.threads, shared_bytes, s.cluster});
+  };
+  int64_t lanes = l.columns ? l.vector : 1, partial = 8 * lanes * code.reductions;
+  int64_t warps = std::max(1, s.threads / 32);
+  switch (s.kind) {
+    case Shape::pointwise:
+      add("pointwise", std::to_string(s.keep), ceil_div(std::max<int64_t>(head_.length, 1), int64_t{s.threads} * s.keep),
+          0);
+      break;
+    case Shape::rows:
+      add("rows", cat(s.per_row, ", ", s.keep, ", ", s.cluster),
+          s.cluster > 1 ? l.rows * s.cluster : ceil_div(l.rows, s.threads / s.per_row),
+          partial * (warps + (s.cluster > 1 ? s.cluster * code.stages : 0)));
+      break;
+    case Shape::stream:
+      add("stream", std::to_string(s.per_row), std::min<int64_t>(l.rows, int64_t{d.units} * 16), partial * warps);
+      break;
+    case Shape::split: {
+      int64_t tiles = ceil_div(head_.rows, s.across), shared = partial * (s.across > 1 ? s.threads : warps);
+      std::string places = cat(s.across, ", ", s.per_row);
+      for (int stage = 0; stage < code.stages; ++stage) {
+        add("split_stage", cat(stage, ", ", places), tiles * s.splits, shared);
+        add("split_join", cat(stage, ", ", places), tiles, shared);
+      }
+      if (code.stores) add("split_store", places, tiles * s.splits, 0);
+      partial_bytes_ = static_cast<size_t>(ceil_div(partial * head_.rows * s.splits, 256) * 256);
+      row_bytes_ = static_cast<size_t>(8 * lanes * std::max(1, code.row_values) * head_.rows);
+    }
   }
-  if (s.kind != Shape::pointwise) grid_.shared_bytes = int64_t{8} * code.reductions * std::max(1, s.threads / 32);
-  if (!empty_) kernel_ = get_kernel(p, d);
+  auto kernels = get_kernels(programs, d);
+  for (size_t i = 0; i < kernels.size(); ++i) launches_.push_back({kernels[i], grids[i]});
 }
 
 // As the device's FusedArgs lies in memory: every part is a multiple of eight bytes.
-void FusedProgram::pack_arguments(const Layout& l) {
-  head_.rows = l.rows;
-  head_.length = l.inner[0].size / l.vector;
-  head_.tail = l.inner.size() == 1 ? l.inner[0].size % l.vector : 0;
+void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
+  // The loop that counts vectors instead of elements.
+  auto per = [&](bool outer, size_t i) { return i == 0 && outer == l.columns ? l.vector : 1; };
+  head_.rows = l.columns ? l.rows / l.vector : l.rows;
+  head_.length = l.inner[0].size / per(false, 0);
+  head_.tail = l.inner.size() == 1 ? l.inner[0].size % per(false, 0) : 0;
   for (size_t i = 1; i < l.inner.size(); ++i) head_.length *= l.inner[i].size;
+  head_.splits = s.splits;
+  head_.split_length = ceil_div(head_.length, s.splits);
   Packer p(args_);
   p.add(head_);
-  for (const Loop& loop : l.outer) p.add(dev::make_divisor(std::max<int64_t>(1, loop.size)));
-  for (size_t i = 0; i < l.inner.size(); ++i)
-    p.add(dev::make_divisor(std::max<int64_t>(1, l.inner[i].size / (i == 0 ? l.vector : 1))));
+  for (bool outer : {true, false}) {
+    const std::vector<Loop>& loops = outer ? l.outer : l.inner;
+    for (size_t i = 0; i < loops.size(); ++i)
+      p.add(dev::make_divisor(std::max<int64_t>(1, loops[i].size / per(outer, i))));
+  }
   for (size_t k = 0; k < l.operands.size(); ++k) {
     if (l.operands[k].tensor != kNone) pointers_.push_back({args_.size(), l.operands[k].tensor});
     p.add<void*>(nullptr);
-    p.add(l.inner[0].strides[k]);
-    for (const Loop& loop : l.outer) p.add(loop.strides[k]);
-    for (size_t i = 0; i < l.inner.size(); ++i) p.add(l.inner[i].strides[k] * (i == 0 ? l.vector : 1));
+    p.add((l.columns ? l.outer : l.inner)[0].strides[k]);
+    for (size_t i = 0; i < l.outer.size(); ++i) p.add(l.outer[i].strides[k] * per(true, i));
+    for (size_t i = 0; i < l.inner.size(); ++i) p.add(l.inner[i].strides[k] * per(false, i));
   }
   if (l.operands.empty()) args_.resize(args_.size() + 8 * (2 + l.outer.size() + l.inner.size()));
   numbers_at_ = args_.size();
@@ -137,8 +194,8 @@ void FusedProgram::pack_arguments(const Layout& l) {
   if (numbers_.empty()) p.add(dev::Number{});
 }
 
-void FusedProgram::run(void* const* tensors, std::byte*, void* stream) const {
-  if (empty_) return;
+void FusedProgram::run(void* const* tensors, std::byte* workspace, void* stream) const {
+  if (launches_.empty()) return;
   alignas(16) std::byte args[kMaxArgs];
   std::memcpy(args, args_.data(), args_.size());
   for (const Pointer& p : pointers_) std::memcpy(args + p.at, &tensors[p.tensor], sizeof(void*));
@@ -150,7 +207,10 @@ void FusedProgram::run(void* const* tensors, std::byte*, void* stream) const {
       n = to_number(s.lane, load<double>(s.type, tensors[s.tensor], 0));
     std::memcpy(args + s.at, &n, sizeof n);
   }
-  kernel_->launch_packed(grid_, stream, args);
+  void* scratch[] = {workspace, workspace + partial_bytes_};
+  static_assert(offsetof(dev::FusedHead, row_values) == offsetof(dev::FusedHead, partials) + sizeof(void*));
+  std::memcpy(args + offsetof(dev::FusedHead, partials), scratch, sizeof scratch);
+  for (const Launch& l : launches_) l.kernel->launch_packed(l.grid, stream, args);
 }
 
 }  // namespace tsr::cuda

@@ -9,23 +9,31 @@ namespace tsr::cuda {
 
 // How rows are shared out.
 struct Shape {
-  enum Kind : uint8_t { pointwise, rows, stream } kind = pointwise;
-  int threads = 256;  // of a block
-  int per_row = 1;    // threads that share a row
-  int keep = 1;       // vectors that a thread keeps, or takes at once
+  enum Kind : uint8_t { pointwise, rows, stream, split } kind = pointwise;
+  int threads = 256;   // of a block
+  int per_row = 1;     // threads of a block that share a row
+  int keep = 1;        // vectors that a thread keeps, or takes at once
+  int cluster = 1;     // blocks that share a row
+  int across = 1;      // split: threads across rows
+  int64_t splits = 1;  // split: parts of a row
 };
-Shape choose_shape(const Expr& e, const Layout& l);
+Shape choose_shape(const Expr& e, const Layout& l, const Device& d);
 
 class FusedProgram {
  public:
   FusedProgram(const Expr& e, const Graph& g, const Device& d);
-  size_t workspace_bytes() const { return 0; }
-  int kernels() const { return 1; }
+  size_t workspace_bytes() const { return partial_bytes_ + row_bytes_; }
+  int kernels() const { return static_cast<int>(launches_.size()); }
   // `tensors` by TensorId of the graph it was made for.
   void run(void* const* tensors, std::byte* workspace, void* stream) const;
 
  private:
-  void pack_arguments(const Layout& l);
+  struct Launch {
+    std::shared_ptr<const Kernel> kernel;
+    Grid grid;
+  };
+  void pack_arguments(const Layout& l, const Shape& s);
+  void add_launches(const Layout& l, const Shape& s, const Code& code, const Device& d);
   struct Pointer {
     size_t at;  // in the arguments
     TensorId tensor;
@@ -42,9 +50,8 @@ class FusedProgram {
   size_t numbers_at_ = 0;
   std::vector<Pointer> pointers_;
   std::vector<Scalar> scalars_;
-  Grid grid_;
-  bool empty_ = false;
-  std::shared_ptr<const Kernel> kernel_;
+  size_t partial_bytes_ = 0, row_bytes_ = 0;
+  std::vector<Launch> launches_;
 };
 
 }  // namespace tsr::cuda
