@@ -116,18 +116,25 @@ void pointwise(Writer& w, const tsr::Node& n) {
 void reduce(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::ReduceOptions>(n);
   if (Writer::has(n, 1)) w.need(92400, "a reduction by groups");
-  int64_t x = w.in(n, 0), offset = w.in(n, 1), y = w.out(n, 0);
-  Node part{Kind::reduction, {{Attr::reduction_operator, static_cast<ReduceMode>(o.mode)}}};
+  int64_t x = w.in(n, 0), offset = w.in(n, 1), result = w.out(n, 0), y = result;
+  // Means are sums that are divided: the library has no engines for them otherwise.
+  bool mean = o.mode == tessera::ReduceMode::avg && offset == kAbsent;
+  if (mean) y = w.temporary(w.tensor(result).dims, data_type(n.compute));
+  Node part{Kind::reduction, {{Attr::reduction_operator, mean ? ReduceMode::add : static_cast<ReduceMode>(o.mode)}}};
   part.set(Attr::reduction_comp_type, data_type(n.compute));
   if (w.version() >= 91100) part.set(Attr::reduction_is_deterministic, o.deterministic);
   Node& node = w.add(Kind::operation_reduction).set(Attr::operation_reduction_desc, std::vector{std::move(part)});
   set_tensor(node, Attr::operation_reduction_xdesc, x);
   set_tensor(node, Attr::operation_reduction_ydesc, y);
   set_tensor(node, Attr::operation_reduction_group_offset_desc, offset);
+  if (!mean) return;
+  double count = static_cast<double>(w.source().tensor(n.in[0]).numel()) /
+                 static_cast<double>(w.source().tensor(n.out[0]).numel());
+  w.pointwise({.mode = PointwiseMode::mul, .x = y, .b = w.scalar(DataType::float_, 1 / count), .y = result});
 }
 
 void matmul(Writer& w, const tsr::Node& n) {
-  Product p{w.in(n, 0), w.in(n, 1), w.out(n, 0), w.in(n, 2), w.in(n, 3), w.in(n, 4)};
+  Product p{w.in(n, 0), w.in(n, 1), w.out(n, 0), w.per_batch(n.in[2]), w.per_batch(n.in[3]), w.per_batch(n.in[4])};
   add_matmul(w, p, data_type(n.compute), attrs<tessera::MatmulOptions>(n).padding_value);
 }
 
@@ -160,10 +167,10 @@ void moe_matmul_bwd(Writer& w, const tsr::Node& n) {
   set_tensor(node, Attr::operation_moe_grouped_matmul_bwd_doutput_desc, doutput);
 }
 
-// The first of two spatial dimensions that stand for one does nothing.
+// Nothing happens along the dimensions that were put before the others.
 template <class T>
 std::vector<T> spatial(const Writer& w, std::vector<T> values, T idle) {
-  if (w.inserts_dimension()) values.insert(values.begin(), idle);
+  values.insert(values.begin(), static_cast<size_t>(w.inserted()), idle);
   return values;
 }
 
@@ -254,6 +261,8 @@ void resample(Writer& w, const tsr::Node& n) {
 void resample_bwd(Writer& w, const tsr::Node& n) {
   auto o = tsr::with_defaults(attrs<tessera::ResampleOptions>(n), w.source().tensor(n.in[0]).rank() - 2);
   int64_t dy = w.in(n, 0), x = w.in(n, 1), y = w.in(n, 2), index = w.in(n, 3), dx = w.out(n, 0);
+  if (o.mode == tessera::ResampleMode::max_pool && index == kAbsent && (x == kAbsent || y == kAbsent))
+    refuse("the gradient of max_pool: cuDNN needs the index, or both x and y");
   Node& node = w.add(Kind::operation_resample_bwd)
                    .set(Attr::operation_resample_bwd_desc, std::vector{resample_part(w, n, o)})
                    .set(Attr::operation_resample_bwd_alpha, o.alpha)

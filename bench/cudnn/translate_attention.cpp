@@ -77,11 +77,12 @@ class Attention {
  protected:
   bool has(int slot) const { return Writer::has(n, slot); }
   int64_t in(int slot) const { return w.in(n, slot); }
+  int64_t length(int slot) const { return has(slot) ? w.per_batch(n.in[static_cast<size_t>(slot)]) : kAbsent; }
   bool is_fp8() const { return type == DataType::fp8_e4m3 || type == DataType::fp8_e5m2; }
   bool masked() const { return o.left || o.right; }
   bool padded() const { return has(slots.seq_len_q) && has(slots.seq_len_kv); }
   Lengths lengths() const {
-    return {in(slots.seq_len_q), in(slots.seq_len_kv), in(slots.cu_seq_len_q), in(slots.cu_seq_len_kv)};
+    return {length(slots.seq_len_q), length(slots.seq_len_kv), length(slots.cu_seq_len_q), length(slots.cu_seq_len_kv)};
   }
   int64_t minus_infinity() const { return w.scalar(DataType::float_, -std::numeric_limits<double>::infinity()); }
   int64_t scalar(double v) const { return w.scalar(DataType::float_, v); }
@@ -124,7 +125,7 @@ class Attention {
                           .precision = DataType::boolean,
                           .type = DataType::boolean});
     };
-    int64_t row = within(2, in(slots.seq_len_q)), col = within(3, in(slots.seq_len_kv));
+    int64_t row = within(2, length(slots.seq_len_q)), col = within(3, length(slots.seq_len_kv));
     int64_t both = w.pointwise(
         {.mode = P::logical_and, .x = row, .b = col, .precision = DataType::boolean, .type = DataType::boolean});
     return w.pointwise({.mode = P::binary_select, .x = s, .b = minus_infinity(), .t = both});
@@ -242,10 +243,10 @@ class Forward : Attention {
     set_tensor(list, Attr::operation_sdpa_fwd_block_mask_desc, in(slots.block_mask));
     set_tensor(list, Attr::operation_sdpa_fwd_page_table_kdesc, in(slots.page_table_k));
     set_tensor(list, Attr::operation_sdpa_fwd_page_table_vdesc, in(slots.page_table_v));
-    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_qdesc, in(slots.seq_len_q));
-    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_kvdesc, in(slots.seq_len_kv));
-    set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_qdesc, in(slots.cu_seq_len_q));
-    set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_kvdesc, in(slots.cu_seq_len_kv));
+    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_qdesc, length(slots.seq_len_q));
+    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_kvdesc, length(slots.seq_len_kv));
+    set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_qdesc, length(slots.cu_seq_len_q));
+    set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_kvdesc, length(slots.cu_seq_len_kv));
     if (o.dropout > 0) {
       set_tensor(list, Attr::operation_sdpa_fwd_dropout_seed_desc, dropout_stream(slots.dropout_seed));
       set_tensor(list, Attr::operation_sdpa_fwd_dropout_offset_desc, dropout_stream(slots.dropout_offset));
@@ -272,7 +273,7 @@ class Forward : Attention {
       refuse("cumulative lengths outside the attention operation");
     if (o.stats_log2) refuse("stats_log2 outside the attention operation");
     if (is_fp8()) refuse("8-bit attention outside the attention operation");
-    int64_t length_q = in(slots.seq_len_q), length_kv = in(slots.seq_len_kv), out = w.out(n, fwd::kO);
+    int64_t length_q = length(slots.seq_len_q), length_kv = length(slots.seq_len_kv), out = w.out(n, fwd::kO);
     int64_t s = w.temporary(scores);
     add_matmul(w, {.a = in(slots.q), .b = keys(), .c = s, .m = length_q, .n = length_kv});
     s = band(padding(bias_and_alibi(score_mod(times(s, scale())))));
@@ -302,12 +303,8 @@ class Forward : Attention {
   }
 
   int64_t loaded(int container, int table, int64_t y) {
-    int64_t from = in(container), pages = in(table), length = in(slots.seq_len_kv);
-    Node& node = w.add(Kind::operation_paged_cache_load);
-    set_tensor(node, Attr::operation_paged_cache_load_container_desc, from);
-    set_tensor(node, Attr::operation_paged_cache_load_page_table_desc, pages);
-    set_tensor(node, Attr::operation_paged_cache_load_sequence_desc, length);
-    set_tensor(node, Attr::operation_paged_cache_load_ydesc, y);
+    if (!has(slots.seq_len_kv)) refuse("pages: cuDNN needs seq_len_kv");
+    add_paged_load(w, in(container), in(table), length(slots.seq_len_kv), y);
     return y;
   }
 
@@ -338,7 +335,7 @@ class Backward : Attention {
     }
     int64_t keep = o.dropout > 0 ? scalar(1 / (1 - o.dropout)) : kAbsent;
     int64_t q = in(slots.q), k = transposed(slots.k), v = transposed(slots.v), grad = in(bwd::kDo);
-    int64_t q_length = in(slots.seq_len_q), kv_length = in(slots.seq_len_kv), factor = scale();
+    int64_t q_length = length(slots.seq_len_q), kv_length = length(slots.seq_len_kv), factor = scale();
     int64_t sums = row_sums(grad);
 
     int64_t raw = w.temporary(scores);
@@ -390,10 +387,7 @@ class Backward : Attention {
   }
 
   int64_t reshaped(int64_t x, int64_t y) {
-    Node& node = w.add(Kind::operation_reshape);
-    set_tensor(node, Attr::operation_reshape_xdesc, x);
-    set_tensor(node, Attr::operation_reshape_ydesc, y);
-    if (w.version() >= 92200) node.set(Attr::operation_reshape_mode, ReshapeMode::view_only);
+    add_reshape(w, x, y, ReshapeMode::view_only);
     return y;
   }
 

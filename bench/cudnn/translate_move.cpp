@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations that move, pack or draw elements.
+#include <numeric>
+
 #include "cudnn/translations.hpp"
 #include "graph/op.hpp"
 
@@ -15,20 +17,32 @@ void reshape(Writer& w, const tsr::Node& n) {
   bool packed = x.strides == tsr::packed_strides(x.dims) && y.strides == tsr::packed_strides(y.dims);
   if (logical && !packed) w.need(92200, "a reshape that is not a view");
   int64_t from = w.in(n, 0), to = w.out(n, 0);
+  add_reshape(w, from, to, logical ? ReshapeMode::logical : ReshapeMode::view_only);
+}
+
+void add_reshape(Writer& w, int64_t x, int64_t y, ReshapeMode mode) {
   Node& node = w.add(Kind::operation_reshape);
-  set_tensor(node, Attr::operation_reshape_xdesc, from);
-  set_tensor(node, Attr::operation_reshape_ydesc, to);
-  if (w.version() >= 92200)
-    node.set(Attr::operation_reshape_mode, logical ? ReshapeMode::logical : ReshapeMode::view_only);
+  set_tensor(node, Attr::operation_reshape_xdesc, x);
+  set_tensor(node, Attr::operation_reshape_ydesc, y);
+  if (w.version() >= 92200) node.set(Attr::operation_reshape_mode, mode);
 }
 
 void transpose(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::TransposeOptions>(n);
   const tsr::Tensor& x = w.source().tensor(n.in[0]);
-  w.need(92200, "transpose");
-  int64_t from = w.in(n, 0), to = w.out(n, 0);
+  int64_t to = w.out(n, 0);
+  if (w.version() < 92200) {  // a copy of x, described the other way round
+    Ints dims, strides;
+    for (int64_t p : o.perm) {
+      dims.push_back(x.dims[static_cast<int>(p)]);
+      strides.push_back(x.strides[static_cast<int>(p)]);
+    }
+    w.pointwise({.mode = P::identity, .x = w.view(n.in[0], dims, strides), .y = to});
+    return;
+  }
+  int64_t from = w.in(n, 0);
   Ints perm(w.tensor(to).dims.size());
-  for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
+  std::iota(perm.begin(), perm.end(), 0);
   for (size_t i = 0; i < o.perm.size(); ++i)
     perm[static_cast<size_t>(w.axis(x, static_cast<int64_t>(i)))] = w.axis(x, o.perm[i]);
   Node& node = w.add(Kind::operation_transpose).set(Attr::operation_transpose_permutation, perm);
@@ -63,7 +77,11 @@ void concat(Writer& w, const tsr::Node& n) {
 }
 
 void paged_load(Writer& w, const tsr::Node& n) {
-  int64_t container = w.in(n, 0), table = w.in(n, 1), lengths = w.in(n, 2), y = w.out(n, 0);
+  if (!Writer::has(n, 2)) refuse("paged_load: cuDNN needs seq_len");
+  add_paged_load(w, w.in(n, 0), w.in(n, 1), w.per_batch(n.in[2]), w.out(n, 0));
+}
+
+void add_paged_load(Writer& w, int64_t container, int64_t table, int64_t lengths, int64_t y) {
   Node& node = w.add(Kind::operation_paged_cache_load);
   set_tensor(node, Attr::operation_paged_cache_load_container_desc, container);
   set_tensor(node, Attr::operation_paged_cache_load_page_table_desc, table);

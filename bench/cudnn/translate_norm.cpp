@@ -136,6 +136,8 @@ void bn_finalize(Writer& w, const tsr::Node& n) {
   int64_t in[6], out[6];
   for (int i = 0; i < 6; ++i) in[i] = w.in(n, i), out[i] = w.out(n, i);
   int64_t epsilon = scalar_or(w, n, kEpsilon, DataType::float_, o.eps), momentum = kAbsent, count = kAbsent;
+  if (Writer::has(n, kCount) && w.source().tensor(n.in[kCount]).dtype != tsr::DType::i64)
+    refuse("accum_count: cuDNN counts in i64");
   if (training) {
     momentum = scalar_or(w, n, kMomentum, DataType::float_, o.momentum);
     count = scalar_or(w, n, kCount, DataType::int64, static_cast<double>(o.count));

@@ -43,6 +43,8 @@ void block_scale_dequantize(Writer& w, const tsr::Node& n);
 void rng(Writer& w, const tsr::Node& n);
 void dropout(Writer& w, const tsr::Node& n);
 void dropout_bwd(Writer& w, const tsr::Node& n);
+void add_reshape(Writer& w, int64_t x, int64_t y, ReshapeMode mode);
+void add_paged_load(Writer& w, int64_t container, int64_t table, int64_t lengths, int64_t y);
 // A mask of random numbers that are 1 with probability `keep`.
 void add_bernoulli(Writer& w, double keep, int64_t seed, int64_t offset, int64_t y);
 

@@ -14,13 +14,23 @@ using tsr::Family;
 
 Ints ints(const tsr::Dims& d) { return d.to_vector(); }
 
-// Attention, softmax and norms are known for four dimensions alone.
-bool wants_four(const tsr::Node& n) {
+// Attention, softmax and most norms are known for four dimensions alone, and so are block scales in plain order.
+bool wants_four(const tsr::Graph& g, const tsr::Node& n) {
   Family f = n.op->family;
-  return f == Family::attention || f == Family::softmax || f == Family::norm;
+  bool plain_scales = n.op == &tsr::ops::block_scale_quantize && g.tensor(n.out[1]).reordering == tsr::Reordering::none;
+  bool norm = f == Family::norm && spelling(n).substr(0, 3) != "ada";
+  return plain_scales || f == Family::attention || f == Family::softmax || norm;
 }
 
-bool is_spatial(const tsr::Node& n) { return n.op->family == Family::conv || n.op->family == Family::resample; }
+// Operations whose dimension 1 counts channels and whose others are places.
+bool has_channels(const tsr::Node& n) {
+  namespace ops = tsr::ops;
+  if (n.op == &ops::norm_fwd || n.op == &ops::norm_bwd) {
+    auto mode = tsr::attrs<tessera::NormOptions>(n).mode;
+    return mode == tessera::NormMode::batch || mode == tessera::NormMode::instance;
+  }
+  return n.op->family == Family::conv || n.op->family == Family::resample || n.op->family == Family::norm;
+}
 
 Reordering reordering(tsr::Reordering r) {
   switch (r) {
@@ -94,12 +104,13 @@ Writer::Writer(const tsr::Graph& g, int64_t version)
     rank_ = std::max(rank_, static_cast<size_t>(g.tensor(t).rank()));
     next_uid_ = std::max(next_uid_, g.tensor(t).uid + 1);
   }
+  base_ = rank_;
+  bool channels = false;
   for (tsr::NodeId i = 0; i < g.node_count(); ++i) {
-    const tsr::Node& n = g.node(i);
-    if (wants_four(n)) rank_ = std::max<size_t>(rank_, 4);
-    if (is_spatial(n) && rank_ == 3) insert_ = true;
+    channels = channels || has_channels(g.node(i));
+    if (channels || wants_four(g, g.node(i))) rank_ = std::max<size_t>(rank_, 4);
   }
-  if (insert_) rank_ = 4;
+  if (!channels) base_ = rank_ = std::max<size_t>(rank_, 3);
 }
 
 void Writer::need(int64_t version, std::string_view what) const {
@@ -107,29 +118,22 @@ void Writer::need(int64_t version, std::string_view what) const {
 }
 
 void Writer::lift(Ints& dims, Ints& strides) const {
-  auto in_front = [&](size_t rank) {
-    while (dims.size() < rank) {
-      int64_t extent = 1;
-      for (size_t i = 0; i < dims.size(); ++i) extent = std::max(extent, dims[i] * strides[i]);
-      dims.insert(dims.begin(), 1);
-      strides.insert(strides.begin(), extent);
-    }
-  };
-  if (insert_) {
-    in_front(3);
-    if (dims.size() == 3) {
-      strides.insert(strides.begin() + 2, dims[2] * strides[2]);
-      dims.insert(dims.begin() + 2, 1);
-    }
+  while (dims.size() < base_) {
+    int64_t extent = 1;
+    for (size_t i = 0; i < dims.size(); ++i) extent = std::max(extent, dims[i] * strides[i]);
+    dims.insert(dims.begin(), 1);
+    strides.insert(strides.begin(), extent);
   }
-  in_front(rank_);
+  while (dims.size() < rank_) {
+    strides.insert(strides.begin() + 2, dims.size() > 2 ? dims[2] * strides[2] : dims[1] * strides[1]);
+    dims.insert(dims.begin() + 2, 1);
+  }
 }
 
 int64_t Writer::axis(const tsr::Tensor& t, int64_t axis) const {
-  auto rank = static_cast<int64_t>(t.rank());
-  if (axis < 0) axis += rank;
-  axis += static_cast<int64_t>(rank_) - rank;
-  return insert_ && rank <= 3 && axis <= 2 ? axis - 1 : axis;
+  if (axis < 0) axis += t.rank();
+  axis += static_cast<int64_t>(base_) - t.rank();
+  return axis < 2 ? axis : axis + inserted();
 }
 
 Ints Writer::spread(const tsr::Tensor& t, const Ints& values, int64_t fill) const {
@@ -162,6 +166,7 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
            .ragged_multiplier = s.ragged_multiplier,
            .reordering = reordering(s.reordering)};
   t.type = data_type(s.dtype);
+  if (s.numel() == 0) refuse("'", s.name, "' is empty; cuDNN's tensors have elements");
   if (s.is_constant() && s.numel() != 1)
     refuse("constant '", s.name, "' holds ", s.numel(), " values; cuDNN takes single values alone");
   if (s.dtype == DType::boolean) {
@@ -171,10 +176,7 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
     else
       need(92500, tsr::cat("a tensor of bytes that are booleans, '", s.name, "',"));
   }
-  if (s.ragged != tsr::kNone) {
-    int64_t offsets = source().tensor(s.ragged).numel();
-    t.ragged_offset = view(s.ragged, {offsets, 1, 1, 1}, {1, 1, 1, 1});
-  }
+  if (s.ragged != tsr::kNone) t.ragged_offset = per_batch(s.ragged);
   return scope_.uids[static_cast<size_t>(id)] = add_tensor(std::move(t));
 }
 
@@ -187,7 +189,18 @@ int64_t Writer::uid(tsr::TensorId id) {
   return describe(id, std::move(dims), std::move(strides));
 }
 
+int64_t Writer::per_batch(tsr::TensorId id) {
+  if (id == tsr::kNone) return kAbsent;
+  const tsr::Tensor& s = source().tensor(id);
+  if (s.rank() != 1) return uid(id);
+  Ints dims(rank_, 1), strides(rank_, 1);
+  dims[0] = s.dims[0];
+  strides[0] = s.strides[0];
+  return view(id, std::move(dims), std::move(strides));
+}
+
 int64_t Writer::view(tsr::TensorId id, Ints dims, Ints strides) {
+  lift(dims, strides);
   int64_t known = scope_.uids[static_cast<size_t>(id)];
   if (known == kAbsent) return describe(id, std::move(dims), std::move(strides));
   const Tensor& t = tensor(known);

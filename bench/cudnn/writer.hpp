@@ -52,11 +52,13 @@ class Writer {
   static bool has(const tsr::Node& n, int slot);
   // Describes a tensor with other sizes than its own. All users of a tensor must agree.
   int64_t view(tsr::TensorId id, Ints dims, Ints strides);
+  int64_t per_batch(tsr::TensorId id);  // lengths and offsets: a list becomes [n, 1, 1, ..]
   // Where dimension `axis` of a tensor has gone: cuDNN wants three dimensions or more, and as many everywhere.
   int64_t axis(const tsr::Tensor& t, int64_t axis) const;
   // One value for each dimension of the description, `fill` for those that the tensor does not have.
   Ints spread(const tsr::Tensor& t, const Ints& values, int64_t fill) const;
-  bool inserts_dimension() const { return insert_; }  // one spatial dimension became two, the first of size 1
+  // Dimensions of size 1 put before the places of tensors with channels, since cuDNN wants two of those.
+  int inserted() const { return static_cast<int>(rank_ - base_); }
 
   // --- tensors of the description's own
   int64_t temporary(Ints dims, DataType type = DataType::float_, Ints strides = {});  // virtual, packed unless told
@@ -97,8 +99,8 @@ class Writer {
   int64_t add_tensor(Tensor t);
   Scope scope_;
   int64_t version_, next_uid_ = 1;
-  size_t rank_ = 3;
-  bool insert_ = false, outermost_ = true;
+  size_t rank_ = 2, base_ = 2;  // dimensions of all descriptions; those that are filled up in front
+  bool outermost_ = true;
   Graph graph_;
 };
 
