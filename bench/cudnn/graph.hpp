@@ -21,9 +21,11 @@ struct Tensor {
   DataType type = DataType::float_;
   Ints dims, strides;
   bool is_virtual = false;
-  bool by_value = false;         // read from host memory
-  std::vector<std::byte> value;  // of a by-value tensor: known here, so the caller has nothing to bind
-  bool scratch = false;          // memory that only this graph needs: taken from the workspace
+  bool by_value = false;  // read from host memory
+  // Contents that are known here. The caller has nothing to bind for a by-value tensor that has them; those of another
+  // tensor it copies to the device memory that it binds.
+  std::vector<std::byte> value;
+  bool scratch = false;  // memory that only this graph needs: taken from the workspace
   int64_t alignment = 16;
   std::optional<int64_t> ragged_offset;  // uid of the tensor of offsets
   int64_t ragged_multiplier = 1;

@@ -74,7 +74,7 @@ Pack Plan::bind(std::span<const Binding> bindings, void* workspace) const {
     void* pointer = nullptr;
     if (t.scratch) {
       pointer = std::exchange(scratch, scratch + aligned(bytes_of(t)));
-    } else if (!t.value.empty()) {
+    } else if (t.by_value && !t.value.empty()) {
       pointer = const_cast<std::byte*>(t.value.data());  // the library reads it
     } else {
       auto b = std::find_if(bindings.begin(), bindings.end(), [&](const Binding& x) { return x.uid == t.uid; });

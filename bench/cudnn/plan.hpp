@@ -36,8 +36,8 @@ class Plan {
   // Device memory that bind needs, aligned to 256 bytes: the engine's and that of the graph's scratch tensors.
   int64_t workspace_bytes() const { return engine_bytes_ + scratch_bytes_; }
   int64_t engine() const { return engine_; }  // the library's index of the engine: what to note beside a time
-  // Every tensor of the graph that is neither virtual, nor scratch, nor a known value needs a pointer; others are
-  // ignored. The plan must outlive the pack.
+  // Every tensor of the graph that is neither virtual, nor scratch, nor a known by-value scalar needs a pointer; others
+  // are ignored. The plan must outlive the pack.
   Pack bind(std::span<const Binding> bindings, void* workspace) const;
   void execute(const Pack& pack, void* stream) const;
 

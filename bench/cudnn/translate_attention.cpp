@@ -70,9 +70,7 @@ class Attention {
         shape(tsr::sdpa::shape(w.source(), n)),
         type(data_type(w.source().tensor(n.in[0]).dtype)),
         scores(shape.scores().to_vector()),
-        rows({shape.b, shape.hq, shape.sq, 1}) {
-    if (o.alibi && !has(slots.alibi_slopes)) refuse("alibi: cuDNN reads the slopes from a tensor; give alibi_slopes");
-  }
+        rows({shape.b, shape.hq, shape.sq, 1}) {}
 
  protected:
   bool has(int slot) const { return Writer::has(n, slot); }
@@ -103,6 +101,14 @@ class Attention {
     return w.view(id, dims, strides);
   }
 
+  int64_t slopes() const {
+    if (has(slots.alibi_slopes)) return in(slots.alibi_slopes);
+    std::vector<double> values;
+    for (int64_t head = 1; head <= shape.hq; ++head)
+      values.push_back(std::exp2(-8.0 * static_cast<double>(head) / static_cast<double>(shape.hq)));
+    return w.contents({1, shape.hq, 1, 1}, DataType::float_, values);
+  }
+
   int64_t score_mod(int64_t s) const {
     return o.score_mod ? w.inline_subgraph(*o.score_mod, {s}, n.captures, translate) : s;
   }
@@ -113,7 +119,7 @@ class Attention {
     int64_t row = w.index(s, 2), col = w.index(s, 3);
     int64_t distance =
         w.pointwise({.mode = P::sub, .x = col, .b = row, .precision = DataType::int32, .type = DataType::int32});
-    return w.pointwise(P::add, s, w.pointwise(P::mul, distance, in(slots.alibi_slopes)));
+    return w.pointwise(P::add, s, w.pointwise(P::mul, distance, slopes()));
   }
 
   int64_t padding(int64_t s) const {
@@ -243,8 +249,9 @@ class Forward : Attention {
     set_tensor(list, Attr::operation_sdpa_fwd_block_mask_desc, in(slots.block_mask));
     set_tensor(list, Attr::operation_sdpa_fwd_page_table_kdesc, in(slots.page_table_k));
     set_tensor(list, Attr::operation_sdpa_fwd_page_table_vdesc, in(slots.page_table_v));
-    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_qdesc, length(slots.seq_len_q));
-    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_kvdesc, length(slots.seq_len_kv));
+    bool q = has(slots.seq_len_q) || has(slots.cu_seq_len_q), kv = has(slots.seq_len_kv) || has(slots.cu_seq_len_kv);
+    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_qdesc, kv && !q ? all(shape.sq) : length(slots.seq_len_q));
+    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_kvdesc, q && !kv ? all(shape.skv) : length(slots.seq_len_kv));
     set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_qdesc, length(slots.cu_seq_len_q));
     set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_kvdesc, length(slots.cu_seq_len_kv));
     if (o.dropout > 0) {
@@ -253,16 +260,24 @@ class Forward : Attention {
       set_tensor(list, Attr::operation_sdpa_fwd_dropout_rng_dump_desc, w.out(n, fwd::kRngDump));
     }
     if (!is_fp8()) return list.fields;
-    set_tensor(list, Attr::operation_sdpa_fwd_descale_qdesc, in(slots.descale_q));
-    set_tensor(list, Attr::operation_sdpa_fwd_descale_kdesc, in(slots.descale_k));
-    set_tensor(list, Attr::operation_sdpa_fwd_descale_vdesc, in(slots.descale_v));
-    set_tensor(list, Attr::operation_sdpa_fwd_descale_sdesc, in(slots.descale_s));
-    set_tensor(list, Attr::operation_sdpa_fwd_scale_sdesc, in(slots.scale_s));
-    set_tensor(list, Attr::operation_sdpa_fwd_scale_odesc, in(fwd::kScaleO));
+    set_tensor(list, Attr::operation_sdpa_fwd_descale_qdesc, or_one(slots.descale_q));
+    set_tensor(list, Attr::operation_sdpa_fwd_descale_kdesc, or_one(slots.descale_k));
+    set_tensor(list, Attr::operation_sdpa_fwd_descale_vdesc, or_one(slots.descale_v));
+    set_tensor(list, Attr::operation_sdpa_fwd_descale_sdesc, or_one(slots.descale_s));
+    set_tensor(list, Attr::operation_sdpa_fwd_scale_sdesc, or_one(slots.scale_s));
+    set_tensor(list, Attr::operation_sdpa_fwd_scale_odesc, or_one(fwd::kScaleO));
     set_tensor(list, Attr::operation_sdpa_fwd_amax_sdesc, amax(fwd::kAmaxS));
     set_tensor(list, Attr::operation_sdpa_fwd_amax_odesc, amax(fwd::kAmaxO));
     return list.fields;
   }
+
+  // Lengths go in pairs: where only one is given, the other is the size.
+  int64_t all(int64_t length) {
+    std::vector<double> values(static_cast<size_t>(shape.b), static_cast<double>(length));
+    return w.contents({shape.b, 1, 1, 1}, DataType::int32, values);
+  }
+
+  int64_t or_one(int slot) { return has(slot) ? in(slot) : w.contents({1, 1, 1, 1}, DataType::float_, {1}); }
 
   // The largest magnitudes are always computed.
   int64_t amax(int slot) { return wants(slot) ? w.out(n, slot) : w.temporary({1, 1, 1, 1}); }

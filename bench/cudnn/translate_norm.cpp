@@ -32,7 +32,7 @@ void as_rows(Writer& w, const tsr::Node& n, const Roles& roles) {
       if (id != tsr::kNone && g.tensor(id).strides != tsr::packed_strides(g.tensor(id).dims)) return;
   auto view = [&](const std::vector<tsr::TensorId>& ids, int64_t r, int64_t c) {
     for (tsr::TensorId id : ids)
-      if (id != tsr::kNone) w.view(id, {r, c, 1, 1}, {c, 1, c, c});
+      if (id != tsr::kNone) w.redefine(id, {r, c, 1, 1}, {c, 1, c, c});
   };
   view(roles.data, rows, columns);
   view(roles.params, 1, columns);
@@ -68,6 +68,9 @@ void norm_fwd(Writer& w, const tsr::Node& n) {
   if (batch && !given && mean == kAbsent) mean = w.scratch(w.tensor(scale).dims);
   if (batch && !given && inv_variance == kAbsent) inv_variance = w.scratch(w.tensor(scale).dims);
   bool training = !given && (mean != kAbsent || inv_variance != kAbsent);
+  // Statistics come together.
+  if (training && mean == kAbsent && o.mode != Mode::rms) mean = w.scratch(w.tensor(inv_variance).dims);
+  if (training && inv_variance == kAbsent) inv_variance = w.scratch(w.tensor(mean).dims);
   int64_t epsilon = given ? kAbsent : scalar_or(w, n, kEpsilon, DataType::float_, o.eps);
   int64_t running[] = {w.in(n, kRunningMean), w.in(n, kRunningVar), w.out(n, kNewMean), w.out(n, kNewVar)};
   bool tracks = running[2] != kAbsent || running[3] != kAbsent;

@@ -32,6 +32,18 @@ bool has_channels(const tsr::Node& n) {
   return n.op->family == Family::conv || n.op->family == Family::resample || n.op->family == Family::norm;
 }
 
+// Of the types that descriptions hold values of.
+DType stored_type(DataType type) {
+  switch (type) {
+    case DataType::int32:
+      return DType::i32;
+    case DataType::int64:
+      return DType::i64;
+    default:
+      return DType::f32;
+  }
+}
+
 Reordering reordering(tsr::Reordering r) {
   switch (r) {
     case tsr::Reordering::f8_128x4:
@@ -167,8 +179,7 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
            .reordering = reordering(s.reordering)};
   t.type = data_type(s.dtype);
   if (s.numel() == 0) refuse("'", s.name, "' is empty; cuDNN's tensors have elements");
-  if (s.is_constant() && s.numel() != 1)
-    refuse("constant '", s.name, "' holds ", s.numel(), " values; cuDNN takes single values alone");
+  if (s.is_constant() && s.numel() != 1) t.by_value = false;  // only single values are
   if (s.dtype == DType::boolean) {
     // Bits of virtual tensors lie nowhere.
     if (t.is_virtual)
@@ -182,11 +193,10 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
 
 int64_t Writer::uid(tsr::TensorId id) {
   if (id == tsr::kNone) return kAbsent;
-  if (int64_t known = scope_.uids[static_cast<size_t>(id)]; known != kAbsent) return known;
+  int64_t known = scope_.uids[static_cast<size_t>(id)];
+  if (known != kAbsent && (redefined_ || !outermost_)) return known;
   const tsr::Tensor& s = source().tensor(id);
-  Ints dims = ints(s.dims), strides = ints(s.strides);
-  lift(dims, strides);
-  return describe(id, std::move(dims), std::move(strides));
+  return view(id, ints(s.dims), ints(s.strides));
 }
 
 int64_t Writer::per_batch(tsr::TensorId id) {
@@ -207,6 +217,11 @@ int64_t Writer::view(tsr::TensorId id, Ints dims, Ints strides) {
   if (t.dims != dims || t.strides != strides)
     refuse("'", t.name, "' would need two descriptions, and cuDNN knows one for each tensor");
   return known;
+}
+
+void Writer::redefine(tsr::TensorId id, Ints dims, Ints strides) {
+  view(id, std::move(dims), std::move(strides));
+  redefined_ = true;
 }
 
 bool Writer::has(const tsr::Node& n, int slot) {
@@ -239,17 +254,19 @@ int64_t Writer::scratch(Ints dims, DataType type) {
   return uid;
 }
 
-int64_t Writer::scalar(DataType type, double value) {
-  int64_t uid = temporary(Ints(rank_, 1), type);
+int64_t Writer::contents(Ints dims, DataType type, const std::vector<double>& values) {
+  int64_t uid = temporary(std::move(dims), type);
   Tensor& t = graph_.tensors.back();
-  DType as = type == DataType::int32     ? DType::i32
-             : type == DataType::int64   ? DType::i64
-             : type == DataType::double_ ? DType::f64
-                                         : DType::f32;
+  DType as = stored_type(type);
   t.is_virtual = false;
-  t.by_value = true;
-  t.value.resize(static_cast<size_t>(tsr::byte_size(as, 1)));
-  tsr::store<double>(as, t.value.data(), 0, value);
+  t.value.resize(static_cast<size_t>(tsr::byte_size(as, static_cast<int64_t>(values.size()))));
+  for (size_t i = 0; i < values.size(); ++i) tsr::store<double>(as, t.value.data(), static_cast<int64_t>(i), values[i]);
+  return uid;
+}
+
+int64_t Writer::scalar(DataType type, double value) {
+  int64_t uid = contents(Ints(rank_, 1), type, {value});
+  graph_.tensors.back().by_value = true;
   return uid;
 }
 

@@ -50,8 +50,10 @@ class Writer {
   int64_t in(const tsr::Node& n, int slot);
   int64_t out(const tsr::Node& n, int slot);
   static bool has(const tsr::Node& n, int slot);
-  // Describes a tensor with other sizes than its own. All users of a tensor must agree.
+  // Describes a tensor with other sizes than its own. All users of a tensor must agree on them.
   int64_t view(tsr::TensorId id, Ints dims, Ints strides);
+  // The same for all uses of the tensor.
+  void redefine(tsr::TensorId id, Ints dims, Ints strides);
   int64_t per_batch(tsr::TensorId id);  // lengths and offsets: a list becomes [n, 1, 1, ..]
   // Where dimension `axis` of a tensor has gone: cuDNN wants three dimensions or more, and as many everywhere.
   int64_t axis(const tsr::Tensor& t, int64_t axis) const;
@@ -64,6 +66,7 @@ class Writer {
   int64_t temporary(Ints dims, DataType type = DataType::float_, Ints strides = {});  // virtual, packed unless told
   int64_t scratch(Ints dims, DataType type = DataType::float_);                       // in the workspace
   int64_t scalar(DataType type, double value);                                        // by value
+  int64_t contents(Ints dims, DataType type, const std::vector<double>& values);      // that the caller uploads
   const Tensor& tensor(int64_t uid) const;
 
   // --- operations
@@ -100,7 +103,7 @@ class Writer {
   Scope scope_;
   int64_t version_, next_uid_ = 1;
   size_t rank_ = 2, base_ = 2;  // dimensions of all descriptions; those that are filled up in front
-  bool outermost_ = true;
+  bool outermost_ = true, redefined_ = false;
   Graph graph_;
 };
 
