@@ -116,21 +116,42 @@ void pointwise(Writer& w, const tsr::Node& n) {
 void reduce(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::ReduceOptions>(n);
   if (Writer::has(n, 1)) w.need(92400, "a reduction by groups");
-  int64_t x = w.in(n, 0), offset = w.in(n, 1), result = w.out(n, 0), y = result;
-  // Means are sums that are divided: the library has no engines for them otherwise.
-  bool mean = o.mode == tessera::ReduceMode::avg && offset == kAbsent;
-  if (mean) y = w.temporary(w.tensor(result).dims, data_type(n.compute));
-  Node part{Kind::reduction, {{Attr::reduction_operator, mean ? ReduceMode::add : static_cast<ReduceMode>(o.mode)}}};
+  int64_t x = w.in(n, 0), offset = w.in(n, 1), y = w.out(n, 0);
+  ReduceMode mode = static_cast<ReduceMode>(o.mode);
+  // Engines take no means, and nothing behind a sum: its terms are divided.
+  if (o.mode == tessera::ReduceMode::avg && offset == kAbsent) {
+    double count = static_cast<double>(w.source().tensor(n.in[0]).numel()) /
+                   static_cast<double>(w.source().tensor(n.out[0]).numel());
+    x = w.pointwise(PointwiseMode::mul, x, w.scalar(DataType::float_, 1 / count));
+    mode = ReduceMode::add;
+  }
+  Node part{Kind::reduction, {{Attr::reduction_operator, mode}}};
   part.set(Attr::reduction_comp_type, data_type(n.compute));
   if (w.version() >= 91100) part.set(Attr::reduction_is_deterministic, o.deterministic);
   Node& node = w.add(Kind::operation_reduction).set(Attr::operation_reduction_desc, std::vector{std::move(part)});
   set_tensor(node, Attr::operation_reduction_xdesc, x);
   set_tensor(node, Attr::operation_reduction_ydesc, y);
   set_tensor(node, Attr::operation_reduction_group_offset_desc, offset);
-  if (!mean) return;
-  double count = static_cast<double>(w.source().tensor(n.in[0]).numel()) /
-                 static_cast<double>(w.source().tensor(n.out[0]).numel());
-  w.pointwise({.mode = PointwiseMode::mul, .x = y, .b = w.scalar(DataType::float_, 1 / count), .y = result});
+}
+
+// Pointwise work and reductions over one run of axes, the same for all: engines want channels-last.
+void fold_reductions(Writer& w, const tsr::Graph& g) {
+  int begin = -1, end = -1;
+  for (tsr::NodeId i = 0; i < g.node_count(); ++i) {
+    const tsr::Node& n = g.node(i);
+    if (n.op == &tsr::ops::pointwise && attrs<tessera::PointwiseOptions>(n).mode != Mode::gen_index) continue;
+    if (n.op != &tsr::ops::reduce || Writer::has(n, 1)) return;
+    const tsr::Dims &x = g.tensor(n.in[0]).dims, &y = g.tensor(n.out[0]).dims;
+    int first = x.size(), last = 0;
+    for (int d = 0; d < x.size(); ++d)
+      if (x[d] != y[d]) first = std::min(first, d), last = d + 1;
+    for (int d = first; d < last; ++d)
+      if (y[d] != 1) return;
+    if (first == 0 && last == x.size()) first = last - 1;  // everything: as rows
+    if (begin >= 0 && (first != begin || last != end)) return;
+    begin = first, end = last;
+  }
+  if (begin >= 0 && begin < end) w.fold(begin, end);
 }
 
 void matmul(Writer& w, const tsr::Node& n) {
@@ -347,6 +368,7 @@ Description from_graph(const tsr::Graph& g, int64_t version) {
   Description d;
   try {
     Writer w(g, version);
+    fold_reductions(w, g);
     for (tsr::NodeId i = 0; i < g.node_count(); ++i) translate(w, g.node(i));
     d.graph = w.take();
   } catch (const Refusal& r) {

@@ -11,32 +11,18 @@ using tessera::Phase;
 using Mode = tessera::NormMode;
 using tsr::attrs;
 
-// The tensors of a norm by how large they are.
-struct Roles {
-  std::vector<tsr::TensorId> data, params, stats;
-};
-
-// Layer and rms norm are best known as rows of channels: [rows, columns, 1, 1]. A norm on its own whose normalised axes
-// are the last ones and whose tensors are packed is described so.
-void as_rows(Writer& w, const tsr::Node& n, const Roles& roles) {
+// A layer or rms norm on its own over its last axes is best known as rows of columns.
+void as_rows(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<NormOptions>(n);
   const tsr::Graph& g = w.source();
   const tsr::Tensor& x = g.tensor(n.in[0]);
-  if (g.node_count() != 1 || x.numel() == 0 || (o.mode != Mode::layer && o.mode != Mode::rms)) return;
+  if (g.node_count() != 1 || (o.mode != Mode::layer && o.mode != Mode::rms)) return;
   tsr::Dims stats = tsr::norm_shape(g, n).stats;
-  int64_t rows = tsr::volume(stats), columns = x.numel() / rows, leading = 1;
-  for (int i = 0; i < x.rank() && stats[i] == x.dims[i]; ++i) leading *= x.dims[i];
-  if (leading != rows) return;
-  for (const auto* ids : {&roles.data, &roles.params, &roles.stats})
-    for (tsr::TensorId id : *ids)
-      if (id != tsr::kNone && g.tensor(id).strides != tsr::packed_strides(g.tensor(id).dims)) return;
-  auto view = [&](const std::vector<tsr::TensorId>& ids, int64_t r, int64_t c) {
-    for (tsr::TensorId id : ids)
-      if (id != tsr::kNone) w.redefine(id, {r, c, 1, 1}, {c, 1, c, c});
-  };
-  view(roles.data, rows, columns);
-  view(roles.params, 1, columns);
-  view(roles.stats, rows, 1);
+  int begin = 0;
+  while (begin < x.rank() && stats[begin] == x.dims[begin]) ++begin;
+  for (int i = begin; i < x.rank(); ++i)
+    if (stats[i] != 1) return;
+  w.fold(begin, x.rank());
 }
 
 NormMode norm_mode(const NormOptions& o) {
@@ -50,28 +36,48 @@ int64_t scalar_or(Writer& w, const tsr::Node& n, int slot, DataType type, double
   return Writer::has(n, slot) ? w.in(n, slot) : w.scalar(type, option);
 }
 
+enum In { kX, kScale, kBias, kMean, kInvVariance, kVariance, kRunningMean, kRunningVar, kEpsilon, kMomentum };
+enum Out { kY, kOutMean, kOutInvVariance, kNewMean, kNewVar };
+
+// The library has engines for the arithmetic, and none for the operation.
+void batch_norm_inference(Writer& w, const tsr::Node& n) {
+  using P = PointwiseMode;
+  int64_t mean = Writer::has(n, kMean) ? w.in(n, kMean) : w.in(n, kRunningMean);
+  int64_t inv_variance = w.in(n, kInvVariance), scale = w.in(n, kScale), bias = w.in(n, kBias), y = w.out(n, kY);
+  if (inv_variance == kAbsent) {
+    int64_t variance = Writer::has(n, kVariance) ? w.in(n, kVariance) : w.in(n, kRunningVar);
+    int64_t epsilon = scalar_or(w, n, kEpsilon, DataType::float_, attrs<NormOptions>(n).eps);
+    inv_variance = w.pointwise(P::rsqrt, w.pointwise(P::add, variance, epsilon));
+  }
+  std::vector<Pointwise> steps = {{.mode = P::sub, .x = w.in(n, kX), .b = mean},
+                                  {.mode = P::mul, .x = kAbsent, .b = inv_variance}};
+  if (scale != kAbsent) steps.push_back({.mode = P::mul, .x = kAbsent, .b = scale});
+  if (bias != kAbsent) steps.push_back({.mode = P::add, .x = kAbsent, .b = bias});
+  steps.back().y = y;
+  int64_t value = steps[0].x;
+  for (Pointwise& step : steps) {
+    step.x = value;
+    value = w.pointwise(step);
+  }
+}
+
 }  // namespace
 
 void norm_fwd(Writer& w, const tsr::Node& n) {
-  enum In { kX, kScale, kBias, kMean, kInvVariance, kVariance, kRunningMean, kRunningVar, kEpsilon, kMomentum };
-  enum Out { kY, kOutMean, kOutInvVariance, kNewMean, kNewVar };
   const auto& o = attrs<NormOptions>(n);
   NormMode mode = norm_mode(o);
-  as_rows(w, n, {{n.in[kX], n.out[kY]}, {n.in[kScale], n.in[kBias]}, {n.out[kOutMean], n.out[kOutInvVariance]}});
-  bool batch = o.mode == Mode::batch, given = batch && o.phase == Phase::inference;
-  if (given && !(Writer::has(n, kMean) && Writer::has(n, kInvVariance)))
-    refuse("batch norm of inference: cuDNN takes mean and inv_variance, not variances or running statistics");
+  if (o.mode == Mode::batch && o.phase == Phase::inference) return batch_norm_inference(w, n);
+  if (o.mode == Mode::batch && !(Writer::has(n, kScale) && Writer::has(n, kBias)))
+    refuse("cuDNN's batch norm needs scale and bias");
+  as_rows(w, n);
   int64_t x = w.in(n, kX), scale = w.in(n, kScale), bias = w.in(n, kBias), y = w.out(n, kY);
-  int64_t mean = given ? w.in(n, kMean) : w.out(n, kOutMean);
-  int64_t inv_variance = given ? w.in(n, kInvVariance) : w.out(n, kOutInvVariance);
-  // The training phase of batch norm always stores its statistics.
-  if (batch && !given && mean == kAbsent) mean = w.scratch(w.tensor(scale).dims);
-  if (batch && !given && inv_variance == kAbsent) inv_variance = w.scratch(w.tensor(scale).dims);
-  bool training = !given && (mean != kAbsent || inv_variance != kAbsent);
-  // Statistics come together.
-  if (training && mean == kAbsent && o.mode != Mode::rms) mean = w.scratch(w.tensor(inv_variance).dims);
-  if (training && inv_variance == kAbsent) inv_variance = w.scratch(w.tensor(mean).dims);
-  int64_t epsilon = given ? kAbsent : scalar_or(w, n, kEpsilon, DataType::float_, o.eps);
+  int64_t mean = w.out(n, kOutMean), inv_variance = w.out(n, kOutInvVariance);
+  // Statistics come together, and batch norm always stores them.
+  bool training = o.mode == Mode::batch || mean != kAbsent || inv_variance != kAbsent;
+  int64_t like = mean != kAbsent ? mean : inv_variance != kAbsent ? inv_variance : scale;
+  if (training && inv_variance == kAbsent) inv_variance = w.scratch(w.tensor(like).dims);
+  if (training && mean == kAbsent && o.mode != Mode::rms) mean = w.scratch(w.tensor(like).dims);
+  int64_t epsilon = scalar_or(w, n, kEpsilon, DataType::float_, o.eps);
   int64_t running[] = {w.in(n, kRunningMean), w.in(n, kRunningVar), w.out(n, kNewMean), w.out(n, kNewVar)};
   bool tracks = running[2] != kAbsent || running[3] != kAbsent;
   int64_t momentum = tracks ? scalar_or(w, n, kMomentum, DataType::float_, o.momentum) : kAbsent;
@@ -101,10 +107,7 @@ void norm_bwd(Writer& w, const tsr::Node& n) {
   if (o.phase == Phase::inference) refuse("cuDNN's norm gradients are those of training");
   if (!Writer::has(n, kInvVariance) || (o.mode != Mode::rms && !Writer::has(n, kMean)))
     refuse("cuDNN's norm gradients need the statistics of the forward pass");
-  as_rows(w, n,
-          {{n.in[kX], n.in[kDy], n.out[kDx]},
-           {n.in[kScale], n.out[kDscale], n.out[kDbias]},
-           {n.in[kMean], n.in[kInvVariance]}});
+  as_rows(w, n);
   int64_t x = w.in(n, kX), dy = w.in(n, kDy), scale = w.in(n, kScale), mean = w.in(n, kMean);
   int64_t inv_variance = w.in(n, kInvVariance);
   int64_t dx = w.out(n, kDx), dscale = w.out(n, kDscale), dbias = w.out(n, kDbias);

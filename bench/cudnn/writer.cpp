@@ -194,7 +194,7 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
 int64_t Writer::uid(tsr::TensorId id) {
   if (id == tsr::kNone) return kAbsent;
   int64_t known = scope_.uids[static_cast<size_t>(id)];
-  if (known != kAbsent && (redefined_ || !outermost_)) return known;
+  if (known != kAbsent && (folded_ || !outermost_)) return known;
   const tsr::Tensor& s = source().tensor(id);
   return view(id, ints(s.dims), ints(s.strides));
 }
@@ -219,9 +219,38 @@ int64_t Writer::view(tsr::TensorId id, Ints dims, Ints strides) {
   return known;
 }
 
-void Writer::redefine(tsr::TensorId id, Ints dims, Ints strides) {
-  view(id, std::move(dims), std::move(strides));
-  redefined_ = true;
+// Elements of a tensor in each run of dimensions: all or one; nothing when it is neither.
+std::optional<std::array<int64_t, 3>> Writer::runs(const tsr::Tensor& t, const tsr::Dims& all, int begin,
+                                                   int end) const {
+  if (t.strides != tsr::packed_strides(t.dims)) return std::nullopt;
+  std::array<int64_t, 3> sizes = {1, 1, 1}, whole = {1, 1, 1};
+  for (int i = 0; i < all.size(); ++i) {
+    size_t run = i < begin ? 0 : i < end ? 1 : 2;
+    int own = i - (all.size() - t.rank());
+    sizes[run] *= own < 0 ? 1 : t.dims[own];
+    whole[run] *= all[i];
+  }
+  for (size_t run = 0; run < 3; ++run)
+    if (sizes[run] != 1 && sizes[run] != whole[run]) return std::nullopt;
+  return sizes;
+}
+
+void Writer::fold(int begin, int end) {
+  const tsr::Graph& g = source();
+  tsr::Dims all;
+  for (tsr::TensorId t = 0; t < g.tensor_count(); ++t)
+    if (g.tensor(t).rank() > all.size() || g.tensor(t).numel() > tsr::volume(all)) all = g.tensor(t).dims;
+  for (tsr::TensorId t = 0; t < g.tensor_count(); ++t)
+    if (g.tensor(t).numel() == 0 || !runs(g.tensor(t), all, begin, end)) return;
+  rank_ = base_ = 4;
+  folded_ = true;
+  for (tsr::TensorId t = 0; t < g.tensor_count(); ++t) {
+    auto [first, second, third] = *runs(g.tensor(t), all, begin, end);
+    if (end == all.size())
+      view(t, {first, second, 1, 1}, {second, 1, second, second});
+    else
+      view(t, {first, third, second, 1}, {second * third, 1, third, third});
+  }
 }
 
 bool Writer::has(const tsr::Node& n, int slot) {

@@ -2,6 +2,7 @@
 // The description under construction: translates tensors and emits the operations that translations are made of.
 #pragma once
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <string>
@@ -52,8 +53,10 @@ class Writer {
   static bool has(const tsr::Node& n, int slot);
   // Describes a tensor with other sizes than its own. All users of a tensor must agree on them.
   int64_t view(tsr::TensorId id, Ints dims, Ints strides);
-  // The same for all uses of the tensor.
-  void redefine(tsr::TensorId id, Ints dims, Ints strides);
+  // Describes all tensors by three runs of dimensions, the second one [begin, end), in the order that reductions and
+  // norms are best known in: [first, second, 1, 1] with neighbours in the second, or [first, third, second, 1] with
+  // neighbours in the third. Nothing changes where a tensor is not packed or cut through.
+  void fold(int begin, int end);
   int64_t per_batch(tsr::TensorId id);  // lengths and offsets: a list becomes [n, 1, 1, ..]
   // Where dimension `axis` of a tensor has gone: cuDNN wants three dimensions or more, and as many everywhere.
   int64_t axis(const tsr::Tensor& t, int64_t axis) const;
@@ -97,13 +100,14 @@ class Writer {
     const tsr::Graph* graph;
     std::vector<int64_t> uids;  // by tensor id; kAbsent: not described yet
   };
+  std::optional<std::array<int64_t, 3>> runs(const tsr::Tensor& t, const tsr::Dims& all, int begin, int end) const;
   void lift(Ints& dims, Ints& strides) const;
   int64_t describe(tsr::TensorId id, Ints dims, Ints strides);
   int64_t add_tensor(Tensor t);
   Scope scope_;
   int64_t version_, next_uid_ = 1;
   size_t rank_ = 2, base_ = 2;  // dimensions of all descriptions; those that are filled up in front
-  bool outermost_ = true, redefined_ = false;
+  bool outermost_ = true, folded_ = false;
   Graph graph_;
 };
 

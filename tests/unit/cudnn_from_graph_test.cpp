@@ -132,10 +132,29 @@ TEST(CudnnFromGraph, MatmulAndMeans) {
   EXPECT_EQ(n.kind, Kind::operation_matmul);
   EXPECT_TRUE(is(part(n, Attr::operation_matmul_desc), Attr::matmul_comp_type, DataType::float_));
   EXPECT_EQ(tensor(d, n, Attr::operation_matmul_bdesc).dims, (Ints{1, 8, 2}));
-  // A sum, then a division: there are no engines for means.
+  // A sum of terms that are divided: there are no engines for means.
   d = describe("x = input f32[2,3,4]; y = reduce_avg x axes=2; output y");
-  EXPECT_EQ(words(d.graph.operations), "22 p1 ");
-  EXPECT_EQ(value(tensor(d, d.graph.operations[1], Attr::operation_pointwise_bdesc)), 0.25f);
+  EXPECT_EQ(words(d.graph.operations), "p1 22 ");
+  EXPECT_EQ(value(tensor(d, d.graph.operations[0], Attr::operation_pointwise_bdesc)), 0.25f);
+}
+
+TEST(CudnnFromGraph, ReductionsAreChannelsLast) {
+  struct Row {
+    const char* axes;
+    Ints x, strides, y;
+  };
+  for (const Row& r :
+       {Row{"2", {6, 4, 1, 1}, {4, 1, 4, 4}, {6, 1, 1, 1}}, Row{"1,2", {2, 12, 1, 1}, {12, 1, 12, 12}, {2, 1, 1, 1}},
+        Row{"0", {1, 12, 2, 1}, {24, 1, 12, 12}, {1, 12, 1, 1}}, Row{"1", {2, 4, 3, 1}, {12, 1, 4, 4}, {2, 4, 1, 1}},
+        Row{"0,1,2", {6, 4, 1, 1}, {4, 1, 4, 4}, {1, 1, 1, 1}}}) {
+    SCOPED_TRACE(r.axes);
+    Description d =
+        describe(std::string("x = input f32[2,3,4]; y = reduce_max (mul x 2) axes=") + r.axes + "; output y");
+    const Node& n = d.graph.operations.at(1);
+    EXPECT_EQ(tensor(d, n, Attr::operation_reduction_xdesc).dims, r.x);
+    EXPECT_EQ(tensor(d, n, Attr::operation_reduction_xdesc).strides, r.strides);
+    EXPECT_EQ(tensor(d, n, Attr::operation_reduction_ydesc).dims, r.y);
+  }
 }
 
 TEST(CudnnFromGraph, Convolutions) {
@@ -177,6 +196,10 @@ TEST(CudnnFromGraph, Norms) {
   d = describe(
       "x = input f32[2,3,4,4]; s = input f32[1,3,1,1]; b = input f32[1,3,1,1]; y = batch_norm x s b; output y");
   EXPECT_TRUE(tensor(d, d.graph.operations.at(0), Attr::operation_norm_fwd_mean_desc).scratch);
+  d = describe(
+      "x = input f32[2,3,4,4]; m = input f32[1,3,1,1]; v = input f32[1,3,1,1];"
+      "y = batch_norm x mean=m variance=v phase=inference; output y");
+  EXPECT_EQ(words(d.graph.operations), "p0 p17 p9 p1 ");
   d = describe("x = input f32[4,8]; y = rms_norm x; output y");
   EXPECT_TRUE(is(d.graph.operations.at(0), Attr::operation_norm_fwd_phase, cudnn::NormPhase::inference));
 }
