@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 
 #include "cudnn/translations.hpp"
 #include "graph/ops/conv.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/norm_shape.hpp"
 #include "graph/ops/resample.hpp"
 
 namespace cudnn {
@@ -134,24 +136,40 @@ void reduce(Writer& w, const tsr::Node& n) {
   set_tensor(node, Attr::operation_reduction_group_offset_desc, offset);
 }
 
-// Pointwise work and reductions over one run of axes, the same for all: engines want channels-last.
-void fold_reductions(Writer& w, const tsr::Graph& g) {
-  int begin = -1, end = -1;
+// The run of axes that a reduction or a norm sums over; nothing for other operations and where they are no run.
+struct Run {
+  int begin, end;
+  bool operator==(const Run&) const = default;
+};
+std::optional<Run> summed_axes(const tsr::Graph& g, const tsr::Node& n) {
+  const tsr::Dims& x = g.tensor(n.in[0]).dims;
+  tsr::Dims y;
+  if (n.op == &tsr::ops::reduce && !Writer::has(n, 1)) y = g.tensor(n.out[0]).dims;
+  if (n.op == &tsr::ops::norm_fwd || n.op == &tsr::ops::norm_bwd) {
+    auto mode = attrs<tessera::NormOptions>(n).mode;
+    if (mode == tessera::NormMode::layer || mode == tessera::NormMode::rms) y = tsr::norm_shape(g, n).stats;
+  }
+  if (y.empty()) return std::nullopt;
+  Run r{x.size(), 0};
+  for (int d = 0; d < x.size(); ++d)
+    if (x[d] != y[d]) r = {std::min(r.begin, d), d + 1};
+  for (int d = r.begin; d < r.end; ++d)
+    if (y[d] != 1) return std::nullopt;
+  if (n.op == &tsr::ops::reduce && r == Run{0, x.size()}) r.begin = r.end - 1;  // everything: as rows
+  return r;
+}
+
+// Pointwise work around sums over the same run of axes: engines want those as channels-last, or as rows.
+void fold_sums(Writer& w, const tsr::Graph& g) {
+  std::optional<Run> run;
   for (tsr::NodeId i = 0; i < g.node_count(); ++i) {
     const tsr::Node& n = g.node(i);
     if (n.op == &tsr::ops::pointwise && attrs<tessera::PointwiseOptions>(n).mode != Mode::gen_index) continue;
-    if (n.op != &tsr::ops::reduce || Writer::has(n, 1)) return;
-    const tsr::Dims &x = g.tensor(n.in[0]).dims, &y = g.tensor(n.out[0]).dims;
-    int first = x.size(), last = 0;
-    for (int d = 0; d < x.size(); ++d)
-      if (x[d] != y[d]) first = std::min(first, d), last = d + 1;
-    for (int d = first; d < last; ++d)
-      if (y[d] != 1) return;
-    if (first == 0 && last == x.size()) first = last - 1;  // everything: as rows
-    if (begin >= 0 && (first != begin || last != end)) return;
-    begin = first, end = last;
+    auto axes = summed_axes(g, n);
+    if (!axes || (run && *axes != *run)) return;
+    run = axes;
   }
-  if (begin >= 0 && begin < end) w.fold(begin, end);
+  if (run && run->begin < run->end) w.fold(run->begin, run->end);
 }
 
 void matmul(Writer& w, const tsr::Node& n) {
@@ -368,7 +386,7 @@ Description from_graph(const tsr::Graph& g, int64_t version) {
   Description d;
   try {
     Writer w(g, version);
-    fold_reductions(w, g);
+    fold_sums(w, g);
     for (tsr::NodeId i = 0; i < g.node_count(); ++i) translate(w, g.node(i));
     d.graph = w.take();
   } catch (const Refusal& r) {

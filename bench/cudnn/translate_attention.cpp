@@ -70,18 +70,26 @@ class Attention {
         shape(tsr::sdpa::shape(w.source(), n)),
         type(data_type(w.source().tensor(n.in[0]).dtype)),
         scores(shape.scores().to_vector()),
-        rows({shape.b, shape.hq, shape.sq, 1}) {}
+        rows({shape.b, shape.hq, shape.sq, 1}) {
+    bool q = has(slots.seq_len_q) || has(slots.cu_seq_len_q), kv = has(slots.seq_len_kv) || has(slots.cu_seq_len_kv);
+    q_length = length_or_size(slots.seq_len_q, slots.cu_seq_len_q, kv, shape.sq);
+    kv_length = length_or_size(slots.seq_len_kv, slots.cu_seq_len_kv, q, shape.skv);
+  }
 
  protected:
   bool has(int slot) const { return Writer::has(n, slot); }
   int64_t in(int slot) const { return w.in(n, slot); }
   int64_t length(int slot) const { return has(slot) ? w.per_batch(n.in[static_cast<size_t>(slot)]) : kAbsent; }
+  // Lengths go in pairs: where only one is given, the other is the size.
+  int64_t length_or_size(int slot, int cumulative, bool other, int64_t size) const {
+    if (has(slot) || has(cumulative) || !other) return length(slot);
+    std::vector<double> values(static_cast<size_t>(shape.b), static_cast<double>(size));
+    return w.contents({shape.b, 1, 1, 1}, DataType::int32, values);
+  }
   bool is_fp8() const { return type == DataType::fp8_e4m3 || type == DataType::fp8_e5m2; }
   bool masked() const { return o.left || o.right; }
-  bool padded() const { return has(slots.seq_len_q) && has(slots.seq_len_kv); }
-  Lengths lengths() const {
-    return {length(slots.seq_len_q), length(slots.seq_len_kv), length(slots.cu_seq_len_q), length(slots.cu_seq_len_kv)};
-  }
+  bool padded() const { return q_length != kAbsent && kv_length != kAbsent; }
+  Lengths lengths() const { return {q_length, kv_length, length(slots.cu_seq_len_q), length(slots.cu_seq_len_kv)}; }
   int64_t minus_infinity() const { return w.scalar(DataType::float_, -std::numeric_limits<double>::infinity()); }
   int64_t scalar(double v) const { return w.scalar(DataType::float_, v); }
 
@@ -131,7 +139,7 @@ class Attention {
                           .precision = DataType::boolean,
                           .type = DataType::boolean});
     };
-    int64_t row = within(2, length(slots.seq_len_q)), col = within(3, length(slots.seq_len_kv));
+    int64_t row = within(2, q_length), col = within(3, kv_length);
     int64_t both = w.pointwise(
         {.mode = P::logical_and, .x = row, .b = col, .precision = DataType::boolean, .type = DataType::boolean});
     return w.pointwise({.mode = P::binary_select, .x = s, .b = minus_infinity(), .t = both});
@@ -167,6 +175,7 @@ class Attention {
   tsr::sdpa::Shape shape;
   DataType type;
   Ints scores, rows;  // sizes of the scores, and of one value for each of their rows
+  int64_t q_length = kAbsent, kv_length = kAbsent;
 };
 
 class Forward : Attention {
@@ -249,9 +258,8 @@ class Forward : Attention {
     set_tensor(list, Attr::operation_sdpa_fwd_block_mask_desc, in(slots.block_mask));
     set_tensor(list, Attr::operation_sdpa_fwd_page_table_kdesc, in(slots.page_table_k));
     set_tensor(list, Attr::operation_sdpa_fwd_page_table_vdesc, in(slots.page_table_v));
-    bool q = has(slots.seq_len_q) || has(slots.cu_seq_len_q), kv = has(slots.seq_len_kv) || has(slots.cu_seq_len_kv);
-    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_qdesc, kv && !q ? all(shape.sq) : length(slots.seq_len_q));
-    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_kvdesc, q && !kv ? all(shape.skv) : length(slots.seq_len_kv));
+    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_qdesc, q_length);
+    set_tensor(list, Attr::operation_sdpa_fwd_seq_len_kvdesc, kv_length);
     set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_qdesc, length(slots.cu_seq_len_q));
     set_tensor(list, Attr::operation_sdpa_fwd_cu_seq_len_kvdesc, length(slots.cu_seq_len_kv));
     if (o.dropout > 0) {
@@ -271,12 +279,6 @@ class Forward : Attention {
     return list.fields;
   }
 
-  // Lengths go in pairs: where only one is given, the other is the size.
-  int64_t all(int64_t length) {
-    std::vector<double> values(static_cast<size_t>(shape.b), static_cast<double>(length));
-    return w.contents({shape.b, 1, 1, 1}, DataType::int32, values);
-  }
-
   int64_t or_one(int slot) { return has(slot) ? in(slot) : w.contents({1, 1, 1, 1}, DataType::float_, {1}); }
 
   // The largest magnitudes are always computed.
@@ -287,13 +289,15 @@ class Forward : Attention {
     if (has(slots.cu_seq_len_q) || has(slots.cu_seq_len_kv))
       refuse("cumulative lengths outside the attention operation");
     if (o.stats_log2) refuse("stats_log2 outside the attention operation");
-    if (is_fp8()) refuse("8-bit attention outside the attention operation");
-    int64_t length_q = length(slots.seq_len_q), length_kv = length(slots.seq_len_kv), out = w.out(n, fwd::kO);
+    if (is_fp8() && has(slots.descale_q) && w.source().tensor(n.in[static_cast<size_t>(slots.descale_q)]).numel() != 1)
+      refuse("block scales outside the attention operation");
     int64_t s = w.temporary(scores);
-    add_matmul(w, {.a = in(slots.q), .b = keys(), .c = s, .m = length_q, .n = length_kv});
-    s = band(padding(bias_and_alibi(score_mod(times(s, scale())))));
+    add_matmul(w, {.a = in(slots.q), .b = keys(), .c = s, .m = q_length, .n = kv_length});
+    s = times(s, scale());
+    if (is_fp8()) s = times(times(s, or_one(slots.descale_q)), or_one(slots.descale_k));
+    s = band(padding(bias_and_alibi(score_mod(s))));
     bool drops = o.dropout > 0 || has(slots.dropout_mask);
-    int64_t p = w.temporary(scores, drops ? DataType::float_ : type);
+    int64_t p = w.temporary(scores, drops || is_fp8() ? DataType::float_ : type);
     int64_t max = w.out(n, fwd::kMax), sum_exp = w.out(n, fwd::kSumExp), stats = w.out(n, fwd::kStats);
     // Statistics belong to the pattern even when nobody asked for them.
     Softmax softmax{
@@ -302,7 +306,22 @@ class Forward : Attention {
       softmax.stats = w.temporary(rows);
     add_softmax(w, softmax);
     if (drops) p = dropped(p);
-    add_matmul(w, {.a = p, .b = values(), .c = out, .m = length_q, .k = length_kv});
+    if (is_fp8()) p = narrowed(p);
+    int64_t out = w.out(n, fwd::kO), product = is_fp8() ? w.temporary(w.tensor(out).dims) : out;
+    add_matmul(w, {.a = p, .b = values(), .c = product, .m = q_length, .k = kv_length});
+    if (is_fp8()) rescale(product, out);
+  }
+
+  // Probabilities of 8 bits for the second product.
+  int64_t narrowed(int64_t p) {
+    w.reduce(ReduceMode::amax, p, {1, 1, 1, 1}, amax(fwd::kAmaxS));
+    return w.pointwise({.mode = P::mul, .x = p, .b = or_one(slots.scale_s), .type = type});
+  }
+
+  void rescale(int64_t product, int64_t out) {
+    int64_t exact = times(times(product, or_one(slots.descale_s)), or_one(slots.descale_v));
+    w.pointwise({.mode = P::mul, .x = exact, .b = or_one(fwd::kScaleO), .y = out});
+    w.reduce(ReduceMode::amax, exact, {1, 1, 1, 1}, amax(fwd::kAmaxO));
   }
 
   int64_t keys() {
@@ -319,12 +338,12 @@ class Forward : Attention {
 
   int64_t loaded(int container, int table, int64_t y) {
     if (!has(slots.seq_len_kv)) refuse("pages: cuDNN needs seq_len_kv");
-    add_paged_load(w, in(container), in(table), length(slots.seq_len_kv), y);
+    add_paged_load(w, in(container), in(table), kv_length, y);
     return y;
   }
 
   int64_t dropped(int64_t p) {
-    int64_t y = w.temporary(scores, type);
+    int64_t y = w.temporary(scores, is_fp8() ? DataType::float_ : type);
     if (has(slots.dropout_mask)) {
       int64_t factor = has(slots.dropout_scale) ? in(slots.dropout_scale) : scalar(1 / (1 - o.dropout));
       w.pointwise({.mode = P::mul, .x = w.pointwise(P::mul, p, factor), .b = in(slots.dropout_mask), .y = y});
@@ -350,7 +369,7 @@ class Backward : Attention {
     }
     int64_t keep = o.dropout > 0 ? scalar(1 / (1 - o.dropout)) : kAbsent;
     int64_t q = in(slots.q), k = transposed(slots.k), v = transposed(slots.v), grad = in(bwd::kDo);
-    int64_t q_length = length(slots.seq_len_q), kv_length = length(slots.seq_len_kv), factor = scale();
+    int64_t factor = scale();
     int64_t sums = row_sums(grad);
 
     int64_t raw = w.temporary(scores);
@@ -369,7 +388,7 @@ class Backward : Attention {
     if (o.score_mod_bwd) ds = w.inline_subgraph(*o.score_mod_bwd, {ds, scaled}, n.captures, translate);
     ds = times(ds, factor);
     summed_product({.a = flipped(ds), .b = q, .c = w.out(n, bwd::kDk), .m = kv_length, .k = q_length});
-    gradient_of_q(ds, k, q_length, kv_length);
+    gradient_of_q(ds, k);
   }
 
  private:
@@ -418,7 +437,7 @@ class Backward : Attention {
   }
 
   // The usual engines add up parts of dq in f32; with a gradient of the bias they store it at once.
-  void gradient_of_q(int64_t ds, int64_t k, int64_t q_length, int64_t kv_length) {
+  void gradient_of_q(int64_t ds, int64_t k) {
     const Tensor& keys = w.tensor(k);
     Ints dims = {keys.dims[0], keys.dims[1], keys.dims[3], keys.dims[2]};
     Ints strides = {keys.strides[0], keys.strides[1], keys.strides[3], keys.strides[2]};

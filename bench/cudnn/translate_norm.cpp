@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisations and the statistics of batch norm.
 #include "cudnn/translations.hpp"
-#include "graph/ops/norm_shape.hpp"
+#include "graph/op.hpp"
 
 namespace cudnn {
 namespace {
@@ -10,20 +10,6 @@ using tessera::NormOptions;
 using tessera::Phase;
 using Mode = tessera::NormMode;
 using tsr::attrs;
-
-// A layer or rms norm on its own over its last axes is best known as rows of columns.
-void as_rows(Writer& w, const tsr::Node& n) {
-  const auto& o = attrs<NormOptions>(n);
-  const tsr::Graph& g = w.source();
-  const tsr::Tensor& x = g.tensor(n.in[0]);
-  if (g.node_count() != 1 || (o.mode != Mode::layer && o.mode != Mode::rms)) return;
-  tsr::Dims stats = tsr::norm_shape(g, n).stats;
-  int begin = 0;
-  while (begin < x.rank() && stats[begin] == x.dims[begin]) ++begin;
-  for (int i = begin; i < x.rank(); ++i)
-    if (stats[i] != 1) return;
-  w.fold(begin, x.rank());
-}
 
 NormMode norm_mode(const NormOptions& o) {
   if (o.mode == Mode::group) refuse("cuDNN has no group norm");
@@ -69,7 +55,6 @@ void norm_fwd(Writer& w, const tsr::Node& n) {
   if (o.mode == Mode::batch && o.phase == Phase::inference) return batch_norm_inference(w, n);
   if (o.mode == Mode::batch && !(Writer::has(n, kScale) && Writer::has(n, kBias)))
     refuse("cuDNN's batch norm needs scale and bias");
-  as_rows(w, n);
   int64_t x = w.in(n, kX), scale = w.in(n, kScale), bias = w.in(n, kBias), y = w.out(n, kY);
   int64_t mean = w.out(n, kOutMean), inv_variance = w.out(n, kOutInvVariance);
   // Statistics come together, and batch norm always stores them.
@@ -107,7 +92,6 @@ void norm_bwd(Writer& w, const tsr::Node& n) {
   if (o.phase == Phase::inference) refuse("cuDNN's norm gradients are those of training");
   if (!Writer::has(n, kInvVariance) || (o.mode != Mode::rms && !Writer::has(n, kMean)))
     refuse("cuDNN's norm gradients need the statistics of the forward pass");
-  as_rows(w, n);
   int64_t x = w.in(n, kX), dy = w.in(n, kDy), scale = w.in(n, kScale), mean = w.in(n, kMean);
   int64_t inv_variance = w.in(n, kInvVariance);
   int64_t dx = w.out(n, kDx), dscale = w.out(n, kDscale), dbias = w.out(n, kDbias);

@@ -307,7 +307,7 @@ int64_t Writer::pointwise(const Pointwise& p) {
     Ints dims = tensor(p.x).dims;
     for (int64_t other : {p.b, p.t})
       for (size_t i = 0; other != kAbsent && i < dims.size(); ++i) dims[i] = std::max(dims[i], tensor(other).dims[i]);
-    y = temporary(dims, p.type);
+    y = temporary(dims, p.type, dims == tensor(p.x).dims ? tensor(p.x).strides : Ints{});
   }
   Node mode{Kind::pointwise, {{Attr::pointwise_mode, p.mode}, {Attr::pointwise_math_prec, p.precision}}};
   if (p.axis) mode.set(Attr::pointwise_axis, Ints{*p.axis});

@@ -282,6 +282,16 @@ TEST(CudnnFromGraph, AttentionSpelledOut) {
   }
 }
 
+TEST(CudnnFromGraph, AttentionOfEightBits) {
+  std::string text =
+      "q = input e4m3[2,4,16,16]; k = input e4m3[2,4,16,16]; v = input e4m3[2,4,16,16]; d = input f32[1,1,1,1];"
+      "o, stats, amax_s:s, amax_o:a = sdpa_fwd q k v scale=0.25 descale_q=d descale_k=d descale_v=d descale_s=d "
+      "scale_s=d "
+      "scale_o=d; output o; output stats; output s; output a";
+  EXPECT_EQ(words(describe(text, 91900).graph.operations), "19 p1 p1 p1 22 p9 p13 22 p15 p0 p6 22 p1 19 p1 p1 p1 22 ");
+  EXPECT_EQ(words(describe(text, 92700).graph.operations), "41 ");
+}
+
 TEST(CudnnFromGraph, AttentionGradients) {
   struct Row {
     const char *arguments, *inputs;
