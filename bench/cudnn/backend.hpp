@@ -13,6 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "cudnn/attributes.hpp"
 #include "cudnn/names.hpp"
 
 namespace cudnn {
