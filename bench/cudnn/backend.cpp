@@ -52,13 +52,18 @@ Library::Library(const std::string& path) {
   version_ = static_cast<int64_t>(functions_.version());
 }
 
+std::string Library::last_error() const {
+  char text[4096] = "";
+  functions_.last_error(text, sizeof text);
+  return text;
+}
+
 void Library::check(int status, std::string_view function) const {
   if (status == 0) return;
-  char said[4096] = "";
-  functions_.last_error(said, sizeof said);
+  std::string said = last_error();
   std::string text =
       std::string(function) + ": " + functions_.status_text(status) + " (" + std::to_string(status) + ")";
-  throw Error(status, said[0] ? text + ": " + said : text);
+  throw Error(status, said.empty() ? text : text + ": " + said);
 }
 
 Handle::Handle(const Library& library) : library_(library) {

@@ -51,6 +51,7 @@ class Library {
   const Functions& call() const { return functions_; }
   const std::string& path() const { return path_; }         // of the file that was loaded
   int64_t version() const { return version_; }              // 91900 is 9.19.0
+  std::string last_error() const;                           // what the library said last; reading clears it
   void check(int status, std::string_view function) const;  // raises unless the status is 0
 
  private:

@@ -9,7 +9,8 @@ namespace cudnn {
 namespace {
 
 constexpr int64_t kAlignment = 256;  // of what is cut from the workspace
-constexpr size_t kRefusals = 2000;   // characters of them that an error lists
+constexpr int kNotSupported = 3000;
+constexpr size_t kRefusals = 2000;  // characters of them that an error lists
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -49,7 +50,12 @@ std::vector<Descriptor> ask(const Library& library, const Descriptor& graph, Heu
     configs.emplace_back(library, Kind::enginecfg);
     raw.push_back(configs.back().raw());
   }
-  if (count > 0) count = heuristics.get(Attr::engineheur_results, AttrType::backend_descriptor, raw.data(), count);
+  if (count > 0) {
+    int64_t listed = count;
+    count = heuristics.get(Attr::engineheur_results, AttrType::backend_descriptor, raw.data(), listed);
+    if (count == 0)
+      throw Error(kNotSupported, "none of " + std::to_string(listed) + " is viable: " + library.last_error());
+  }
   configs.erase(configs.begin() + count, configs.end());
   return configs;
 }
@@ -111,7 +117,7 @@ class Planner {
   Plan find() {
     for (HeurMode mode : {HeurMode::a, HeurMode::fallback})
       if (tried_ < wanted_) visit(mode);
-    if (!best_) throw Error(status_, "no engine takes the graph" + refusals_);
+    if (!best_) throw Error(status_, "no engine takes the graph" + refusals_.substr(0, kRefusals));
     return std::move(*best_);
   }
 
@@ -142,7 +148,7 @@ class Planner {
       work();
     } catch (const Error& e) {
       status_ = e.status();
-      if (refusals_.size() < kRefusals) refusals_ += std::string("; ") + what + ": " + e.what();
+      refusals_ += std::string("; ") + what + ": " + e.what();
     }
   }
 
@@ -152,7 +158,7 @@ class Planner {
   int wanted_, tried_ = 0;
   std::optional<Plan> best_;
   double best_seconds_ = 0;
-  int status_ = 3000;  // nothing said otherwise: not supported
+  int status_ = kNotSupported;  // unless the library says otherwise
   std::string refusals_;
 };
 

@@ -161,7 +161,8 @@ int cudnnBackendGetAttribute(void* descriptor, int attribute, int, int64_t capac
     case kHeurResults: {
       const auto& engines = state.engines[d.attributes[kHeurMode].as<int>().at(0)];
       if (capacity == 0) return answer(engines, 0, count, nullptr);
-      *count = std::min(capacity, static_cast<int64_t>(engines.size()));
+      *count = state.viable ? std::min(capacity, static_cast<int64_t>(engines.size())) : 0;
+      if (!state.viable) last_error = "no shared memory";
       for (int64_t i = 0; i < *count; ++i) {
         FakeDescriptor& config = *cast(static_cast<void**>(out)[i]);
         config.engine = engines[static_cast<size_t>(i)];

@@ -33,6 +33,7 @@ struct FakeCudnn {
   // How it answers.
   size_t version = 91900;
   std::map<int, std::vector<int64_t>> engines;  // by mode of the heuristics, in order of preference
+  bool viable = true;                           // false: engines are counted and then not handed out
   std::vector<int64_t> refused;                 // engines that do not become plans
   std::map<int64_t, std::vector<int>> notes;    // numerical notes of engines
   int64_t workspace = 0;

@@ -117,6 +117,9 @@ TEST_F(CudnnClient, SaysWhyNoPlanWasFound) {
   EXPECT_NE(text.find("no engine takes the graph"), std::string::npos) << text;
   EXPECT_NE(text.find("CUDNN_STATUS_NOT_SUPPORTED (3000): engine 7 has no kernel"), std::string::npos) << text;
   EXPECT_NE(text.find("nothing in this mode"), std::string::npos) << text;
+  fake->viable = false;
+  text = error_of();
+  EXPECT_NE(text.find("none of 1 is viable: no shared memory"), std::string::npos) << text;
 }
 
 TEST_F(CudnnClient, LeavesOutEnginesByTheirNotes) {
