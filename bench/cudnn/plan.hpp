@@ -5,7 +5,8 @@
 //   cudnn::Library library("/path/to/libcudnn.so.9");
 //   cudnn::Handle handle(library);                        // needs a current CUDA context
 //   cudnn::Plan plan = cudnn::make_plan(handle, graph);   // raises cudnn::Error when no engine takes the graph
-//   cudnn::Pack pack = plan.bind({{uid, pointer}, ..}, workspace);
+//   std::vector<cudnn::Binding> pointers = {{uid, pointer}, ..};
+//   cudnn::Pack pack = plan.bind(pointers, workspace);
 //   plan.execute(pack, stream);                           // launches; call as often as you like
 #pragma once
 
