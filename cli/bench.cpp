@@ -259,6 +259,7 @@ void add_bench(CLI::App& app, Action& action) {
   c->add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
   c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c->add_option("--device", a->device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
+  c->add_option("--peer", a->peers, "on a GPU: also measure cudnn=PATH, a libcudnn.so.9")->allow_extra_args(false);
   c->add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
   c->add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one")->capture_default_str();
   c->add_option("--seconds", a->seconds, "time for each case")->capture_default_str();

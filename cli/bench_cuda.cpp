@@ -9,6 +9,8 @@
 
 #include "base/hash.hpp"
 #include "command.hpp"
+#include "cudnn/from_graph.hpp"
+#include "cudnn/plan.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
 #include "harness/cases.hpp"
@@ -75,9 +77,78 @@ double host_seconds(const Plan& plan, const BufferSets& sets, void* workspace, c
   return stats_of(std::move(samples)).median;
 }
 
+// cuDNN's best plan for a graph, ready to be captured; or why there is none.
+class CudnnPeer {
+ public:
+  CudnnPeer(cudnn::Handle& handle, const Graph& g, const Device& d, const BufferSets& sets, const CudaStream& stream)
+      : stream_(stream) {
+    cudnn::Description described = cudnn::from_graph(g, handle.library().version());
+    reason = described.peer_reason;
+    if (!reason.empty()) return;
+    try {
+      for (const cudnn::Tensor& t : described.graph.tensors)
+        if (!t.value.empty() && !t.by_value) {
+          constants_.push_back(device_memory(d, t.value.size()));
+          d.memory->copy_in(constants_.back().get(), t.value.data(), t.value.size());
+          known_.push_back({t.uid, constants_.back().get()});
+        }
+      cudnn::PlanOptions options;
+      options.candidates = 4;
+      if (computes_f32(g)) options.without = {cudnn::NumericalNote::tensor_core, cudnn::NumericalNote::down_convert_inputs};
+      options.time = [&](const cudnn::Plan& p) { return seconds(p, d, sets); };
+      plan_.emplace(cudnn::make_plan(handle, described.graph, options));
+      bind(*plan_, d, sets);
+    } catch (const cudnn::Error& e) {
+      plan_.reset();
+      reason = e.what();
+    }
+  }
+  std::string reason;
+  size_t workspace_bytes() const { return plan_ ? static_cast<size_t>(plan_->workspace_bytes()) : 0; }
+  void run(int i) { plan_->execute(packs_[static_cast<size_t>(i)], stream_.get()); }
+
+ private:
+  static bool computes_f32(const Graph& g) {
+    for (TensorId t : g.inputs())
+      if (g.tensor(t).dtype != DType::f32) return false;
+    return true;
+  }
+  void bind(const cudnn::Plan& p, const Device& d, const BufferSets& sets) {
+    workspace_ = device_memory(d, static_cast<size_t>(p.workspace_bytes()) + 256);
+    packs_.clear();
+    for (int i = 0; i < sets.count(); ++i) {
+      std::vector<cudnn::Binding> pointers = known_;
+      for (const Binding& b : sets[i]) pointers.push_back({b.uid, b.data});
+      packs_.push_back(p.bind(pointers, workspace_.get()));
+    }
+  }
+  double seconds(const cudnn::Plan& p, const Device& d, const BufferSets& sets) {
+    bind(p, d, sets);
+    p.execute(packs_[0], stream_.get());
+    stream_.synchronize();
+    CapturedGraph captured(stream_, [&] {
+      for (int i = 0; i < sets.count(); ++i) p.execute(packs_[static_cast<size_t>(i)], stream_.get());
+    });
+    return replay_in_turn({&captured}, {1}, 0.02)[0].median;
+  }
+  const CudaStream& stream_;
+  std::vector<std::shared_ptr<void>> constants_;
+  std::vector<cudnn::Binding> known_;
+  std::shared_ptr<void> workspace_;
+  std::vector<cudnn::Pack> packs_;
+  std::optional<cudnn::Plan> plan_;
+};
+
 class Bench {
  public:
   explicit Bench(const CudaBench& b) : b_(b), device_(find_device(b.device)) {
+    for (const std::string& p : b.peers) {
+      require(p.rfind("cudnn=", 0) == 0, "--peer ", p, " must read cudnn=PATH");
+      cuda::ensure_context(device_.index);
+      library_.emplace(p.substr(6));
+      handle_.emplace(*library_);
+      std::cout << "cuDNN " << library_->version() << " from " << library_->path() << "\n";
+    }
     require(device_.kind == DeviceKind::cuda && device_.memory && device_.target != "emulated", "--device ", b.device,
             " is no GPU of this machine");
   }
@@ -112,11 +183,25 @@ class Bench {
       for (int i = 0; i < sets.count(); ++i) copy_half(from.get(), to.get(), half, i % 2 * half, stream);
     });
     std::vector<const CapturedGraph*> graphs = {&ours, &copy};
-    std::vector<int> parts = {sets.count(), sets.count()};
+    std::vector<int> parts(3, sets.count());
+    std::optional<CudnnPeer> peer;
+    std::optional<CapturedGraph> theirs;
+    if (handle_) {
+      peer.emplace(*handle_, *g, device_, sets, stream);
+      r.peer_reason = peer->reason;
+      r.peer_workspace = peer->workspace_bytes();
+      if (peer->reason.empty()) {
+        theirs.emplace(stream, [&] {
+          for (int i = 0; i < sets.count(); ++i) peer->run(i);
+        });
+        graphs.push_back(&*theirs);
+      }
+    }
     std::vector<Stats> all = replay_in_turn(graphs, parts, b_.seconds);
     r.clock_mhz = sm_clock_mhz();
     r.time = all[0];
     r.peers.emplace_back("copy", all[1].median);
+    if (theirs) r.peers.emplace_back("cudnn", all[2].median);
     r.host = host_seconds(*plan, sets, workspace.get(), stream);
     return r;
   }
@@ -166,6 +251,7 @@ class Bench {
       std::snprintf(text, sizeof text, ", %s %.3f", name.c_str(), seconds / r.time.median);
       std::cout << text;
     }
+    if (!r.peer_reason.empty()) std::cout << ", no cudnn: " << r.peer_reason.substr(0, 100);
     std::cout << std::endl;
   }
 
@@ -178,6 +264,8 @@ class Bench {
 
   const CudaBench& b_;
   Device device_;
+  std::optional<cudnn::Library> library_;
+  std::optional<cudnn::Handle> handle_;
 };
 
 }  // namespace

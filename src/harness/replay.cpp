@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/op.hpp"
 #include "harness/buffers.hpp"
 #include "runtime/cuda/driver.hpp"
 
@@ -73,42 +74,43 @@ std::shared_ptr<void> device_memory(const Device& d, size_t bytes) {
 }
 
 BufferSets::BufferSets(const Graph& g, const Device& d, const DataSpec& spec, int64_t bytes) {
-  // Random data is costly to make: beyond the first elements it repeats.
-  constexpr int64_t kRandom = 1 << 20;
-  struct Filled {
-    int64_t uid;
-    std::vector<std::byte> data;
-    bool on_host;
-  };
-  std::vector<Filled> tensors;
+  // Random data is costly to make and to send: beyond the first elements it repeats.
+  constexpr int64_t kRandom = 1 << 18;
+  std::vector<TensorId> tensors;
   int64_t total = 0;
   for (TensorId id = 0; id < g.tensor_count(); ++id) {
     const Tensor& t = g.tensor(id);
     if (t.is_constant() || !(t.stored || t.by_value)) continue;
     require(t.ragged == kNone, "tensor ", describe(t), " is ragged, which benchmarks do not fill");
-    std::vector<std::byte> data(static_cast<size_t>(t.bytes()));
-    int64_t random = std::min(kRandom, t.span());
-    fill(t, data.data(), random, spec);
-    auto period = static_cast<size_t>(byte_size(t.dtype, random));
-    for (size_t i = period; i < data.size(); ++i) data[i] = data[i - period];
     total += t.bytes();
-    tensors.push_back({t.uid, std::move(data), t.by_value});
+    tensors.push_back(id);
   }
   int64_t count = std::clamp<int64_t>(bytes / std::max<int64_t>(total, 1) + 1, 2, 64);
   sets_.resize(static_cast<size_t>(count));
-  for (const Filled& f : tensors) {
-    if (f.on_host) {
-      auto copy = std::make_shared<std::vector<std::byte>>(f.data);
-      for (auto& set : sets_) set.push_back({f.uid, copy->data()});
-      memory_.push_back(copy);
-      continue;
-    }
+  for (TensorId id : tensors) {
+    const Tensor& t = g.tensor(id);
+    int64_t random = std::min(kRandom, t.span());
+    auto period = static_cast<size_t>(byte_size(t.dtype, random)), size = static_cast<size_t>(t.bytes());
+    auto data = std::make_shared<std::vector<std::byte>>(std::max<size_t>(period, 1));
+    fill(t, data->data(), random, spec);
     for (auto& set : sets_) {
-      memory_.push_back(device_memory(d, f.data.size()));
-      d.memory->copy_in(memory_.back().get(), f.data.data(), f.data.size());
-      set.push_back({f.uid, memory_.back().get()});
+      if (t.by_value) {
+        memory_.push_back(data);
+        set.push_back({t.uid, data->data()});
+        continue;
+      }
+      memory_.push_back(device_memory(d, size));
+      auto* to = static_cast<std::byte*>(memory_.back().get());
+      d.memory->copy_in(to, data->data(), std::min(period, size));
+      // The filled part doubles until it covers the tensor.
+      for (size_t have = period; have < size; have *= 2)
+        check(driver().MemcpyDtoDAsync(reinterpret_cast<cuda::Pointer>(to + have), reinterpret_cast<cuda::Pointer>(to),
+                                       std::min(have, size - have), nullptr),
+              "cuMemcpyDtoDAsync");
+      set.push_back({t.uid, to});
     }
   }
+  check(driver().CtxSynchronize(), "cuCtxSynchronize");
 }
 
 std::vector<Stats> replay_in_turn(const std::vector<const CapturedGraph*>& graphs, const std::vector<int>& parts,
