@@ -103,7 +103,8 @@ bool Program::repeats(const Op& op) const {
 }
 
 bool Program::in_chain(const Op& op) const {
-  return op.instr.kind == Instr::reduce && op.instr.lane == Lane::f32 && op.instr.reduction != ReduceMode::mul;
+  return op.instr.kind == Instr::reduce && !op.instr.block && op.instr.lane == Lane::f32 &&
+         op.instr.reduction != ReduceMode::mul;
 }
 
 class Program::ChainBuilder {
@@ -336,7 +337,7 @@ void Program::make_chains() {
         if ((side_by_side() ? a.outer.back() : a.inner.back()) == 1) ahead.push_back(i);
       }
     phase.code = ChainBuilder(*this, phase.ops, false, std::move(ahead)).build();
-    phase.block = block_of(phase);
+    phase.block = block_of(phase) / unit_ * unit_;
     for (int i : phase.ops) {
       const Op& op = ops_[static_cast<size_t>(i)];
       bool store = op.instr.kind == Instr::store && !op.instr.row && !side_by_side();

@@ -381,6 +381,22 @@ void reduce(Lane lane, ReduceMode mode, const void* a, int64_t n, void* acc) {
   }
 }
 
+template <class T>
+void reduce_blocks_of(ReduceMode mode, double start, const T* a, T* y, int64_t block, int64_t n) {
+  for (int64_t i = 0; i < n; i += block) {
+    double acc = start;
+    reduce_real(mode, a + i, block, acc);
+    for (int64_t k = 0; k < block; ++k) y[i + k] = T(acc);
+  }
+}
+
+void reduce_blocks(Lane lane, ReduceMode mode, double start, const void* a, void* y, int64_t block, int64_t n) {
+  if (lane == Lane::f32)
+    reduce_blocks_of(mode, start, static_cast<const float*>(a), static_cast<float*>(y), block, n);
+  else
+    reduce_blocks_of(mode, start, static_cast<const double*>(a), static_cast<double*>(y), block, n);
+}
+
 template <class T, class A, class F>
 void accumulate_loop(const void* in, int64_t n, void* acc, const F& f) {
   const T* __restrict a = static_cast<const T*>(in);
@@ -435,6 +451,7 @@ const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA),
                           round,
                           convert,
                           reduce,
+                          reduce_blocks,
                           accumulate,
                           random,
                           fill};

@@ -7,6 +7,7 @@ namespace tsr::cpu {
 namespace {
 
 bool is_load(const Instr& i) { return i.kind == Instr::load || i.kind == Instr::index; }
+bool reduces_row(const Instr& i) { return i.kind == Instr::reduce && !i.block; }
 
 // As quick to compute again as to keep.
 bool cheap(const Instr& i) {
@@ -28,6 +29,7 @@ Program::Program(const Expr& e, const Graph& g, const std::vector<int>& order) :
 void Program::make(const Expr& e, const Graph& g, const std::vector<int>& order) {
   rows_ = e.rows();
   row_length_ = e.row_length();
+  if (e.block_axis >= 0) unit_ = e.block;
   for (const Instr& i : e.code) ops_.push_back({i});
   simplify(g);
   collapse(e, g, order);
@@ -118,6 +120,8 @@ void Program::collapse_axes(const Expr& e, const std::vector<int>& order, const 
     }
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return strides[lead][a] > strides[lead][b]; });
   }
+  // The elements of a block follow each other.
+  std::stable_partition(axes.begin(), axes.end(), [&](int a) { return a != e.block_axis; });
   auto indexed = [&](int axis) {
     return std::any_of(ops_.begin(), ops_.end(),
                        [&](const Op& o) { return o.instr.kind == Instr::index && o.instr.axis == axis; });
@@ -153,15 +157,15 @@ void Program::schedule() {
   int phases = 1;
   for (size_t i = 0; i < count; ++i) {
     const Instr& c = ops_[i].instr;
-    bool last = c.kind == Instr::reduce || c.kind == Instr::store;
+    bool last = reduces_row(c) || c.kind == Instr::store;
     repeats[i] = !c.row && !last && (recompute || is_load(c) || cheap(c));
     for (int k : {c.a, c.b, c.c}) {
       if (k < 0) continue;
       const Instr& operand = ops_[static_cast<size_t>(k)].instr;
-      phase[i] = std::max(phase[i], phase[static_cast<size_t>(k)] + (operand.kind == Instr::reduce ? 1 : 0));
+      phase[i] = std::max(phase[i], phase[static_cast<size_t>(k)] + (reduces_row(operand) ? 1 : 0));
       repeats[i] = repeats[i] && (operand.row || (recompute ? repeats[static_cast<size_t>(k)] : is_load(operand)));
     }
-    if (!c.row || c.kind == Instr::reduce) phases = std::max(phases, phase[i] + 1);
+    if (!c.row || reduces_row(c)) phases = std::max(phases, phase[i] + 1);
   }
   std::vector<bool> read(count, false);
   for (size_t i = count; i-- > 0;) {
@@ -176,8 +180,8 @@ void Program::schedule() {
     const Instr& c = ops_[i].instr;
     auto p = static_cast<size_t>(phase[i]);
     if (c.kind != Instr::store && !read[i]) continue;
-    if (c.kind == Instr::reduce) phases_[p].reductions.push_back(static_cast<int>(i));
-    if (c.row && c.kind != Instr::reduce)
+    if (reduces_row(c)) phases_[p].reductions.push_back(static_cast<int>(i));
+    if (c.row && !reduces_row(c))
       (p < phases_.size() ? phases_[p].row_ops : last_row_ops_).push_back(static_cast<int>(i));
     else if (!repeats[i])
       anchors[p].push_back(static_cast<int>(i));
@@ -190,7 +194,7 @@ void Program::schedule() {
       if (present[at]) return;
       present[at] = true;
       const Instr& c = ops_[at].instr;
-      if (c.row && c.kind != Instr::reduce) return;
+      if (c.row && !reduces_row(c)) return;
       if (!repeats[at] && phase[at] != static_cast<int>(p)) {
         if (!c.row) ops_[at].kept = 0;
         return;
@@ -232,7 +236,7 @@ void Program::allocate() {
     }
     for (size_t k = 0; k < p.ops.size(); ++k) {
       Op& op = ops_[static_cast<size_t>(p.ops[k])];
-      if (op.reg >= 0 || op.kept >= 0 || op.instr.kind == Instr::store || op.instr.kind == Instr::reduce) continue;
+      if (op.reg >= 0 || op.kept >= 0 || op.instr.kind == Instr::store || reduces_row(op.instr)) continue;
       size_t r = 0;
       while (r < busy_until.size() && busy_until[r] >= k) ++r;
       if (r == busy_until.size()) busy_until.push_back(0);
@@ -244,7 +248,7 @@ void Program::allocate() {
 }
 
 void Program::choose_columns() {
-  if (!has_reduction_ || outer_.empty() || outer_.back() < 8 || row_length_ < 2) return;
+  if (!has_reduction_ || unit_ > 1 || outer_.empty() || outer_.back() < 8 || row_length_ < 2) return;
   // Rows of a few vectors cost more to start than to compute. Side by side, as many as stay in the first-level cache.
   constexpr int64_t kShortRow = 96, kShortBlock = 128;
   bool small = row_length_ <= kShortRow && outer_.back() >= kShortBlock, apart = small;

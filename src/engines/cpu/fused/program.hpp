@@ -10,6 +10,9 @@
 // change: a block is then a run of neighbouring rows, the program walks along them one element (or one tile of
 // neighbouring elements) at a time, and later phases compute everything again.
 //
+// Block values (of a few neighbouring elements of a row) are kept once for each element, which lets everything but
+// their reductions, loads and stores treat them as elements. Pieces of a row then hold whole blocks.
+//
 // Threads share the rows. Where there are too few rows, they share the elements of each phase instead.
 #pragma once
 
@@ -89,6 +92,7 @@ class Program {
   void allocate();
   void make_chains();
   int64_t block_of(const Phase& p) const;
+  int64_t part_start(int64_t part) const { return row_length_ / unit_ * part / parts_ * unit_; }
   bool prefetch_rows() const;
   bool direct(const Op& op) const;  // a chain can reach this memory itself
   bool repeats(const Op& op) const;
@@ -139,6 +143,7 @@ class Program {
   std::vector<int> tiled_;  // row values that elements read, repeated for the tile
   bool whole_runs_ = true;  // blocks end where the innermost axis of a row does
   bool has_reduction_ = false;
+  int64_t unit_ = 1;   // elements that share block values
   int64_t parts_ = 1;  // pieces that threads share of each phase, 1 where they share the rows
   int threads_ = 1;
 };

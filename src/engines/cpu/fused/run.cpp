@@ -132,8 +132,8 @@ void Program::run(void* const* tensors, std::byte* workspace) const {
     return parallel_for(blocks(), (kGrain + elements - 1) / elements, threads_,
                         [&](int64_t a, int64_t b, int worker) { run_rows(tensors, a, b, scratch(worker)); });
   }
-  parallel_for(row_length_, kGrain, threads_,
-               [&](int64_t first, int64_t last, int worker) { run_elements(tensors, first, last, scratch(worker)); });
+  parallel_for(row_length_ / unit_, (kGrain + unit_ - 1) / unit_, threads_,
+               [&](int64_t a, int64_t b, int worker) { run_elements(tensors, a * unit_, b * unit_, scratch(worker)); });
 }
 
 void Program::run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
@@ -179,7 +179,7 @@ void Program::run_split(void* const* tensors, std::byte* workspace) const {
         s.row = main.row, s.width = main.width, s.outer = main.outer;
         for (int64_t part = first; part < last; ++part) {
           start_reductions(s, p);
-          run_phase(s, p, row_length_ * part / parts_, row_length_ * (part + 1) / parts_);
+          run_phase(s, p, part_start(part), part_start(part + 1));
           std::byte* to = results + result * static_cast<size_t>(part);
           for (int i : p.reductions) {
             std::memcpy(to, s.sums + i * sum_count(), bytes);
@@ -332,7 +332,7 @@ void Program::finish_reductions(State& s, const Phase& p) const {
 
 // Where a first block ends so that all others write to aligned addresses.
 int64_t Program::first_block(const State& s, const Phase& p) const {
-  if (p.streamed < 0) return p.block;
+  if (p.streamed < 0 || unit_ > 1) return p.block;
   const Op& op = ops_[static_cast<size_t>(p.streamed)];
   auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory(s, op)) % 64);
   return p.block - past / format_bytes(format_of(op));
@@ -442,10 +442,13 @@ void Program::run_op(State& s, int i) const {
       const Access& a = accesses_[static_cast<size_t>(op.access)];
       const auto* v = static_cast<const std::byte*>(spread(c.a));
       return each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
-        kernel.store(a.type, c.lane, v + done * lane_bytes(c.lane), s.tensors[a.tensor], offset, stride, run);
+        int64_t count = c.block ? 1 : run;
+        kernel.store(a.type, c.lane, v + done * lane_bytes(c.lane), s.tensors[a.tensor], offset, stride, count);
       });
     }
     case Instr::reduce:
+      if (c.block)
+        return kernel.reduce_blocks(c.lane, c.reduction, start_of(c).real, spread(c.a), place(s, i), unit_, s.n);
       if (side_by_side()) return kernel.accumulate(c.lane, c.reduction, operand(c.a), s.n, s.sums + i * sum_count());
       return kernel.reduce(c.lane, c.reduction, spread(c.a), s.n, s.sums + i * sum_count());
     case Instr::apply:
