@@ -12,13 +12,24 @@ namespace {
 using M = tessera::PointwiseMode;
 using tessera::ReduceMode;
 
-bool packed(const Dims& strides, const Dims& dims) {
-  int64_t next = 1;
-  for (int i = dims.size() - 1; i >= 0; --i) {
-    if (strides[i] != next) return false;
-    next *= dims[i];
+// Of the floats that chains convert to and from; `none` for others.
+Format float_format(DType t) {
+  switch (t) {
+    case DType::f32:
+      return Format::f32;
+    case DType::bf16:
+      return Format::bf16;
+    case DType::f16:
+      return Format::f16;
+    case DType::e4m3:
+      return Format::e4m3;
+    case DType::e5m2:
+      return Format::e5m2;
+    case DType::e8m0:
+      return Format::e8m0;
+    default:
+      return Format::none;
   }
-  return true;
 }
 
 // The short form of one step, or the step itself.
@@ -65,13 +76,8 @@ void shorten(std::vector<ChainStep>& steps) {
 
 Format Program::format_of(const Op& op) const {
   bool load = op.instr.kind == Instr::load;
-  switch (accesses_[static_cast<size_t>(op.access)].type) {
-    case DType::f32:
-      return Format::f32;
-    case DType::bf16:
-      return Format::bf16;
-    case DType::f16:
-      return Format::f16;
+  DType type = accesses_[static_cast<size_t>(op.access)].type;
+  switch (type) {
     case DType::i32:
       return load ? Format::i32 : Format::none;
     case DType::i8:
@@ -81,7 +87,7 @@ Format Program::format_of(const Op& op) const {
     case DType::boolean:
       return load ? Format::boolean : Format::none;
     default:
-      return Format::none;
+      return float_format(type);
   }
 }
 
@@ -93,7 +99,7 @@ bool Program::direct(const Op& op) const {
   if (repeats(op)) return a.type == DType::f32 && op.instr.kind == Instr::load;
   if (side_by_side()) return a.outer.back() == 1;
   if (op.instr.row) return true;
-  return whole_runs_ ? a.inner.back() == 1 : packed(a.inner, inner_);
+  return whole_runs_ ? a.inner.back() == 1 : a.packed;
 }
 
 // One value for all that a block runs over.
@@ -161,10 +167,9 @@ class Program::ChainBuilder {
   void visit(int i) {
     const Instr& c = op(i).instr;
     if (c.kind == Instr::constant || is_load(i) || converted_load(i) >= 0 || only_converted(i)) return;
-    bool narrow = c.type == DType::bf16 || c.type == DType::f16;
     if (c.lane == Lane::f32 && c.kind == Instr::load && p_.direct(op(i))) return row_load(i);
     if (c.lane == Lane::f32 && c.kind == Instr::apply) return apply(i);
-    if (c.lane == Lane::f32 && c.kind == Instr::round && narrow) return round(i);
+    if (c.lane == Lane::f32 && c.kind == Instr::round && float_format(c.type) != Format::none) return round(i);
     if (c.kind == Instr::store && p_.direct(op(i))) return store(i);
     if (p_.in_chain(op(i))) return reduce(i);
     alone(i);
@@ -283,7 +288,7 @@ class Program::ChainBuilder {
     take(c.a);
     ChainStep s;
     s.kind = ChainStep::round;
-    s.third_format = c.type == DType::bf16 ? Format::bf16 : Format::f16;
+    s.third_format = float_format(c.type);
     chain_.steps.push_back(s);
     result(i);
   }

@@ -59,6 +59,12 @@ TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
       return bfloat_to_float(__builtin_convertvector((read<U16, Whole>(p, lanes)), U32));
     case Format::f16:
       return half_to_float(__builtin_convertvector((read<U16, Whole>(p, lanes)), U32));
+    case Format::e4m3:
+      return e4m3_to_float(__builtin_convertvector((read<U8, Whole>(p, lanes)), U32));
+    case Format::e5m2:
+      return e5m2_to_float(__builtin_convertvector((read<U8, Whole>(p, lanes)), U32));
+    case Format::e8m0:
+      return e8m0_to_float(__builtin_convertvector((read<U8, Whole>(p, lanes)), U32));
     case Format::i32:
       return __builtin_convertvector((read<I32, Whole>(p, lanes)), F32);
     case Format::i8:
@@ -95,6 +101,12 @@ TESSERA_INLINE void fetch(Format f, const char* p, int64_t at, int lanes, const 
       return all(Format::bf16);
     case Format::f16:
       return all(Format::f16);
+    case Format::e4m3:
+      return all(Format::e4m3);
+    case Format::e5m2:
+      return all(Format::e5m2);
+    case Format::e8m0:
+      return all(Format::e8m0);
     case Format::i32:
       return all(Format::i32);
     case Format::i8:
@@ -118,7 +130,7 @@ TESSERA_INLINE void stream_one(V v, char* p) {
 #endif
   } else if constexpr (sizeof v == 32) {
     return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
-  } else {
+  } else if constexpr (sizeof v == 16) {
     return _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
   }
 #endif
@@ -137,14 +149,48 @@ TESSERA_INLINE void keep_as(char* p, bool stream, int64_t at, int lanes, int64_t
 
 template <int W, bool Whole>
 TESSERA_INLINE void keep(const ChainStep& s, char* p, int64_t at, int lanes, const F32* v) {
-  if (s.third_format == Format::bf16)
+  auto words = [&](auto narrow) __attribute__((always_inline)) {
     keep_as<W, Whole>(
         p, s.stream, at, lanes,
-        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(float_to_bfloat(v[k]), U16); });
-  else
+        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(narrow(v[k]), U16); });
+  };
+  auto bytes = [&](auto narrow) __attribute__((always_inline)) {
     keep_as<W, Whole>(
         p, s.stream, at, lanes,
-        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(float_to_half(v[k]), U16); });
+        1, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(narrow(v[k]), U8); });
+  };
+  switch (s.third_format) {
+    case Format::bf16:
+      return words([](F32 x) __attribute__((always_inline)) { return float_to_bfloat(x); });
+    case Format::f16:
+      return words([](F32 x) __attribute__((always_inline)) { return float_to_half(x); });
+    case Format::e4m3:
+      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e4m3(x); });
+    case Format::e5m2:
+      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e5m2(x); });
+    default:
+      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e8m0(x); });
+  }
+}
+
+// As they read back from a narrower float.
+template <int W>
+TESSERA_INLINE void round(Format f, F32* v) {
+  auto each = [&](auto rounded) __attribute__((always_inline)) {
+    unrolled<W>([&](auto k) __attribute__((always_inline)) { v[k] = rounded(v[k]); });
+  };
+  switch (f) {
+    case Format::bf16:
+      return each([](F32 x) __attribute__((always_inline)) { return bfloat_to_float(float_to_bfloat(x)); });
+    case Format::f16:
+      return each([](F32 x) __attribute__((always_inline)) { return half_to_float(float_to_half(x)); });
+    case Format::e4m3:
+      return each([](F32 x) __attribute__((always_inline)) { return e4m3_to_float(float_to_e4m3(x)); });
+    case Format::e5m2:
+      return each([](F32 x) __attribute__((always_inline)) { return e5m2_to_float(float_to_e5m2(x)); });
+    default:
+      return each([](F32 x) __attribute__((always_inline)) { return e8m0_to_float(float_to_e8m0(x)); });
+  }
 }
 
 // NaN wins.
@@ -327,10 +373,7 @@ int64_t strips(const ChainArgs& g, int64_t at, int64_t end, int lanes) {
           break;
         }
         case ChainStep::round:
-          if (s->third_format == Format::bf16)
-            each([&](auto k) __attribute__((always_inline)) { v[k] = bfloat_to_float(float_to_bfloat(v[k])); });
-          else
-            each([&](auto k) __attribute__((always_inline)) { v[k] = half_to_float(float_to_half(v[k])); });
+          round<W>(s->third_format, v);
           break;
         case ChainStep::keep:
           keep<W, Whole>(*s, pointer(s->third), at, lanes, v);

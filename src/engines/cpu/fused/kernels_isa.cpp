@@ -150,6 +150,12 @@ inline float from_half(uint16_t h) { return half_to_float(uint32_t{h}); }
 inline float from_bfloat(uint16_t b) { return bfloat_to_float(uint32_t{b}); }
 inline uint16_t to_half(float f) { return static_cast<uint16_t>(float_to_half(f)); }
 inline uint16_t to_bfloat(float f) { return static_cast<uint16_t>(float_to_bfloat(f)); }
+inline float from_e4m3(uint8_t b) { return e4m3_to_float(uint32_t{b}); }
+inline float from_e5m2(uint8_t b) { return e5m2_to_float(uint32_t{b}); }
+inline float from_e8m0(uint8_t b) { return e8m0_to_float(uint32_t{b}); }
+inline uint8_t to_e4m3(float f) { return static_cast<uint8_t>(float_to_e4m3(f)); }
+inline uint8_t to_e5m2(float f) { return static_cast<uint8_t>(float_to_e5m2(f)); }
+inline uint8_t to_e8m0(float f) { return static_cast<uint8_t>(float_to_e8m0(f)); }
 
 inline int64_t nearest_integer(double v, double lo, double hi) {
   double r = __builtin_nearbyint(v);
@@ -189,6 +195,12 @@ void load_as(DType type, const void* base, int64_t offset, int64_t stride, void*
       return load_loop<uint16_t, T>(base, offset, stride, y, n, from_half);
     case DType::bf16:
       return load_loop<uint16_t, T>(base, offset, stride, y, n, from_bfloat);
+    case DType::e4m3:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e4m3);
+    case DType::e5m2:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e5m2);
+    case DType::e8m0:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e8m0);
     case DType::i64:
       return load_loop<int64_t, T>(base, offset, stride, y, n, same);
     case DType::i32:
@@ -226,6 +238,15 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
       break;
     case DType::bf16:
       if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, to_bfloat);
+      break;
+    case DType::e4m3:
+      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e4m3);
+      break;
+    case DType::e5m2:
+      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e5m2);
+      break;
+    case DType::e8m0:
+      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e8m0);
       break;
     case DType::i32:
       return store_loop<int32_t, T>(a, base, offset, stride, n,

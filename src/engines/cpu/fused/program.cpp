@@ -7,6 +7,15 @@ namespace tsr::cpu {
 namespace {
 
 bool is_load(const Instr& i) { return i.kind == Instr::load || i.kind == Instr::index; }
+bool packed(const Dims& strides, const Dims& dims) {
+  int64_t next = 1;
+  for (int i = dims.size() - 1; i >= 0; --i) {
+    if (strides[i] != next) return false;
+    next *= dims[i];
+  }
+  return true;
+}
+
 bool reduces_row(const Instr& i) { return i.kind == Instr::reduce && !i.block; }
 
 // As quick to compute again as to keep.
@@ -75,7 +84,7 @@ void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& or
   for (Op& op : ops_) {
     if (op.instr.kind == Instr::random) {
       op.access = static_cast<int>(accesses_.size());
-      accesses_.push_back({kNone, DType::f32, {}, {}, false});
+      accesses_.push_back({kNone, DType::f32, {}, {}});
       strides.push_back(op.instr.positions);
     }
     if (op.instr.kind != Instr::load && op.instr.kind != Instr::store) continue;
@@ -92,6 +101,11 @@ void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& or
     inner_.push_back(1);
     for (Access& a : accesses_) a.inner.push_back(1);
   }
+  if (unit_ > 1 && inner_.size() == 1) {
+    inner_ = {1, unit_};
+    for (Access& a : accesses_) a.inner = {0, a.inner[0]};
+  }
+  for (Access& a : accesses_) a.packed = packed(a.inner, inner_);
   for (Op& op : ops_)
     if (op.instr.kind == Instr::index)
       op.axis = (op.instr.row ? axis_in_outer : axis_in_row)[static_cast<size_t>(op.instr.axis)];
@@ -129,7 +143,7 @@ void Program::collapse_axes(const Expr& e, const std::vector<int>& order, const 
   Dims& dims = row ? inner_ : outer_;
   int previous = -1;
   for (int a : axes) {
-    bool merge = previous >= 0 && !indexed(a) && !indexed(previous);
+    bool merge = previous >= 0 && !indexed(a) && !indexed(previous) && a != e.block_axis;
     for (const Dims& s : strides) merge = merge && s[previous < 0 ? a : previous] == s[a] * e.space[a];
     if (merge)
       dims[dims.size() - 1] *= e.space[a];

@@ -52,6 +52,7 @@ class Program {
     DType type;
     Dims outer, inner;    // strides along the collapsed axes of the rows and within a row
     bool stream = false;  // an output too large to stay in the caches
+    bool packed = false;  // the elements of a row follow each other
   };
   // What a slot of a chain points to, all by op: its value, its memory now or later, its partial results.
   struct Source {
@@ -121,6 +122,8 @@ class Program {
   void run_code(State& s, const std::vector<Piece>& code) const;
   void run_chain(State& s, const Chain& c) const;
   void run_op(State& s, int i) const;
+  void load(State& s, int i) const;
+  void store(State& s, int i, const void* values) const;
   void write_index(const State& s, const Op& op, int64_t* y) const;
   std::byte* place(const State& s, int i) const;
   int64_t element_offset(const State& s, const Op& op) const;

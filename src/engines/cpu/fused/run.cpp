@@ -33,9 +33,8 @@ Dims index_of(int64_t flat, const Dims& dims) {
   return index;
 }
 
-// Moves on by n within the innermost axis, into the next run where it ends.
-void advance(Dims& index, const Dims& dims, int64_t n) {
-  int last = dims.size() - 1;
+// Moves on by n within axis `last`, into the next run where it ends.
+void advance(Dims& index, const Dims& dims, int last, int64_t n) {
   index[last] += n;
   for (int d = last; d > 0 && index[d] == dims[d]; --d) index[d] = 0, ++index[d - 1];
 }
@@ -293,7 +292,7 @@ void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) c
     if (whole_runs_) s.n = std::min(s.n, inner_.back() - s.index[inner_.size() - 1]);
     run_code(s, p.code);
     if (whole_runs_)
-      advance(s.index, inner_, s.n);
+      advance(s.index, inner_, inner_.size() - 1, s.n);
     else if (at + s.n < last)
       s.index = index_of(at + s.n, inner_);
     undrained += s.n;
@@ -310,7 +309,7 @@ void Program::walk_columns(State& s, const Phase& p, int64_t first, int64_t last
     s.first = at;
     s.n = s.width * step;
     run_code(s, p.code);
-    advance(s.index, inner_, step);
+    advance(s.index, inner_, inner_.size() - 1, step);
     if (++undrained == kDrainColumns) drain(s, p), undrained = 0;
   }
   drain(s, p);
@@ -398,20 +397,52 @@ int64_t Program::ahead(const Op& op) const {
   return elements * (info(a.type).bits / 8);
 }
 
-// The pieces of memory that a load or store touches: f(element offset, stride, elements done before, elements).
+// The pieces of memory that a load or store touches: f(element offset, stride, values done before, values). There is a
+// value for each element, or one for each block.
 template <class F>
 void Program::each_run(const State& s, const Op& op, const F& f) const {
   const Access& a = accesses_[static_cast<size_t>(op.access)];
   if (side_by_side()) return f(element_offset(s, op), a.outer.back(), int64_t{0}, s.n);
   if (op.instr.row) return f(s.bases[op.access], int64_t{1}, int64_t{0}, s.n);
+  if (a.packed) return f(element_offset(s, op), int64_t{1}, int64_t{0}, s.n);
   Dims index = s.index;
-  int last = inner_.size() - 1;
-  for (int64_t done = 0; done < s.n;) {
-    int64_t run = std::min(inner_[last] - index[last], s.n - done);
+  int last = inner_.size() - (op.instr.block ? 2 : 1);
+  int64_t values = op.instr.block ? s.n / unit_ : s.n;
+  for (int64_t done = 0; done < values;) {
+    int64_t run = std::min(inner_[last] - index[last], values - done);
     f(s.bases[op.access] + offset_of(index, a.inner), a.inner[last], done, run);
     done += run;
-    if (done < s.n) advance(index, inner_, run);
+    if (done < values) advance(index, inner_, last, run);
   }
+}
+
+void Program::load(State& s, int i) const {
+  const Op& op = ops_[static_cast<size_t>(i)];
+  const Access& a = accesses_[static_cast<size_t>(op.access)];
+  Lane lane = op.instr.lane;
+  std::byte *y = place(s, i), *to = op.instr.block ? s.registers + registers_ * kRegisterBytes : y;
+  each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
+    kernels().load(a.type, lane, s.tensors[a.tensor], offset, stride, to + done * lane_bytes(lane), run);
+  });
+  if (!op.instr.block) return;
+  for (int64_t k = 0; k < s.n; k += unit_, to += lane_bytes(lane))
+    kernels().fill(lane, to, y + k * lane_bytes(lane), unit_);
+}
+
+void Program::store(State& s, int i, const void* values) const {
+  const Op& op = ops_[static_cast<size_t>(i)];
+  const Access& a = accesses_[static_cast<size_t>(op.access)];
+  int64_t bytes = lane_bytes(op.instr.lane);
+  const auto* from = static_cast<const std::byte*>(values);
+  if (op.instr.block) {
+    std::byte* first = s.registers + registers_ * kRegisterBytes;
+    for (int64_t k = 0; k < s.n / unit_; ++k)
+      std::memmove(first + k * bytes, from + k * unit_ * bytes, static_cast<size_t>(bytes));
+    from = first;
+  }
+  each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
+    kernels().store(a.type, op.instr.lane, from + done * bytes, s.tensors[a.tensor], offset, stride, run);
+  });
 }
 
 // One instruction on its own.
@@ -431,21 +462,10 @@ void Program::run_op(State& s, int i) const {
     return spare;
   };
   switch (c.kind) {
-    case Instr::load: {
-      const Access& a = accesses_[static_cast<size_t>(op.access)];
-      std::byte* y = place(s, i);
-      return each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
-        kernel.load(a.type, c.lane, s.tensors[a.tensor], offset, stride, y + done * lane_bytes(c.lane), run);
-      });
-    }
-    case Instr::store: {
-      const Access& a = accesses_[static_cast<size_t>(op.access)];
-      const auto* v = static_cast<const std::byte*>(spread(c.a));
-      return each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
-        int64_t count = c.block ? 1 : run;
-        kernel.store(a.type, c.lane, v + done * lane_bytes(c.lane), s.tensors[a.tensor], offset, stride, count);
-      });
-    }
+    case Instr::load:
+      return load(s, i);
+    case Instr::store:
+      return store(s, i, spread(c.a));
     case Instr::reduce:
       if (c.block)
         return kernel.reduce_blocks(c.lane, c.reduction, start_of(c).real, spread(c.a), place(s, i), unit_, s.n);
@@ -484,7 +504,7 @@ void Program::write_index(const State& s, const Op& op, int64_t* y) const {
     int64_t start = op.axis < 0 ? 0 : index[op.axis], step = moves && op.axis == last ? 1 : 0;
     for (int64_t k = 0; k < run; ++k) y[done + k] = start + k * step;
     done += run;
-    if (done < s.n) advance(index, dims, run);
+    if (done < s.n) advance(index, dims, last, run);
   }
 }
 
