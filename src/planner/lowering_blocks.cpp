@@ -31,11 +31,14 @@ void Lowering::block_quantize(const Node& n) {
   Lane lane = compute_lane(n);
   DType type = g_.tensor(n.out[0]).dtype;
   double largest = type == DType::e4m3 ? 448 : type == DType::e5m2 ? 57344 : 6;
-  int x = value(n.in[0], lane), zero = scalar(0, lane);
+  int x = value(n.in[0], lane);
   int bound = reduce_block(ReduceMode::max, apply(M::abs, x));
   define(n.out[1], apply(M::div, bound, scalar(largest, lane)));
   int scale = value(n.out[1], lane);
-  define(n.out[0], apply(M::select, zero, apply(M::div, x, scale), apply(M::cmp_eq, scale, zero)));
+  // Inverses of powers of two are exact, and none of them is 0.
+  if (g_.tensor(n.out[1]).dtype == DType::e8m0) return define(n.out[0], apply(M::mul, x, apply(M::reciprocal, scale)));
+  int zero = scalar(0, lane), some = apply(M::cmp_neq, scale, zero);
+  define(n.out[0], apply(M::select, apply(M::div, x, scale), zero, some));
 }
 
 void Lowering::block_dequantize(const Node& n) {

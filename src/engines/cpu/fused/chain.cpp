@@ -96,8 +96,9 @@ bool Program::direct(const Op& op) const {
       (op.instr.kind == Instr::store && op.instr.lane != Lane::f32))
     return false;
   const Access& a = accesses_[static_cast<size_t>(op.access)];
+  if (op.instr.block) return false;
   if (repeats(op)) return a.type == DType::f32 && op.instr.kind == Instr::load;
-  if (side_by_side()) return a.outer.back() == 1;
+  if (side_by_side()) return a.outer.back() == 1 && a.lanes == 1;
   if (op.instr.row) return true;
   return whole_runs_ ? a.inner.back() == 1 : a.packed;
 }
@@ -116,7 +117,7 @@ bool Program::in_chain(const Op& op) const {
 class Program::ChainBuilder {
  public:
   ChainBuilder(const Program& p, const std::vector<int>& ops, bool row, std::vector<int> ahead)
-      : p_(p), list_(ops), row_(row), ahead_(std::move(ahead)), reloads_(p.ops_.size(), 0) {}
+      : p_(p), list_(ops), row_(row), ahead_(std::move(ahead)), reloads_(p.ops_.size(), 0), spread_(p.ops_.size()) {}
 
   std::vector<Piece> build() {
     walk();  // learns what is read from registers
@@ -130,6 +131,7 @@ class Program::ChainBuilder {
 
   void walk() {
     pieces_.clear();
+    std::fill(spread_.begin(), spread_.end(), false);
     close();
     for (int i : list_) visit(i);
     close();
@@ -167,6 +169,7 @@ class Program::ChainBuilder {
   void visit(int i) {
     const Instr& c = op(i).instr;
     if (c.kind == Instr::constant || is_load(i) || converted_load(i) >= 0 || only_converted(i)) return;
+    if (chain_.per_block != per_block(c)) close(), chain_.per_block = per_block(c);
     if (c.lane == Lane::f32 && c.kind == Instr::load && p_.direct(op(i))) return row_load(i);
     if (c.lane == Lane::f32 && c.kind == Instr::apply) return apply(i);
     if (c.lane == Lane::f32 && c.kind == Instr::round && float_format(c.type) != Format::none) return round(i);
@@ -183,7 +186,15 @@ class Program::ChainBuilder {
       ++reloads_[static_cast<size_t>(k)];
     }
     close();
+    for (int k : {c.a, c.b, c.c})
+      if (k >= 0 && op(k).instr.block && !per_block(c)) spread(k);
     pieces_.push_back({i, {}});
+  }
+
+  // Once in each walk, before whatever is being built.
+  void spread(int i) {
+    if (!spread_[static_cast<size_t>(i)]) pieces_.push_back({i, {}, true});
+    spread_[static_cast<size_t>(i)] = true;
   }
 
   // --- operands
@@ -200,6 +211,10 @@ class Program::ChainBuilder {
       return {p_.repeats(o) ? Format::scalar : p_.format_of(o), slot({Source::memory, load})};
     }
     ++reloads_[static_cast<size_t>(i)];
+    if (op(i).instr.block && !chain_.per_block) {
+      spread(i);
+      return {Format::f32, slot({Source::spread, i})};
+    }
     bool scalar = !row_ && op(i).instr.row && !p_.side_by_side();
     return {scalar ? Format::scalar : Format::f32, slot({Source::value, i})};
   }
@@ -214,6 +229,7 @@ class Program::ChainBuilder {
   }
 
   void prefetch() {
+    if (chain_.per_block) return;
     for (int i : ahead_) {
       ChainStep s;
       s.kind = ChainStep::prefetch;
@@ -319,6 +335,7 @@ class Program::ChainBuilder {
   bool row_, final_ = false;
   std::vector<int> ahead_;    // loads to prefetch for
   std::vector<int> reloads_;  // by op: reads from its register
+  std::vector<bool> spread_;  // by op
   std::vector<Piece> pieces_;
   Chain chain_;
   int current_ = -1;  // op whose value is the running one

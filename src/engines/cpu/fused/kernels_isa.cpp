@@ -407,7 +407,7 @@ void reduce_blocks_of(ReduceMode mode, double start, const T* a, T* y, int64_t b
   for (int64_t i = 0; i < n; i += block) {
     double acc = start;
     reduce_real(mode, a + i, block, acc);
-    for (int64_t k = 0; k < block; ++k) y[i + k] = T(acc);
+    *y++ = T(acc);
   }
 }
 

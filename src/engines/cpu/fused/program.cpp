@@ -43,6 +43,7 @@ void Program::make(const Expr& e, const Graph& g, const std::vector<int>& order)
   simplify(g);
   collapse(e, g, order);
   if (order.empty()) {
+    choose_lanes();
     choose_columns();
     choose_split();
   }
@@ -233,6 +234,11 @@ void Program::allocate() {
     op.kept = kept_bytes_;
     kept_bytes_ += (row_length_ * lane_bytes(op.instr.lane) + 63) / 64 * 64;
   }
+  // Block values that elements read are needed for each of them, too.
+  for (const Op& op : ops_)
+    for (int k : {op.instr.a, op.instr.b, op.instr.c})
+      if (k >= 0 && ops_[static_cast<size_t>(k)].instr.block && !per_block(op.instr))
+        if (int& spread = ops_[static_cast<size_t>(k)].spread; spread < 0) spread = registers_++;
   // What several phases compute owns its register; other results reuse registers within a phase.
   std::vector<int> uses(ops_.size(), 0);
   for (const Phase& p : phases_)
@@ -261,6 +267,47 @@ void Program::allocate() {
   }
 }
 
+// Groups of a few channels that lie side by side: a row is a short run of elements here and there, but all rows
+// together are columns without gaps. Each row then has several columns, whose sums are joined.
+void Program::choose_lanes() {
+  constexpr int64_t kShort = 256, kColumns = 8;
+  if (!has_reduction_ || unit_ > 1 || outer_.empty() || inner_.size() < 2) return;
+  int64_t lanes = inner_.back();
+  if (lanes >= kShort || outer_.back() * lanes < kColumns) return;
+  int last = inner_.size() - 1;
+  bool apart = false;
+  for (const Op& op : ops_) {
+    if (op.instr.kind == Instr::index) return;
+    if (op.access < 0 || op.instr.row) continue;
+    const Access& a = accesses_[static_cast<size_t>(op.access)];
+    if (a.inner.back() > 1 || a.outer.back() != a.inner.back() * lanes) return;
+    apart = apart || (a.inner.back() == 1 && a.inner[last - 1] > 1);
+  }
+  if (!apart) return;
+  auto shorter = [](const Dims& d) {
+    Dims out;
+    for (int i = 0; i + 1 < d.size(); ++i) out.push_back(d[i]);
+    return out;
+  };
+  lanes_ = lanes;
+  rows_ *= lanes;
+  row_length_ /= lanes;
+  outer_[outer_.size() - 1] *= lanes;
+  inner_ = shorter(inner_);
+  for (Op& op : ops_) {
+    if (op.access < 0) continue;
+    Access& a = accesses_[static_cast<size_t>(op.access)];
+    if (op.instr.row)
+      a.lanes = lanes;
+    else
+      a.outer[a.outer.size() - 1] = a.inner.back();
+    a.inner = shorter(a.inner);
+    // What each channel has once is a row value now.
+    bool once = std::all_of(a.inner.begin(), a.inner.end(), [](int64_t stride) { return stride == 0; });
+    if (op.instr.kind == Instr::load && once) op.instr.row = true;
+  }
+}
+
 void Program::choose_columns() {
   if (!has_reduction_ || unit_ > 1 || outer_.empty() || outer_.back() < 8 || row_length_ < 2) return;
   // Rows of a few vectors cost more to start than to compute. Side by side, as many as stay in the first-level cache.
@@ -273,7 +320,7 @@ void Program::choose_columns() {
     apart = apart || (a.outer.back() == 1 && a.inner.back() > 1);
   }
   if (!apart) return;
-  columns_ = std::min(small ? kShortBlock : kBlock, outer_.back());
+  columns_ = std::min(std::max((small ? kShortBlock : kBlock) / lanes_, int64_t{1}) * lanes_, outer_.back());
   // Row values fill registers of their own. Nothing is kept between phases: a block of whole rows would not fit a
   // cache.
   for (Op& op : ops_)

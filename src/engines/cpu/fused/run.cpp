@@ -55,6 +55,12 @@ Start start_of(const Instr& c) {
   return s;
 }
 
+// `times` equal values of y for each one.
+void spread(Lane lane, const std::byte* from, std::byte* y, int64_t times, int64_t n) {
+  for (int64_t k = 0; k < n; k += times, from += lane_bytes(lane))
+    kernels().fill(lane, from, y + k * lane_bytes(lane), times);
+}
+
 // The scratch of a worker, cut into the arrays of its state; all offsets are multiples of 64.
 template <class T>
 T* cut(std::byte*& at, size_t count) {
@@ -211,7 +217,10 @@ void Program::start_block(State& s, int64_t block) const {
     s.width = std::min(columns_, outer_.back() - column);
   }
   s.outer = index_of(s.row, outer_);
-  for (size_t k = 0; k < accesses_.size(); ++k) s.bases[k] = offset_of(s.outer, accesses_[k].outer);
+  Dims of_row = s.outer;
+  if (!outer_.empty()) of_row[outer_.size() - 1] /= lanes_;
+  for (size_t k = 0; k < accesses_.size(); ++k)
+    s.bases[k] = offset_of(accesses_[k].lanes > 1 ? of_row : s.outer, accesses_[k].outer);
 }
 
 static void put_value(void* cell, Lane lane, double real, int64_t integer) {
@@ -322,10 +331,20 @@ void Program::finish_reductions(State& s, const Phase& p) const {
     double* sums = s.sums + i * sum_count();
     Lane wide = c.lane == Lane::i64 ? Lane::i64 : Lane::f64;
     for (int64_t t = 1; t < tile_; ++t) kernels().accumulate(wide, c.reduction, sums + t * s.width, s.width, sums);
+    if (lanes_ > 1) join_lanes(c, sums, s.width);
     if (c.lane == Lane::f32)
       kernels().convert(Lane::f64, Lane::f32, sums, place(s, i), s.width);
     else
       std::memcpy(place(s, i), sums, static_cast<size_t>(s.width) * 8);
+  }
+}
+
+// All columns of a row get what they reduce to together.
+void Program::join_lanes(const Instr& c, double* sums, int64_t width) const {
+  Lane wide = c.lane == Lane::i64 ? Lane::i64 : Lane::f64;
+  for (double *row = sums, *end = sums + width; row != end; row += lanes_) {
+    for (int64_t k = 1; k < lanes_; ++k) kernels().accumulate(wide, c.reduction, row + k, 1, row);
+    kernels().fill(wide, row, row, lanes_);
   }
 }
 
@@ -342,6 +361,8 @@ void Program::run_code(State& s, const std::vector<Piece>& code) const {
   for (const Piece& piece : code) {
     if (piece.op < 0)
       run_chain(s, piece.chain);
+    else if (piece.spread)
+      spread_blocks(s, piece.op);
     else
       run_op(s, piece.op);
   }
@@ -352,8 +373,12 @@ std::byte* Program::place(const State& s, int i) const {
   const Op& op = ops_[static_cast<size_t>(i)];
   if (op.instr.row && side_by_side()) return s.row_registers + op.reg * kRegisterBytes;
   if (op.instr.row) return reinterpret_cast<std::byte*>(s.row_values + i);
-  if (op.kept >= 0) return s.kept + op.kept + s.first * lane_bytes(op.instr.lane);
+  if (op.kept >= 0) return s.kept + op.kept + (op.instr.block ? s.first / unit_ : s.first) * lane_bytes(op.instr.lane);
   return s.registers + op.reg * kRegisterBytes;
+}
+
+std::byte* Program::spread_place(const State& s, int i) const {
+  return s.registers + ops_[static_cast<size_t>(i)].spread * kRegisterBytes;
 }
 
 int64_t Program::element_offset(const State& s, const Op& op) const {
@@ -374,6 +399,9 @@ void Program::run_chain(State& s, const Chain& c) const {
       case Source::value:
         s.slots[k] = place(s, from.index);
         break;
+      case Source::spread:
+        s.slots[k] = spread_place(s, from.index);
+        break;
       case Source::memory:
         s.slots[k] = memory(s, op);
         break;
@@ -385,7 +413,8 @@ void Program::run_chain(State& s, const Chain& c) const {
         break;
     }
   }
-  kernels().chain({c.steps.data(), static_cast<int>(c.steps.size()), s.slots, s.n, side_by_side()});
+  kernels().chain(
+      {c.steps.data(), static_cast<int>(c.steps.size()), s.slots, c.per_block ? s.n / unit_ : s.n, side_by_side()});
 }
 
 // Bytes to what a load reads next: the next row, or the next block.
@@ -402,7 +431,7 @@ int64_t Program::ahead(const Op& op) const {
 template <class F>
 void Program::each_run(const State& s, const Op& op, const F& f) const {
   const Access& a = accesses_[static_cast<size_t>(op.access)];
-  if (side_by_side()) return f(element_offset(s, op), a.outer.back(), int64_t{0}, s.n);
+  if (side_by_side()) return f(element_offset(s, op), a.outer.back(), int64_t{0}, s.n / a.lanes);
   if (op.instr.row) return f(s.bases[op.access], int64_t{1}, int64_t{0}, s.n);
   if (a.packed) return f(element_offset(s, op), int64_t{1}, int64_t{0}, s.n);
   Dims index = s.index;
@@ -420,13 +449,11 @@ void Program::load(State& s, int i) const {
   const Op& op = ops_[static_cast<size_t>(i)];
   const Access& a = accesses_[static_cast<size_t>(op.access)];
   Lane lane = op.instr.lane;
-  std::byte *y = place(s, i), *to = op.instr.block ? s.registers + registers_ * kRegisterBytes : y;
+  std::byte *y = place(s, i), *to = a.lanes > 1 ? s.registers + registers_ * kRegisterBytes : y;
   each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
     kernels().load(a.type, lane, s.tensors[a.tensor], offset, stride, to + done * lane_bytes(lane), run);
   });
-  if (!op.instr.block) return;
-  for (int64_t k = 0; k < s.n; k += unit_, to += lane_bytes(lane))
-    kernels().fill(lane, to, y + k * lane_bytes(lane), unit_);
+  if (a.lanes > 1) spread(lane, to, y, a.lanes, s.n);
 }
 
 void Program::store(State& s, int i, const void* values) const {
@@ -434,15 +461,19 @@ void Program::store(State& s, int i, const void* values) const {
   const Access& a = accesses_[static_cast<size_t>(op.access)];
   int64_t bytes = lane_bytes(op.instr.lane);
   const auto* from = static_cast<const std::byte*>(values);
-  if (op.instr.block) {
+  if (a.lanes > 1) {
     std::byte* first = s.registers + registers_ * kRegisterBytes;
-    for (int64_t k = 0; k < s.n / unit_; ++k)
-      std::memmove(first + k * bytes, from + k * unit_ * bytes, static_cast<size_t>(bytes));
+    for (int64_t k = 0; k < s.n / a.lanes; ++k)
+      std::memcpy(first + k * bytes, from + k * a.lanes * bytes, static_cast<size_t>(bytes));
     from = first;
   }
   each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
     kernels().store(a.type, op.instr.lane, from + done * bytes, s.tensors[a.tensor], offset, stride, run);
   });
+}
+
+void Program::spread_blocks(State& s, int i) const {
+  spread(ops_[static_cast<size_t>(i)].instr.lane, place(s, i), spread_place(s, i), unit_, s.n);
 }
 
 // One instruction on its own.
@@ -453,31 +484,35 @@ void Program::run_op(State& s, int i) const {
   auto scalar = [&](int k) {
     return k >= 0 && !s.in_row_code && !side_by_side() && ops_[static_cast<size_t>(k)].instr.row;
   };
-  auto operand = [&](int k) -> const void* { return k < 0 ? nullptr : place(s, k); };
+  auto operand = [&](int k) -> const void* {
+    if (k < 0) return nullptr;
+    bool per_element = ops_[static_cast<size_t>(k)].instr.block && !per_block(c);
+    return per_element ? spread_place(s, k) : place(s, k);
+  };
+  int64_t n = per_block(c) ? s.n / unit_ : s.n;
   // An operand as one value for each element.
-  auto spread = [&](int k) -> const void* {
+  auto each = [&](int k) -> const void* {
     if (!scalar(k)) return operand(k);
     std::byte* spare = s.registers + registers_ * kRegisterBytes;
-    kernel.fill(c.lane, operand(k), spare, s.n);
+    kernel.fill(c.lane, operand(k), spare, n);
     return spare;
   };
   switch (c.kind) {
     case Instr::load:
       return load(s, i);
     case Instr::store:
-      return store(s, i, spread(c.a));
+      return store(s, i, each(c.a));
     case Instr::reduce:
-      if (c.block)
-        return kernel.reduce_blocks(c.lane, c.reduction, start_of(c).real, spread(c.a), place(s, i), unit_, s.n);
+      if (c.block) return kernel.reduce_blocks(c.lane, c.reduction, start_of(c).real, each(c.a), place(s, i), unit_, n);
       if (side_by_side()) return kernel.accumulate(c.lane, c.reduction, operand(c.a), s.n, s.sums + i * sum_count());
-      return kernel.reduce(c.lane, c.reduction, spread(c.a), s.n, s.sums + i * sum_count());
+      return kernel.reduce(c.lane, c.reduction, each(c.a), n, s.sums + i * sum_count());
     case Instr::apply:
       return kernel.apply(c.lane, {&c.options, operand(c.a), operand(c.b), operand(c.c), scalar(c.a), scalar(c.b),
-                                   scalar(c.c), place(s, i), s.n});
+                                   scalar(c.c), place(s, i), n});
     case Instr::convert:
-      return kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, operand(c.a), place(s, i), s.n);
+      return kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, operand(c.a), place(s, i), n);
     case Instr::round:
-      return kernel.round(c.type, c.lane, operand(c.a), place(s, i), s.n);
+      return kernel.round(c.type, c.lane, operand(c.a), place(s, i), n);
     case Instr::random: {
       uint64_t stream[2];  // seed and offset
       std::memcpy(&stream[0], operand(c.a), 8);
