@@ -270,10 +270,11 @@ void Program::allocate() {
 // Groups of a few channels that lie side by side: a row is a short run of elements here and there, but all rows
 // together are columns without gaps. Each row then has several columns, whose sums are joined.
 void Program::choose_lanes() {
-  constexpr int64_t kShort = 256, kColumns = 8;
+  constexpr int64_t kShort = 64, kColumns = 8, kWalk = 4;
   if (!has_reduction_ || unit_ > 1 || outer_.empty() || inner_.size() < 2) return;
   int64_t lanes = inner_.back();
   if (lanes >= kShort || outer_.back() * lanes < kColumns) return;
+  if (row_length_ < kWalk * lanes * lanes) return;  // joining would cost more than the sums
   int last = inner_.size() - 1;
   bool apart = false;
   for (const Op& op : ops_) {
