@@ -29,7 +29,7 @@ struct Instr {
     index,     // coordinate along space axis `axis`
     random,    // uniform number in [0, 1) of a random tensor with seed a and offset b, see base/philox.hpp
     apply,     // pointwise `options.mode` of a, b, c
-    reduce,    // `reduction` of a over the row, or over each block of it: add, mul, min or max
+    reduce,    // `reduction` of a over the row: add, mul, min or max; over each block: max
     convert,   // a in another lane
     round,     // a as it reads back from `type`
     store,     // a into `tensor`

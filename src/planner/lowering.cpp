@@ -259,9 +259,9 @@ int Lowering::reduce(ReduceMode mode, int a) {
   return emit({.kind = Instr::reduce, .lane = at(a).lane, .row = true, .a = a, .reduction = mode});
 }
 
-int Lowering::reduce_block(ReduceMode mode, int a) {
-  if (e_.block_axis < 0) return reduce(mode, a);
-  return emit({.kind = Instr::reduce, .lane = at(a).lane, .block = true, .a = a, .reduction = mode});
+int Lowering::largest_of_block(int a) {
+  if (e_.block_axis < 0) return reduce(ReduceMode::max, a);
+  return emit({.kind = Instr::reduce, .lane = at(a).lane, .block = true, .a = a, .reduction = ReduceMode::max});
 }
 
 int Lowering::mean(int a) {

@@ -59,7 +59,7 @@ class Lowering {
   int apply(const tessera::PointwiseOptions& o, int a, int b = -1, int c = -1);
   int apply(PointwiseMode mode, int a, int b = -1, int c = -1);
   int reduce(tessera::ReduceMode mode, int a);
-  int reduce_block(tessera::ReduceMode mode, int a);
+  int largest_of_block(int a);
   int mean(int a);
   void define(TensorId t, int v);
 

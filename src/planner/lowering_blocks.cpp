@@ -8,7 +8,6 @@
 namespace tsr {
 
 using tessera::BlockScaleOptions;
-using tessera::ReduceMode;
 using M = PointwiseMode;
 
 Split blocks_of(const Graph& g, const Node& n) {
@@ -32,7 +31,7 @@ void Lowering::block_quantize(const Node& n) {
   DType type = g_.tensor(n.out[0]).dtype;
   double largest = type == DType::e4m3 ? 448 : type == DType::e5m2 ? 57344 : 6;
   int x = value(n.in[0], lane);
-  int bound = reduce_block(ReduceMode::max, apply(M::abs, x));
+  int bound = largest_of_block(apply(M::abs, x));
   define(n.out[1], apply(M::div, bound, scalar(largest, lane)));
   int scale = value(n.out[1], lane);
   // Inverses of powers of two are exact, and none of them is 0.

@@ -402,20 +402,43 @@ void reduce(Lane lane, ReduceMode mode, const void* a, int64_t n, void* acc) {
   }
 }
 
+// NaN wins.
 template <class T>
-void reduce_blocks_of(ReduceMode mode, double start, const T* a, T* y, int64_t block, int64_t n) {
-  for (int64_t i = 0; i < n; i += block) {
-    double acc = start;
-    reduce_real(mode, a + i, block, acc);
-    *y++ = T(acc);
-  }
+TESSERA_INLINE T larger(T a, T b) {
+  return pick(a != a, a, pick(b <= a, a, b));
 }
 
-void reduce_blocks(Lane lane, ReduceMode mode, double start, const void* a, void* y, int64_t block, int64_t n) {
-  if (lane == Lane::f32)
-    reduce_blocks_of(mode, start, static_cast<const float*>(a), static_cast<float*>(y), block, n);
-  else
-    reduce_blocks_of(mode, start, static_cast<const double*>(a), static_cast<double*>(y), block, n);
+// A vector at a time, then halves of it.
+TESSERA_INLINE float largest(const float* a, int64_t n) {
+  float best = -__builtin_inff();
+  int64_t i = 0;
+  if (n >= kLanes) {
+    F32 v, x;
+    std::memcpy(&v, a, sizeof v);
+    for (i = kLanes; i + kLanes <= n; i += kLanes) {
+      std::memcpy(&x, a + i, sizeof x);
+      v = larger(v, x);
+    }
+    float part[kLanes];
+    std::memcpy(part, &v, sizeof v);
+    for (int width = kLanes / 2; width > 0; width /= 2)
+      for (int k = 0; k < width; ++k) part[k] = larger(part[k], part[k + width]);
+    best = part[0];
+  }
+  for (; i < n; ++i) best = larger(best, a[i]);
+  return best;
+}
+
+void max_blocks(Lane lane, const void* a, void* y, int64_t block, int64_t n) {
+  for (int64_t i = 0; i < n / block; ++i) {
+    if (lane == Lane::f32) {
+      static_cast<float*>(y)[i] = largest(static_cast<const float*>(a) + i * block, block);
+    } else {
+      double& best = static_cast<double*>(y)[i];
+      best = -__builtin_inf();
+      for (int64_t k = i * block; k < (i + 1) * block; ++k) best = larger(best, static_cast<const double*>(a)[k]);
+    }
+  }
 }
 
 template <class T, class A, class F>
@@ -472,7 +495,7 @@ const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA),
                           round,
                           convert,
                           reduce,
-                          reduce_blocks,
+                          max_blocks,
                           accumulate,
                           random,
                           fill};

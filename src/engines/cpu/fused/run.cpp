@@ -503,7 +503,7 @@ void Program::run_op(State& s, int i) const {
     case Instr::store:
       return store(s, i, each(c.a));
     case Instr::reduce:
-      if (c.block) return kernel.reduce_blocks(c.lane, c.reduction, start_of(c).real, each(c.a), place(s, i), unit_, n);
+      if (c.block) return kernel.max_blocks(c.lane, each(c.a), place(s, i), unit_, n);
       if (side_by_side()) return kernel.accumulate(c.lane, c.reduction, operand(c.a), s.n, s.sums + i * sum_count());
       return kernel.reduce(c.lane, c.reduction, each(c.a), n, s.sums + i * sum_count());
     case Instr::apply:
