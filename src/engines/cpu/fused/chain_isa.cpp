@@ -52,6 +52,24 @@ TESSERA_INLINE void write(V v, void* p, int lanes) {
     std::memcpy(p, &v, sizeof v / kLanes * static_cast<size_t>(lanes));
 }
 
+// Between bytes and words. Compilers do it byte by byte.
+TESSERA_INLINE U32 widen(U8 v) {
+#if defined(__AVX512F__)
+  return (U32)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)v);
+#elif defined(__AVX2__)
+  return (U32)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(__builtin_bit_cast(int64_t, v)));
+#else
+  return __builtin_convertvector(v, U32);
+#endif
+}
+TESSERA_INLINE U8 narrow(U32 v) {
+#if defined(__AVX512F__)
+  return (U8)_mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)v);
+#else
+  return __builtin_convertvector(v, U8);
+#endif
+}
+
 template <bool Whole>
 TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
   switch (f) {
@@ -60,19 +78,19 @@ TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
     case Format::f16:
       return half_to_float(__builtin_convertvector((read<U16, Whole>(p, lanes)), U32));
     case Format::e4m3:
-      return e4m3_to_float(__builtin_convertvector((read<U8, Whole>(p, lanes)), U32));
+      return e4m3_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::e5m2:
-      return e5m2_to_float(__builtin_convertvector((read<U8, Whole>(p, lanes)), U32));
+      return e5m2_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::e8m0:
-      return e8m0_to_float(__builtin_convertvector((read<U8, Whole>(p, lanes)), U32));
+      return e8m0_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::i32:
       return __builtin_convertvector((read<I32, Whole>(p, lanes)), F32);
     case Format::i8:
       return __builtin_convertvector(__builtin_convertvector((read<I8, Whole>(p, lanes)), I32), F32);
     case Format::u8:
-      return __builtin_convertvector(__builtin_convertvector((read<U8, Whole>(p, lanes)), I32), F32);
+      return __builtin_convertvector((I32)widen(read<U8, Whole>(p, lanes)), F32);
     case Format::boolean:
-      return truth<F32>(__builtin_convertvector((read<U8, Whole>(p, lanes)), I32) != 0);
+      return truth<F32>((I32)widen(read<U8, Whole>(p, lanes)) != 0);
     default:
       return read<F32, Whole>(p, lanes);
   }
@@ -149,15 +167,14 @@ TESSERA_INLINE void keep_as(char* p, bool stream, int64_t at, int lanes, int64_t
 
 template <int W, bool Whole>
 TESSERA_INLINE void keep(const ChainStep& s, char* p, int64_t at, int lanes, const F32* v) {
-  auto words = [&](auto narrow) __attribute__((always_inline)) {
+  auto words = [&](auto bits) __attribute__((always_inline)) {
     keep_as<W, Whole>(
         p, s.stream, at, lanes,
-        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(narrow(v[k]), U16); });
+        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(bits(v[k]), U16); });
   };
-  auto bytes = [&](auto narrow) __attribute__((always_inline)) {
+  auto bytes = [&](auto bits) __attribute__((always_inline)) {
     keep_as<W, Whole>(
-        p, s.stream, at, lanes,
-        1, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(narrow(v[k]), U8); });
+        p, s.stream, at, lanes, 1, [&](auto k) __attribute__((always_inline)) { return narrow(bits(v[k])); });
   };
   switch (s.third_format) {
     case Format::bf16:

@@ -408,7 +408,14 @@ TESSERA_INLINE T larger(T a, T b) {
   return pick(a != a, a, pick(b <= a, a, b));
 }
 
-// A vector at a time, then halves of it.
+template <int By>
+TESSERA_INLINE F32 rotated(F32 v) {
+  return [&]<int... K>(std::integer_sequence<int, K...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(v, v, (K + By) % kLanes...);
+  }
+  (std::make_integer_sequence<int, kLanes>());
+}
+
 TESSERA_INLINE float largest(const float* a, int64_t n) {
   float best = -__builtin_inff();
   int64_t i = 0;
@@ -419,11 +426,11 @@ TESSERA_INLINE float largest(const float* a, int64_t n) {
       std::memcpy(&x, a + i, sizeof x);
       v = larger(v, x);
     }
-    float part[kLanes];
-    std::memcpy(part, &v, sizeof v);
-    for (int width = kLanes / 2; width > 0; width /= 2)
-      for (int k = 0; k < width; ++k) part[k] = larger(part[k], part[k + width]);
-    best = part[0];
+    if constexpr (kLanes > 8) v = larger(v, rotated<8>(v));
+    if constexpr (kLanes > 4) v = larger(v, rotated<4>(v));
+    v = larger(v, rotated<2>(v));
+    v = larger(v, rotated<1>(v));
+    best = v[0];
   }
   for (; i < n; ++i) best = larger(best, a[i]);
   return best;
