@@ -163,6 +163,16 @@ bool Lowering::constant_along_rows(const Dims& d) const {
   return true;
 }
 
+// No byte of a packed tensor holds elements of two blocks.
+bool Lowering::whole_bytes(const Tensor& x) const {
+  int64_t each = 8 / info(x.dtype).bits;
+  if (e_.block_axis < 0 || e_.block % each != 0 || !(e_.sizes_of(x.dims) == e_.space)) return false;
+  Dims strides = e_.strides_of(x);
+  for (int i = 0; i < strides.size(); ++i)
+    if (i == e_.block_axis ? strides[i] != 1 : strides[i] % each != 0) return false;
+  return true;
+}
+
 // Every output holds each element of the space once, or one value for each row or block.
 void Lowering::check_outputs() const {
   for (TensorId t : r_.outputs) {
@@ -178,7 +188,8 @@ void Lowering::check_outputs() const {
     }
     if (!full && !row && !block)
       decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
-    if (info(x.dtype).bits < 8) decline("output ", describe(x), " packs several elements into a byte");
+    if (info(x.dtype).bits < 8 && !whole_bytes(x))
+      decline("output ", describe(x), " packs several elements into a byte, and blocks do not fill whole bytes");
     if (info(x.dtype).vector > 1) decline("output ", describe(x), " is vectorised");
     if (is_complex(x.dtype)) decline("output ", describe(x), " is complex");
   }

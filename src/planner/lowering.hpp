@@ -48,6 +48,7 @@ class Lowering {
   bool broadcast_fits(const Dims& d) const;
   bool full_row(const Dims& d) const;
   bool one_per_block(const Dims& d) const;
+  bool whole_bytes(const Tensor& x) const;
   void check_outputs() const;
 
   // --- instructions
