@@ -460,6 +460,7 @@ int64_t head([[maybe_unused]] const ChainArgs& g) {
 }  // namespace
 
 void run_chain(const ChainArgs& g) {
+  if (g.n < kLanes) return (void)strips<1, false>(g, 0, g.n, static_cast<int>(g.n));  // the code of a row
   int64_t at = head(g);
   if (at > 0 && at < g.n)
     (void)strips<1, false>(g, 0, at, static_cast<int>(at));
