@@ -106,7 +106,10 @@ void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& or
     inner_ = {1, unit_};
     for (Access& a : accesses_) a.inner = {0, a.inner[0]};
   }
-  for (Access& a : accesses_) a.packed = packed(a.inner, inner_);
+  for (Access& a : accesses_) {
+    a.packed = packed(a.inner, inner_);
+    a.bytes = info(a.type).bits / 8;
+  }
   for (Op& op : ops_)
     if (op.instr.kind == Instr::index)
       op.axis = (op.instr.row ? axis_in_outer : axis_in_row)[static_cast<size_t>(op.instr.axis)];

@@ -56,6 +56,7 @@ class Program {
     bool stream = false;  // an output too large to stay in the caches
     bool packed = false;  // the elements of a row follow each other
     int64_t lanes = 1;    // columns that one value is for
+    int64_t bytes = 0;    // of an element, 0 where it has fewer bits
   };
   // What a slot of a chain points to, all by op: its value, that of a block for each element, its memory now or later,
   // its partial results.

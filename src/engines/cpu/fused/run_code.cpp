@@ -47,7 +47,7 @@ int64_t Program::element_offset(const State& s, const Op& op) const {
 
 char* Program::memory(const State& s, const Op& op) const {
   const Access& a = accesses_[static_cast<size_t>(op.access)];
-  return static_cast<char*>(s.tensors[a.tensor]) + element_offset(s, op) * (info(a.type).bits / 8);
+  return static_cast<char*>(s.tensors[a.tensor]) + element_offset(s, op) * a.bytes;
 }
 
 void Program::run_chain(State& s, const Chain& c) const {
@@ -82,7 +82,7 @@ int64_t Program::ahead(const Op& op) const {
   int64_t elements = side_by_side()    ? a.inner.back() * tile_
                      : prefetch_rows() ? (a.outer.empty() ? 0 : a.outer.back())
                                        : kBlock;
-  return elements * (info(a.type).bits / 8);
+  return elements * a.bytes;
 }
 
 // The pieces of memory that a load or store touches: f(element offset, stride, values done before, values). There is a
