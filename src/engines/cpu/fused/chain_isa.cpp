@@ -16,84 +16,13 @@ namespace tsr::cpu::TESSERA_ISA {
 namespace {
 
 #include "engines/cpu/fused/vectors.inc"
-// Needs the vectors.
+// Need the vectors.
 #include "engines/cpu/fused/vector_math.inc"
+#include "engines/cpu/fused/vector_memory.inc"
 // Needs the functions.
 #include "engines/cpu/fused/modes.inc"
 
 using tessera::ReduceMode;
-
-typedef uint16_t U16 __attribute__((vector_size(2 * kLanes)));
-typedef uint8_t U8 __attribute__((vector_size(kLanes)));
-typedef int8_t I8 __attribute__((vector_size(kLanes)));
-
-// The first `lanes` values of a vector, from memory and to memory.
-#if defined(__AVX512F__)
-template <class V>
-TESSERA_INLINE V read_some(const void* p, int lanes) {
-  auto mask = static_cast<uint16_t>((1u << lanes) - 1);
-  if constexpr (sizeof(V) == 64) return (V)_mm512_maskz_loadu_epi32(mask, p);
-  if constexpr (sizeof(V) == 32) return (V)_mm256_maskz_loadu_epi16(mask, p);
-  if constexpr (sizeof(V) == 16) return (V)_mm_maskz_loadu_epi8(mask, p);
-}
-template <class V>
-TESSERA_INLINE void write_some(V v, void* p, int lanes) {
-  auto mask = static_cast<uint16_t>((1u << lanes) - 1);
-  if constexpr (sizeof(V) == 64) _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
-  if constexpr (sizeof(V) == 32) _mm256_mask_storeu_epi16(p, mask, (__m256i)v);
-  if constexpr (sizeof(V) == 16) _mm_mask_storeu_epi8(p, mask, (__m128i)v);
-}
-#else
-template <class V>
-TESSERA_INLINE V read_some(const void* p, int lanes) {
-  V v{};
-  if (lanes == 1)
-    std::memcpy(&v, p, sizeof v / kLanes);
-  else
-    std::memcpy(&v, p, sizeof v / kLanes * static_cast<size_t>(lanes));
-  return v;
-}
-template <class V>
-TESSERA_INLINE void write_some(V v, void* p, int lanes) {
-  if (lanes == 1)
-    std::memcpy(p, &v, sizeof v / kLanes);
-  else
-    std::memcpy(p, &v, sizeof v / kLanes * static_cast<size_t>(lanes));
-}
-#endif
-
-template <class V, bool Whole>
-TESSERA_INLINE V read(const void* p, int lanes) {
-  if constexpr (!Whole) return read_some<V>(p, lanes);
-  V v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <bool Whole, class V>
-TESSERA_INLINE void write(V v, void* p, int lanes) {
-  if constexpr (Whole)
-    std::memcpy(p, &v, sizeof v);
-  else
-    write_some(v, p, lanes);
-}
-
-// Between bytes and words. Compilers do it byte by byte.
-TESSERA_INLINE U32 widen(U8 v) {
-#if defined(__AVX512F__)
-  return (U32)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)v);
-#elif defined(__AVX2__)
-  return (U32)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(__builtin_bit_cast(int64_t, v)));
-#else
-  return __builtin_convertvector(v, U32);
-#endif
-}
-TESSERA_INLINE U8 narrow(U32 v) {
-#if defined(__AVX512F__)
-  return (U8)_mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)v);
-#else
-  return __builtin_convertvector(v, U8);
-#endif
-}
 
 template <bool Whole>
 TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
