@@ -80,7 +80,7 @@ class Generator {
     TensorId a = any(), b = any();
     int rank = g_.tensor(a).rank();
     std::string axis = std::to_string(pick(0, std::max(0, rank - 1)));
-    switch (pick(0, 22)) {
+    switch (pick(0, 24)) {
       case 0:
       case 1:
       case 2:
@@ -121,6 +121,10 @@ class Generator {
         return pooling(a);
       case 21:
         return statement("sdpa_fwd " + name(a) + " " + name(b) + " " + name(b) + (chance(50) ? " right=0" : ""));
+      case 22:
+        return statement("group_norm " + name(a) + " eps=0.01 groups=" + std::to_string(pick(2, 4)));
+      case 23:
+        return scaled(a);
       default:
         return statement("mul " + name(a) + " " + print_number(pick(-8, 8) / 4.0));
     }
@@ -155,6 +159,15 @@ class Generator {
     for (int i = 0; i < d.size() - 2; ++i) d[i] = chance(50) ? 1 : d[i];
     d[d.size() - 2] = inner, d[d.size() - 1] = columns;
     statement("matmul " + name(a) + " " + weight(d));
+  }
+
+  void scaled(TensorId a) {
+    Dims d = g_.tensor(a).dims;
+    int axis = pick(0, d.size() - 1), block = pick_of({2, 4, 8});
+    std::string lengths = std::to_string(block);
+    for (int i = axis + 1; i < d.size(); ++i) lengths += ",1";
+    d[axis] = (d[axis] + block - 1) / block;
+    statement("block_scale_dequantize " + name(a) + " " + weight(d) + " block=" + lengths);
   }
 
   void convolution(TensorId a) {

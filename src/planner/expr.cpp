@@ -21,11 +21,26 @@ int64_t Expr::rows() const {
   return n;
 }
 
+Dims Expr::sizes_of(const Dims& dims) const {
+  Dims sizes;
+  for (int i = 0, shift = tensor_rank() - dims.size(); i < tensor_rank(); ++i) {
+    int64_t n = i < shift ? 1 : dims[i - shift];
+    bool whole = i == split_axis && n == space[i] * space[i + 1];
+    sizes.push_back(whole ? space[i] : n);
+    if (i == split_axis) sizes.push_back(whole ? space[i + 1] : 1);
+  }
+  return sizes;
+}
+
 Dims Expr::strides_of(const Tensor& t) const {
-  int shift = space.size() - t.rank();
-  Dims s = Dims::filled(space.size(), 0);
-  for (int i = 0; i < t.rank(); ++i) s[i + shift] = t.dims[i] == 1 ? 0 : t.strides[i];
-  return s;
+  Dims strides;
+  for (int i = 0, shift = tensor_rank() - t.rank(); i < tensor_rank(); ++i) {
+    int64_t n = i < shift ? 1 : t.dims[i - shift], stride = n == 1 ? 0 : t.strides[i - shift];
+    bool whole = i == split_axis && n == space[i] * space[i + 1];
+    strides.push_back(whole ? stride * space[i + 1] : stride);
+    if (i == split_axis) strides.push_back(whole ? stride : 0);
+  }
+  return strides;
 }
 
 Reason lower(const Region& r, Expr* out) {
@@ -47,7 +62,11 @@ std::string to_string(const Expr& e, const Graph& g) {
   static constexpr const char* kLane[] = {"f32", "f64", "i64"};
   for (size_t i = 0; i < e.code.size(); ++i) {
     const Instr& c = e.code[i];
-    s += cat("  %", i, c.row ? " row " : " ", kLane[static_cast<int>(c.lane)], " ", kKind[c.kind]);
+    s += cat("  %", i,
+             c.row     ? " row "
+             : c.block ? " block "
+                       : " ",
+             kLane[static_cast<int>(c.lane)], " ", kKind[c.kind]);
     if (c.kind == Instr::apply) s += cat(" ", info(c.options.mode).name);
     if (c.kind == Instr::constant) s += " " + print_number(c.value);
     if (c.tensor != kNone) s += " " + g.tensor(c.tensor).name;

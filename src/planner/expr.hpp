@@ -5,6 +5,10 @@
 // A space is a set of axes. Without reductions every axis belongs to the row and there is one row. With reductions the
 // reduced axes are the row axes: element values exist for every element of a row, row values once for each row, and
 // reductions turn the first into the second.
+//
+// One axis of the tensors may be two of the space: its parts, and the elements of a part. So the groups of channels of
+// a group norm are rows like any other. Where a part is a block of elements that share a scale factor, inside a row,
+// there are also block values, once for each part of a row.
 #pragma once
 
 #include <array>
@@ -25,14 +29,15 @@ struct Instr {
     index,     // coordinate along space axis `axis`
     random,    // uniform number in [0, 1) of a random tensor with seed a and offset b, see base/philox.hpp
     apply,     // pointwise `options.mode` of a, b, c
-    reduce,    // `reduction` of a over the row: add, mul, min or max
+    reduce,    // `reduction` of a over the row: add, mul, min or max; over each block: max
     convert,   // a in another lane
     round,     // a as it reads back from `type`
     store,     // a into `tensor`
   };
   Kind kind = load;
   Lane lane = Lane::f32;
-  bool row = false;  // a row value
+  bool row = false;    // a row value
+  bool block = false;  // a block value
   int a = -1, b = -1, c = -1;
   TensorId tensor = kNone;
   DType type = DType::f32;
@@ -48,10 +53,16 @@ struct Expr {
   std::array<bool, kMaxRank> row_axis{};  // axes that make up a row
   std::vector<Instr> code;
   bool has_reduction = false;
+  int split_axis = -1;  // the first of two axes that are one of the tensors
+  int block_axis = -1;  // the axis of `block` elements (the second of the two) that share block values
+  int64_t block = 1;
 
+  int tensor_rank() const { return space.size() - (split_axis >= 0 ? 1 : 0); }
   int64_t row_length() const;
   int64_t rows() const;
-  // Stride of a tensor along each axis of the space, 0 where it repeats.
+  // Size and stride of a tensor along each axis of the space: 1 and 0 where it repeats. Along a split axis a tensor has
+  // all elements, one value for each part, or one for all.
+  Dims sizes_of(const Dims& dims) const;
   Dims strides_of(const Tensor& t) const;
 };
 

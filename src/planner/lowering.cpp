@@ -15,31 +15,60 @@ using tessera::ReduceMode;
 using tessera::SoftmaxOptions;
 using M = PointwiseMode;
 
-Dims aligned(const Dims& d, int rank) {
-  Dims out = Dims::filled(rank - d.size(), 1);
-  for (int64_t v : d) out.push_back(v);
-  return out;
+bool has_blocks(const Node& n) { return is(n, "block_scale_quantize") || is(n, "block_scale_dequantize"); }
+
+// Group norm with more than one group of more than one channel; statistics of others have sizes that x has, or 1.
+bool has_groups(const Graph& g, const Node& n) {
+  if (!is(n, "norm_fwd") && !is(n, "norm_bwd")) return false;
+  const auto& o = attrs<NormOptions>(n);
+  return o.mode == NormMode::group && o.groups > 1 && o.groups < g.tensor(n.in[0]).dims[1];
 }
 
 }  // namespace
 
 void Lowering::run() {
+  find_split();
   find_space();
   for (NodeId n : r_.nodes) reduced_axes(g_.node(n));
+  place_blocks();
   if (!e_.has_reduction) e_.row_axis.fill(true);
   check_outputs();
   e_.code.reserve(r_.nodes.size() * 4);
   for (NodeId n : r_.nodes) node(g_.node(n));
 }
 
+// At most one axis is cut.
+void Lowering::find_split() {
+  for (NodeId id : r_.nodes) {
+    const Node& n = g_.node(id);
+    std::optional<Split> wanted;
+    if (has_blocks(n)) wanted = blocks_of(g_, n);
+    if (has_groups(g_, n)) {
+      const Dims& x = g_.tensor(n.in[0]).dims;
+      int64_t groups = attrs<NormOptions>(n).groups;
+      wanted = Split{x.size() - 1, groups, x[1] / groups};
+    }
+    if (!wanted) continue;
+    if (split_ && !(*split_ == *wanted))
+      decline(spelling(n), " cuts an axis in another way than the rest of the region");
+    split_ = wanted;
+  }
+}
+
 void Lowering::find_space() {
   int rank = 0;
   for (NodeId n : r_.nodes)
     for (TensorId t : main_tensors(g_.node(n))) rank = std::max(rank, g_.tensor(t).rank());
-  e_.space = Dims::filled(rank, 1);
+  if (split_ && rank == kMaxRank) decline("a tensor of ", rank, " dimensions, of which one is cut into parts");
+  e_.space = Dims::filled(rank + (split_ ? 1 : 0), 1);
+  if (split_) {
+    e_.split_axis = rank - split_->from_end;
+    e_.space[e_.split_axis] = split_->parts;
+    e_.space[e_.split_axis + 1] = split_->length;
+  }
   for (NodeId n : r_.nodes) {
     for (TensorId t : main_tensors(g_.node(n))) {
-      auto b = broadcast(e_.space, g_.tensor(t).dims);
+      auto b = broadcast(e_.space, e_.sizes_of(g_.tensor(t).dims));
       if (!b) decline("tensor ", describe(g_.tensor(t)), " does not fit the region's sizes ", e_.space);
       e_.space = *b;
     }
@@ -51,14 +80,14 @@ std::vector<TensorId> Lowering::main_tensors(const Node& n) const {
   if (n.op->family == Family::pointwise || is(n, "rng")) return {n.out[0]};
   if (is(n, "bn_finalize")) return {n.in[2]};
   for (std::string_view op : {"reduce", "softmax", "softmax_bwd", "norm_fwd", "norm_bwd", "gen_stats", "bn_bwd_weights",
-                              "dropout", "dropout_bwd", "band_mask"})
+                              "dropout", "dropout_bwd", "band_mask", "block_scale_quantize", "block_scale_dequantize"})
     if (is(n, op)) return {n.in[0]};
   decline(spelling(n), " is neither pointwise nor row-wise");
 }
 
 void Lowering::set_row_axes(const Node& n, const Dims& x, const Dims& kept) {
   int rank = e_.space.size();
-  Dims xs = aligned(x, rank), ks = aligned(kept, rank);
+  Dims xs = e_.sizes_of(x), ks = e_.sizes_of(kept);
   std::array<bool, kMaxRank> axes{};
   for (int i = 0; i < rank; ++i) {
     axes[static_cast<size_t>(i)] = xs[i] > 1 && ks[i] == 1;
@@ -76,12 +105,6 @@ Dims Lowering::softmax_kept(const Node& n) const {
   return kept;
 }
 
-Dims Lowering::norm_kept(const Node& n) const {
-  NormMode mode = attrs<NormOptions>(n).mode;
-  if (mode == NormMode::group || mode == NormMode::ada_layer) decline(spelling(n), " is not lowered to row-wise work");
-  return norm_shape(g_, n).stats;
-}
-
 void Lowering::reduced_axes(const Node& n) {
   if (n.in.empty() || n.in[0] == kNone) return;
   const Dims x = g_.tensor(n.in[0]).dims;
@@ -94,7 +117,7 @@ void Lowering::reduced_axes(const Node& n) {
   } else if (is(n, "softmax") || is(n, "softmax_bwd")) {
     set_row_axes(n, x, softmax_kept(n));
   } else if (is(n, "norm_fwd") || is(n, "norm_bwd")) {
-    set_row_axes(n, x, norm_kept(n));
+    set_row_axes(n, x, norm_shape(g_, n).stats);
   } else if (is(n, "gen_stats") || is(n, "bn_bwd_weights")) {
     Dims kept = Dims::filled(x.size(), 1);
     kept[1] = x[1];
@@ -102,27 +125,71 @@ void Lowering::reduced_axes(const Node& n) {
   }
 }
 
+// Blocks lie inside a row, or are the rows where nothing else is reduced and their elements lie apart in memory.
+void Lowering::place_blocks() {
+  const Node *quantize = nullptr, *any = nullptr;
+  for (NodeId id : r_.nodes) {
+    const Node& n = g_.node(id);
+    if (has_blocks(n)) any = &n;
+    if (is(n, "block_scale_quantize")) quantize = &n;
+  }
+  if (!any) return;
+  int axis = e_.split_axis + 1;
+  bool& in_row = e_.row_axis[static_cast<size_t>(axis)];
+  if (quantize && !e_.has_reduction) {
+    const Tensor& x = g_.tensor(quantize->in[0]);
+    in_row = e_.has_reduction = x.strides[x.rank() - split_->from_end] != 1;
+    if (in_row) return;
+  }
+  if (e_.has_reduction && !in_row) {
+    if (quantize) decline(spelling(*quantize), " has blocks across the rows of the region");
+    return;
+  }
+  e_.block_axis = axis;
+  e_.block = e_.space[axis];
+}
+
+// Where an axis of a tensor lies in the space.
+int Lowering::space_axis(const Node& n, int axis, int rank) const {
+  int at = axis + e_.tensor_rank() - rank;
+  if (at == e_.split_axis) decline(spelling(n), " counts along an axis that is cut into parts");
+  return e_.split_axis >= 0 && at > e_.split_axis ? at + 1 : at;
+}
+
 bool Lowering::constant_along_rows(const Dims& d) const {
-  Dims a = aligned(d, e_.space.size());
+  Dims a = e_.sizes_of(d);
   for (int i = 0; i < a.size(); ++i)
     if (e_.row_axis[static_cast<size_t>(i)] && a[i] != 1) return false;
   return true;
 }
 
-// Every output holds each element of the space once, or one value for each row.
+// No byte of a packed tensor holds elements of two blocks.
+bool Lowering::whole_bytes(const Tensor& x) const {
+  int64_t each = 8 / info(x.dtype).bits;
+  if (e_.block_axis < 0 || e_.block % each != 0 || !(e_.sizes_of(x.dims) == e_.space)) return false;
+  Dims strides = e_.strides_of(x);
+  for (int i = 0; i < strides.size(); ++i)
+    if (i == e_.block_axis ? strides[i] != 1 : strides[i] % each != 0) return false;
+  return true;
+}
+
+// Every output holds each element of the space once, or one value for each row or block.
 void Lowering::check_outputs() const {
   for (TensorId t : r_.outputs) {
     const Tensor& x = g_.tensor(t);
     if (x.ragged != kNone) decline("output ", describe(x), " is ragged");
-    Dims a = aligned(x.dims, e_.space.size());
-    bool full = true, row = e_.has_reduction;
+    if (x.reordering != Reordering::none) decline("output ", describe(x), " is reordered");
+    Dims a = e_.sizes_of(x.dims);
+    bool full = true, row = e_.has_reduction, block = e_.block_axis >= 0;
     for (int i = 0; i < a.size(); ++i) {
       full = full && a[i] == e_.space[i];
+      block = block && a[i] == (i == e_.block_axis ? 1 : e_.space[i]);
       row = row && a[i] == (e_.row_axis[static_cast<size_t>(i)] ? 1 : e_.space[i]);
     }
-    if (!full && !row)
+    if (!full && !row && !block)
       decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
-    if (info(x.dtype).bits < 8) decline("output ", describe(x), " packs several elements into a byte");
+    if (info(x.dtype).bits < 8 && !whole_bytes(x))
+      decline("output ", describe(x), " packs several elements into a byte, and blocks do not fill whole bytes");
     if (info(x.dtype).vector > 1) decline("output ", describe(x), " is vectorised");
     if (is_complex(x.dtype)) decline("output ", describe(x), " is complex");
   }
@@ -142,7 +209,7 @@ int Lowering::emit(const Instr& i) {
 
 int Lowering::to_lane(int v, Lane lane) {
   if (at(v).lane == lane) return v;
-  return emit({.kind = Instr::convert, .lane = lane, .row = at(v).row, .a = v});
+  return emit({.kind = Instr::convert, .lane = lane, .row = at(v).row, .block = at(v).block, .a = v});
 }
 
 static Lane lane_of(DType t) {
@@ -163,14 +230,15 @@ int Lowering::value(TensorId t, Lane lane) {
     }
     if (!broadcast_fits(x.dims))
       decline("input ", describe(x), " does not broadcast over the region's sizes ", e_.space);
+    i.block = !i.row && one_per_block(x.dims);
     it = values_.emplace(t, emit(i)).first;
   }
   return to_lane(it->second, lane);
 }
 
 bool Lowering::broadcast_fits(const Dims& d) const {
-  if (d.size() > e_.space.size()) return false;
-  Dims a = aligned(d, e_.space.size());
+  if (d.size() > e_.tensor_rank()) return false;
+  Dims a = e_.sizes_of(d);
   for (int i = 0; i < a.size(); ++i)
     if (a[i] != 1 && a[i] != e_.space[i]) return false;
   return true;
@@ -181,9 +249,13 @@ int Lowering::scalar(double v, Lane lane) {
 }
 
 int Lowering::apply(const PointwiseOptions& o, int a, int b, int c) {
-  Instr i{.kind = Instr::apply, .lane = at(a).lane, .row = at(a).row, .a = a, .b = b, .c = c, .options = o};
-  for (int k : {b, c})
-    if (k >= 0) i.row = i.row && at(k).row;
+  Instr i{.kind = Instr::apply, .lane = at(a).lane, .row = true, .block = true, .a = a, .b = b, .c = c, .options = o};
+  for (int k : {a, b, c}) {
+    if (k < 0) continue;
+    i.row = i.row && at(k).row;
+    i.block = i.block && (at(k).row || at(k).block);
+  }
+  i.block = i.block && !i.row;
   return emit(i);
 }
 
@@ -198,6 +270,11 @@ int Lowering::reduce(ReduceMode mode, int a) {
   return emit({.kind = Instr::reduce, .lane = at(a).lane, .row = true, .a = a, .reduction = mode});
 }
 
+int Lowering::largest_of_block(int a) {
+  if (e_.block_axis < 0) return reduce(ReduceMode::max, a);
+  return emit({.kind = Instr::reduce, .lane = at(a).lane, .block = true, .a = a, .reduction = ReduceMode::max});
+}
+
 int Lowering::mean(int a) {
   return apply(M::div, reduce(ReduceMode::add, a), scalar(static_cast<double>(e_.row_length()), at(a).lane));
 }
@@ -210,18 +287,24 @@ void Lowering::define(TensorId t, int v) {
                (x.dtype == DType::i64 && at(v).lane == Lane::i64);
   // Truth values of comparisons are 0 or 1 already.
   if (is_boolean(x.dtype) && at(v).kind == Instr::apply && info(at(v).options.mode).boolean) exact = true;
-  if (!exact) v = emit({.kind = Instr::round, .lane = at(v).lane, .row = at(v).row, .a = v, .type = x.dtype});
+  if (!exact)
+    v = emit(
+        {.kind = Instr::round, .lane = at(v).lane, .row = at(v).row, .block = at(v).block, .a = v, .type = x.dtype});
   values_[t] = v;
   if (std::find(r_.outputs.begin(), r_.outputs.end(), t) == r_.outputs.end()) return;
-  bool row = e_.has_reduction && constant_along_rows(x.dims) && !full_row(x.dims);
+  bool block = !at(v).row && one_per_block(x.dims);
+  bool row = !block && e_.has_reduction && constant_along_rows(x.dims) && !full_row(x.dims);
+  if (block && !at(v).block)
+    decline("output ", describe(x), " has one value for each block but is computed for each element");
   if (row && !at(v).row)
     decline("output ", describe(x), " has one value for each row but is computed for each element");
-  emit({.kind = Instr::store, .lane = at(v).lane, .row = row, .a = v, .tensor = t});
+  emit({.kind = Instr::store, .lane = at(v).lane, .row = row, .block = block, .a = v, .tensor = t});
 }
 
-bool Lowering::full_row(const Dims& d) const {
-  Dims a = aligned(d, e_.space.size());
-  return a == e_.space && e_.row_length() > 1;
+bool Lowering::full_row(const Dims& d) const { return e_.sizes_of(d) == e_.space && e_.row_length() > 1; }
+
+bool Lowering::one_per_block(const Dims& d) const {
+  return e_.block_axis >= 0 && e_.sizes_of(d)[e_.block_axis] == 1 && e_.block > 1;
 }
 
 void Lowering::node(const Node& n) {
@@ -241,6 +324,8 @@ void Lowering::node(const Node& n) {
   if (is(n, "rng")) return random_numbers(n);
   if (is(n, "dropout")) return dropout(n);
   if (is(n, "dropout_bwd")) return dropout_backward(n);
+  if (is(n, "block_scale_quantize")) return block_quantize(n);
+  if (is(n, "block_scale_dequantize")) return block_dequantize(n);
   band_mask(n);
 }
 

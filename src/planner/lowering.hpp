@@ -3,6 +3,7 @@
 // how each operation reads as instructions.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "graph/pointwise_modes.hpp"
@@ -19,6 +20,15 @@ template <class... Parts>
   throw Declined{Reason::no(parts...)};
 }
 
+// How operations cut an axis of their tensors into parts.
+struct Split {
+  int from_end;  // 1 is the last axis
+  int64_t parts, length;
+  bool operator==(const Split&) const = default;
+};
+// The blocks of block_scale_quantize and block_scale_dequantize.
+Split blocks_of(const Graph& g, const Node& n);
+
 class Lowering {
  public:
   Lowering(const Region& r, Expr& e) : r_(r), g_(*r.graph), e_(e) {}
@@ -26,15 +36,19 @@ class Lowering {
 
  private:
   // --- the space
+  void find_split();
   void find_space();
   std::vector<TensorId> main_tensors(const Node& n) const;
   void set_row_axes(const Node& n, const Dims& x, const Dims& kept);
   Dims softmax_kept(const Node& n) const;
-  Dims norm_kept(const Node& n) const;
   void reduced_axes(const Node& n);
+  void place_blocks();
+  int space_axis(const Node& n, int axis, int rank) const;
   bool constant_along_rows(const Dims& d) const;
   bool broadcast_fits(const Dims& d) const;
   bool full_row(const Dims& d) const;
+  bool one_per_block(const Dims& d) const;
+  bool whole_bytes(const Tensor& x) const;
   void check_outputs() const;
 
   // --- instructions
@@ -46,6 +60,7 @@ class Lowering {
   int apply(const tessera::PointwiseOptions& o, int a, int b = -1, int c = -1);
   int apply(PointwiseMode mode, int a, int b = -1, int c = -1);
   int reduce(tessera::ReduceMode mode, int a);
+  int largest_of_block(int a);
   int mean(int a);
   void define(TensorId t, int v);
 
@@ -69,11 +84,14 @@ class Lowering {
   void dropout(const Node& n);
   void dropout_backward(const Node& n);
   void band_mask(const Node& n);
+  void block_quantize(const Node& n);
+  void block_dequantize(const Node& n);
 
   const Region& r_;
   const Graph& g_;
   Expr& e_;
   std::unordered_map<TensorId, int> values_;
+  std::optional<Split> split_;
 };
 
 inline bool is(const Node& n, std::string_view op) { return n.op->name == op; }

@@ -63,14 +63,14 @@ void Lowering::band_mask(const Node& n) {
   for (size_t i : {kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv})
     if (slot(n.in, i) != kNone) decline(spelling(n), " with lengths of sequences");
   Lane lane = compute_lane(n);
-  int rank = e_.space.size();
+  int rank = g_.tensor(n.in[kX]).rank(), rows = space_axis(n, rank - 2, rank), columns = space_axis(n, rank - 1, rank);
   // Positions that are exact in f32 need no wider lane.
-  Lane exact = e_.space[rank - 2] + e_.space[rank - 1] < (1 << 24) ? Lane::f32 : Lane::f64;
+  Lane exact = e_.space[rows] + e_.space[columns] < (1 << 24) ? Lane::f32 : Lane::f64;
   auto position = [&](int axis) {
     bool row = e_.has_reduction && !e_.row_axis[static_cast<size_t>(axis)];
     return to_lane(emit({.kind = Instr::index, .lane = Lane::i64, .row = row, .axis = axis}), exact);
   };
-  int row = position(rank - 2), column = position(rank - 1), keep = -1;
+  int row = position(rows), column = position(columns), keep = -1;
   tessera::PointwiseOptions compare;
   compare.mode = attrs<tessera::BandMaskOptions>(n).compare;
   if (slot(n.in, kLeft) != kNone) {

@@ -18,7 +18,7 @@ void Lowering::pointwise(const Node& n) {
   Lane lane = compute_lane(n);
   if (o.mode == M::gen_index) {
     const Tensor& y = g_.tensor(n.out[0]);
-    int axis = static_cast<int>(normalize_axis(o.axis, y.rank())) + e_.space.size() - y.rank();
+    int axis = space_axis(n, static_cast<int>(normalize_axis(o.axis, y.rank())), y.rank());
     bool row = !e_.row_axis[static_cast<size_t>(axis)] || e_.space[axis] == 1;
     return define(
         n.out[0],

@@ -292,6 +292,15 @@ TEST(Plan, WhatIsComputedAgainJoinsItsReaders) {
     }
 }
 
+TEST(Plan, NormsAndTheQuantisationBehindThemAreOneStep) {
+  for (const char* norm : {"rms_norm x s", "layer_norm x s", "softmax x"}) {
+    auto plan = plan_for("x = input bf16[8,128]; s = input f32[1,128]; n = " + std::string(norm) +
+                         "; y e4m3, f e8m0 = block_scale_quantize n; output y; output f");
+    ASSERT_EQ(plan->steps().size(), 1u) << norm;
+    EXPECT_EQ(plan->steps()[0].engine->info().name, std::string_view("fused_cpu"));
+  }
+}
+
 TEST(Plan, WhatAnUpdateReadsJoinsIt) {
   // The products with old values do not depend on the gradient, yet belong to the step that does.
   auto plan = plan_for(

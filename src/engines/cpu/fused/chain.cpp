@@ -12,13 +12,24 @@ namespace {
 using M = tessera::PointwiseMode;
 using tessera::ReduceMode;
 
-bool packed(const Dims& strides, const Dims& dims) {
-  int64_t next = 1;
-  for (int i = dims.size() - 1; i >= 0; --i) {
-    if (strides[i] != next) return false;
-    next *= dims[i];
+// Of the floats that chains convert to and from; `none` for others.
+Format float_format(DType t) {
+  switch (t) {
+    case DType::f32:
+      return Format::f32;
+    case DType::bf16:
+      return Format::bf16;
+    case DType::f16:
+      return Format::f16;
+    case DType::e4m3:
+      return Format::e4m3;
+    case DType::e5m2:
+      return Format::e5m2;
+    case DType::e8m0:
+      return Format::e8m0;
+    default:
+      return Format::none;
   }
-  return true;
 }
 
 // The short form of one step, or the step itself.
@@ -65,13 +76,8 @@ void shorten(std::vector<ChainStep>& steps) {
 
 Format Program::format_of(const Op& op) const {
   bool load = op.instr.kind == Instr::load;
-  switch (accesses_[static_cast<size_t>(op.access)].type) {
-    case DType::f32:
-      return Format::f32;
-    case DType::bf16:
-      return Format::bf16;
-    case DType::f16:
-      return Format::f16;
+  DType type = accesses_[static_cast<size_t>(op.access)].type;
+  switch (type) {
     case DType::i32:
       return load ? Format::i32 : Format::none;
     case DType::i8:
@@ -81,7 +87,7 @@ Format Program::format_of(const Op& op) const {
     case DType::boolean:
       return load ? Format::boolean : Format::none;
     default:
-      return Format::none;
+      return float_format(type);
   }
 }
 
@@ -90,10 +96,11 @@ bool Program::direct(const Op& op) const {
       (op.instr.kind == Instr::store && op.instr.lane != Lane::f32))
     return false;
   const Access& a = accesses_[static_cast<size_t>(op.access)];
+  if (op.instr.block) return false;
   if (repeats(op)) return a.type == DType::f32 && op.instr.kind == Instr::load;
-  if (side_by_side()) return a.outer.back() == 1;
+  if (side_by_side()) return a.outer.back() == 1 && a.lanes == 1;
   if (op.instr.row) return true;
-  return whole_runs_ ? a.inner.back() == 1 : packed(a.inner, inner_);
+  return whole_runs_ ? a.inner.back() == 1 : a.packed;
 }
 
 // One value for all that a block runs over.
@@ -103,13 +110,14 @@ bool Program::repeats(const Op& op) const {
 }
 
 bool Program::in_chain(const Op& op) const {
-  return op.instr.kind == Instr::reduce && op.instr.lane == Lane::f32 && op.instr.reduction != ReduceMode::mul;
+  return op.instr.kind == Instr::reduce && !op.instr.block && op.instr.lane == Lane::f32 &&
+         op.instr.reduction != ReduceMode::mul;
 }
 
 class Program::ChainBuilder {
  public:
   ChainBuilder(const Program& p, const std::vector<int>& ops, bool row, std::vector<int> ahead)
-      : p_(p), list_(ops), row_(row), ahead_(std::move(ahead)), reloads_(p.ops_.size(), 0) {}
+      : p_(p), list_(ops), row_(row), ahead_(std::move(ahead)), reloads_(p.ops_.size(), 0), spread_(p.ops_.size()) {}
 
   std::vector<Piece> build() {
     walk();  // learns what is read from registers
@@ -123,6 +131,7 @@ class Program::ChainBuilder {
 
   void walk() {
     pieces_.clear();
+    std::fill(spread_.begin(), spread_.end(), false);
     close();
     for (int i : list_) visit(i);
     close();
@@ -160,10 +169,10 @@ class Program::ChainBuilder {
   void visit(int i) {
     const Instr& c = op(i).instr;
     if (c.kind == Instr::constant || is_load(i) || converted_load(i) >= 0 || only_converted(i)) return;
-    bool narrow = c.type == DType::bf16 || c.type == DType::f16;
+    if (chain_.per_block != per_block(c)) close(), chain_.per_block = per_block(c);
     if (c.lane == Lane::f32 && c.kind == Instr::load && p_.direct(op(i))) return row_load(i);
     if (c.lane == Lane::f32 && c.kind == Instr::apply) return apply(i);
-    if (c.lane == Lane::f32 && c.kind == Instr::round && narrow) return round(i);
+    if (c.lane == Lane::f32 && c.kind == Instr::round && float_format(c.type) != Format::none) return round(i);
     if (c.kind == Instr::store && p_.direct(op(i))) return store(i);
     if (p_.in_chain(op(i))) return reduce(i);
     alone(i);
@@ -177,7 +186,15 @@ class Program::ChainBuilder {
       ++reloads_[static_cast<size_t>(k)];
     }
     close();
+    for (int k : {c.a, c.b, c.c})
+      if (k >= 0 && op(k).instr.block && !per_block(c)) spread(k);
     pieces_.push_back({i, {}});
+  }
+
+  // Once in each walk, before whatever is being built.
+  void spread(int i) {
+    if (!spread_[static_cast<size_t>(i)]) pieces_.push_back({i, {}, true});
+    spread_[static_cast<size_t>(i)] = true;
   }
 
   // --- operands
@@ -194,6 +211,10 @@ class Program::ChainBuilder {
       return {p_.repeats(o) ? Format::scalar : p_.format_of(o), slot({Source::memory, load})};
     }
     ++reloads_[static_cast<size_t>(i)];
+    if (op(i).instr.block && !chain_.per_block) {
+      spread(i);
+      return {Format::f32, slot({Source::spread, i})};
+    }
     bool scalar = !row_ && op(i).instr.row && !p_.side_by_side();
     return {scalar ? Format::scalar : Format::f32, slot({Source::value, i})};
   }
@@ -208,6 +229,7 @@ class Program::ChainBuilder {
   }
 
   void prefetch() {
+    if (chain_.per_block) return;
     for (int i : ahead_) {
       ChainStep s;
       s.kind = ChainStep::prefetch;
@@ -282,7 +304,7 @@ class Program::ChainBuilder {
     take(c.a);
     ChainStep s;
     s.kind = ChainStep::round;
-    s.third_format = c.type == DType::bf16 ? Format::bf16 : Format::f16;
+    s.third_format = float_format(c.type);
     chain_.steps.push_back(s);
     result(i);
   }
@@ -313,6 +335,7 @@ class Program::ChainBuilder {
   bool row_, final_ = false;
   std::vector<int> ahead_;    // loads to prefetch for
   std::vector<int> reloads_;  // by op: reads from its register
+  std::vector<bool> spread_;  // by op
   std::vector<Piece> pieces_;
   Chain chain_;
   int current_ = -1;  // op whose value is the running one
@@ -336,7 +359,7 @@ void Program::make_chains() {
         if ((side_by_side() ? a.outer.back() : a.inner.back()) == 1) ahead.push_back(i);
       }
     phase.code = ChainBuilder(*this, phase.ops, false, std::move(ahead)).build();
-    phase.block = block_of(phase);
+    phase.block = block_of(phase) / unit_ * unit_;
     for (int i : phase.ops) {
       const Op& op = ops_[static_cast<size_t>(i)];
       bool store = op.instr.kind == Instr::store && !op.instr.row && !side_by_side();

@@ -11,7 +11,7 @@
 namespace tsr::cpu {
 
 // How an operand lies in memory; `none` is no operand, `same` the running value itself, `scalar` one f32 for all.
-enum class Format : uint8_t { none, same, scalar, f32, bf16, f16, i32, i8, u8, boolean };
+enum class Format : uint8_t { none, same, scalar, f32, bf16, f16, e4m3, e5m2, e8m0, i32, i8, u8, boolean };
 
 struct ChainStep {
   enum Kind : uint8_t {
@@ -19,7 +19,7 @@ struct ChainStep {
     apply,      // `mode` of the running value and the operand
     select,     // the running value where `third` holds, else the operand
     select_by,  // the operand where the running value holds, else `third`
-    round,      // to bf16 or f16 (`third_format`) and back
+    round,      // to a narrower float (`third_format`) and back
     keep,       // into memory as f32 or `third_format`, through the caches or past them (`stream`)
     reduce,     // into the partial results at `third`
     prefetch,   // memory at `third`

@@ -16,41 +16,13 @@ namespace tsr::cpu::TESSERA_ISA {
 namespace {
 
 #include "engines/cpu/fused/vectors.inc"
-// Needs the vectors.
+// Need the vectors.
 #include "engines/cpu/fused/vector_math.inc"
+#include "engines/cpu/fused/vector_memory.inc"
 // Needs the functions.
 #include "engines/cpu/fused/modes.inc"
 
 using tessera::ReduceMode;
-
-typedef uint16_t U16 __attribute__((vector_size(2 * kLanes)));
-typedef uint8_t U8 __attribute__((vector_size(kLanes)));
-typedef int8_t I8 __attribute__((vector_size(kLanes)));
-
-// A vector from memory, or its first `lanes` values.
-template <class V, bool Whole>
-TESSERA_INLINE V read(const void* p, int lanes) {
-  V v;
-  if constexpr (Whole) {
-    std::memcpy(&v, p, sizeof v);
-  } else {
-    v = V{};
-    if (lanes == 1)
-      std::memcpy(&v, p, sizeof v / kLanes);
-    else
-      std::memcpy(&v, p, sizeof v / kLanes * static_cast<size_t>(lanes));
-  }
-  return v;
-}
-template <bool Whole, class V>
-TESSERA_INLINE void write(V v, void* p, int lanes) {
-  if constexpr (Whole)
-    std::memcpy(p, &v, sizeof v);
-  else if (lanes == 1)
-    std::memcpy(p, &v, sizeof v / kLanes);
-  else
-    std::memcpy(p, &v, sizeof v / kLanes * static_cast<size_t>(lanes));
-}
 
 template <bool Whole>
 TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
@@ -59,14 +31,20 @@ TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
       return bfloat_to_float(__builtin_convertvector((read<U16, Whole>(p, lanes)), U32));
     case Format::f16:
       return half_to_float(__builtin_convertvector((read<U16, Whole>(p, lanes)), U32));
+    case Format::e4m3:
+      return e4m3_to_float(widen(read<U8, Whole>(p, lanes)));
+    case Format::e5m2:
+      return e5m2_to_float(widen(read<U8, Whole>(p, lanes)));
+    case Format::e8m0:
+      return e8m0_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::i32:
       return __builtin_convertvector((read<I32, Whole>(p, lanes)), F32);
     case Format::i8:
       return __builtin_convertvector(__builtin_convertvector((read<I8, Whole>(p, lanes)), I32), F32);
     case Format::u8:
-      return __builtin_convertvector(__builtin_convertvector((read<U8, Whole>(p, lanes)), I32), F32);
+      return __builtin_convertvector((I32)widen(read<U8, Whole>(p, lanes)), F32);
     case Format::boolean:
-      return truth<F32>(__builtin_convertvector((read<U8, Whole>(p, lanes)), I32) != 0);
+      return truth<F32>((I32)widen(read<U8, Whole>(p, lanes)) != 0);
     default:
       return read<F32, Whole>(p, lanes);
   }
@@ -95,6 +73,12 @@ TESSERA_INLINE void fetch(Format f, const char* p, int64_t at, int lanes, const 
       return all(Format::bf16);
     case Format::f16:
       return all(Format::f16);
+    case Format::e4m3:
+      return all(Format::e4m3);
+    case Format::e5m2:
+      return all(Format::e5m2);
+    case Format::e8m0:
+      return all(Format::e8m0);
     case Format::i32:
       return all(Format::i32);
     case Format::i8:
@@ -118,7 +102,7 @@ TESSERA_INLINE void stream_one(V v, char* p) {
 #endif
   } else if constexpr (sizeof v == 32) {
     return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
-  } else {
+  } else if constexpr (sizeof v == 16) {
     return _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
   }
 #endif
@@ -137,14 +121,47 @@ TESSERA_INLINE void keep_as(char* p, bool stream, int64_t at, int lanes, int64_t
 
 template <int W, bool Whole>
 TESSERA_INLINE void keep(const ChainStep& s, char* p, int64_t at, int lanes, const F32* v) {
-  if (s.third_format == Format::bf16)
+  auto words = [&](auto bits) __attribute__((always_inline)) {
     keep_as<W, Whole>(
         p, s.stream, at, lanes,
-        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(float_to_bfloat(v[k]), U16); });
-  else
+        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(bits(v[k]), U16); });
+  };
+  auto bytes = [&](auto bits) __attribute__((always_inline)) {
     keep_as<W, Whole>(
-        p, s.stream, at, lanes,
-        2, [&](auto k) __attribute__((always_inline)) { return __builtin_convertvector(float_to_half(v[k]), U16); });
+        p, s.stream, at, lanes, 1, [&](auto k) __attribute__((always_inline)) { return narrow(bits(v[k])); });
+  };
+  switch (s.third_format) {
+    case Format::bf16:
+      return words([](F32 x) __attribute__((always_inline)) { return float_to_bfloat(x); });
+    case Format::f16:
+      return words([](F32 x) __attribute__((always_inline)) { return float_to_half(x); });
+    case Format::e4m3:
+      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e4m3(x); });
+    case Format::e5m2:
+      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e5m2(x); });
+    default:
+      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e8m0(x); });
+  }
+}
+
+// As they read back from a narrower float.
+template <int W>
+TESSERA_INLINE void round(Format f, F32* v) {
+  auto each = [&](auto rounded) __attribute__((always_inline)) {
+    unrolled<W>([&](auto k) __attribute__((always_inline)) { v[k] = rounded(v[k]); });
+  };
+  switch (f) {
+    case Format::bf16:
+      return each([](F32 x) __attribute__((always_inline)) { return bfloat_to_float(float_to_bfloat(x)); });
+    case Format::f16:
+      return each([](F32 x) __attribute__((always_inline)) { return half_to_float(float_to_half(x)); });
+    case Format::e4m3:
+      return each([](F32 x) __attribute__((always_inline)) { return e4m3_to_float(float_to_e4m3(x)); });
+    case Format::e5m2:
+      return each([](F32 x) __attribute__((always_inline)) { return e5m2_to_float(float_to_e5m2(x)); });
+    default:
+      return each([](F32 x) __attribute__((always_inline)) { return e8m0_to_float(float_to_e8m0(x)); });
+  }
 }
 
 // NaN wins.
@@ -327,10 +344,7 @@ int64_t strips(const ChainArgs& g, int64_t at, int64_t end, int lanes) {
           break;
         }
         case ChainStep::round:
-          if (s->third_format == Format::bf16)
-            each([&](auto k) __attribute__((always_inline)) { v[k] = bfloat_to_float(float_to_bfloat(v[k])); });
-          else
-            each([&](auto k) __attribute__((always_inline)) { v[k] = half_to_float(float_to_half(v[k])); });
+          round<W>(s->third_format, v);
           break;
         case ChainStep::keep:
           keep<W, Whole>(*s, pointer(s->third), at, lanes, v);
@@ -400,6 +414,7 @@ int64_t head([[maybe_unused]] const ChainArgs& g) {
 }  // namespace
 
 void run_chain(const ChainArgs& g) {
+  if (g.n < kLanes) return (void)strips<1, false>(g, 0, g.n, static_cast<int>(g.n));  // the code of a row
   int64_t at = head(g);
   if (at > 0 && at < g.n)
     (void)strips<1, false>(g, 0, at, static_cast<int>(at));

@@ -28,6 +28,9 @@ Reason check_tensors(const Graph& g, const Node& n) {
       if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
       if (info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
     }
+  const Tensor& x = g.tensor(n.in[0]);
+  if (is(n, "norm_bwd") && attrs<NormOptions>(n).mode == NormMode::group && x.rank() == kMaxRank)
+    return Reason::no("tensor ", describe(x), " has ", kMaxRank, " dimensions, one of them groups of channels");
   return Reason::yes();
 }
 
@@ -116,6 +119,22 @@ void sum_over(TensorId from, TensorId to, DType type, Composite& c) {
   c.add(n);
 }
 
+// The channels of a tensor as groups of `length`: two dimensions instead of one. Statistics have one value for each
+// group.
+TensorId grouped(TensorId t, int64_t channels, int64_t length, Composite& c) {
+  Dims dims, strides;
+  const Tensor& x = c.tensor(t);
+  for (int i = 0; i < x.rank(); ++i) {
+    bool whole = i == 1 && x.dims[i] == channels;
+    dims.push_back(whole ? channels / length : x.dims[i]);
+    strides.push_back(whole ? x.strides[i] * length : x.strides[i]);
+    if (i != 1) continue;
+    dims.push_back(whole ? length : 1);
+    strides.push_back(x.strides[i]);
+  }
+  return c.reshaped(t, dims, strides);
+}
+
 // Statistics where they are missing; the gradient of x, row by row; the gradients of scale and bias, across the rows.
 void norm_gradient(const Region& region, const Node& n, Composite& c) {
   enum In { kX, kDy, kScale, kMean, kInv, kEps };
@@ -154,18 +173,21 @@ void norm_gradient(const Region& region, const Node& n, Composite& c) {
     c.add(dx);
     c.end_stage();
   }
+  auto operand = [&](TensorId t) {
+    const Dims& x = g.tensor(n.in[kX]).dims;
+    return o.mode == NormMode::group ? grouped(t, x[1], x[1] / o.groups, c) : t;
+  };
   if (dscale != kNone) {
-    TensorId d = rms ? dx.in[kX] : c.apply(M::sub, type, dx.in[kX], dx.in[kMean]);
-    TensorId normal = c.apply(M::mul, type, d, dx.in[kInv]);
-    sum_over(c.apply(M::mul, type, dx.in[kDy], normal), padded(g, dscale, rank, c), type, c);
+    TensorId x = operand(dx.in[kX]), d = rms ? x : c.apply(M::sub, type, x, operand(dx.in[kMean]));
+    TensorId product = c.apply(M::mul, type, operand(dx.in[kDy]), c.apply(M::mul, type, d, operand(dx.in[kInv])));
+    sum_over(product, operand(padded(g, dscale, rank, c)), type, c);
   }
-  if (dbias != kNone) sum_over(dx.in[kDy], padded(g, dbias, rank, c), type, c);
+  if (dbias != kNone) sum_over(operand(dx.in[kDy]), operand(padded(g, dbias, rank, c)), type, c);
 }
 
 bool sums_across_rows(const Node& n) {
   if (!is(n, "norm_bwd") || (slot(n.out, 1) == kNone && slot(n.out, 2) == kNone)) return false;
-  NormMode mode = attrs<NormOptions>(n).mode;
-  return mode == NormMode::layer || mode == NormMode::rms || mode == NormMode::instance;
+  return attrs<NormOptions>(n).mode != NormMode::batch;
 }
 
 }  // namespace

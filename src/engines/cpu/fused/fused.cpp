@@ -32,7 +32,11 @@ class FusedEngine : public Engine {
   }
   Reason check(const Region& r, const Device&) const override {
     Reason why;
-    return make_composite(r, 0, why) ? why : lower(r, nullptr);
+    if (make_composite(r, 0, why)) return why;
+    Expr e;
+    why = lower(r, &e);
+    if (why && e.block > kBlock) return Reason::no("blocks of ", e.block, " elements, longer than ", kBlock);
+    return why;
   }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     double memory = region_bytes(r) / d.bytes_per_second;

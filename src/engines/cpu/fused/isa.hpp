@@ -9,6 +9,9 @@ namespace tsr::cpu::TESSERA_ISA {
 
 void run_chain(const ChainArgs& args);
 void random(uint64_t seed, uint64_t offset, int64_t first, int64_t stride, float* y, int64_t n);
+void reduce(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
+void max_blocks(Lane lane, const void* a, void* y, int64_t block, int64_t n);
+void accumulate(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
 void drain(tessera::ReduceMode mode, float* partials, double& total);
 
 }  // namespace tsr::cpu::TESSERA_ISA

@@ -32,6 +32,8 @@ struct Kernels {
   void (*convert)(Lane from, Lane to, const void* a, void* y, int64_t n);
   // Into a double, or an int64_t for the integer lane.
   void (*reduce)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
+  // The largest of each `block` elements of a, one after the other: the only reduction over blocks that there is.
+  void (*max_blocks)(Lane lane, const void* a, void* y, int64_t block, int64_t n);
   // Side by side: acc[i] takes in a[i].
   void (*accumulate)(Lane lane, tessera::ReduceMode mode, const void* a, int64_t n, void* acc);
   // Uniform numbers in [0, 1) of elements first + i * stride of a random tensor (base/philox.hpp).

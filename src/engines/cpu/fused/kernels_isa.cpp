@@ -20,7 +20,6 @@ namespace {
 #include "engines/cpu/fused/modes.inc"
 
 using tessera::PointwiseOptions;
-using tessera::ReduceMode;
 
 // --- loops. apply() has multiplied x and b by their alphas already; a block whose operands are all scalars has n = 1.
 template <class T, class F>
@@ -150,6 +149,12 @@ inline float from_half(uint16_t h) { return half_to_float(uint32_t{h}); }
 inline float from_bfloat(uint16_t b) { return bfloat_to_float(uint32_t{b}); }
 inline uint16_t to_half(float f) { return static_cast<uint16_t>(float_to_half(f)); }
 inline uint16_t to_bfloat(float f) { return static_cast<uint16_t>(float_to_bfloat(f)); }
+inline float from_e4m3(uint8_t b) { return e4m3_to_float(uint32_t{b}); }
+inline float from_e5m2(uint8_t b) { return e5m2_to_float(uint32_t{b}); }
+inline float from_e8m0(uint8_t b) { return e8m0_to_float(uint32_t{b}); }
+inline uint8_t to_e4m3(float f) { return static_cast<uint8_t>(float_to_e4m3(f)); }
+inline uint8_t to_e5m2(float f) { return static_cast<uint8_t>(float_to_e5m2(f)); }
+inline uint8_t to_e8m0(float f) { return static_cast<uint8_t>(float_to_e8m0(f)); }
 
 inline int64_t nearest_integer(double v, double lo, double hi) {
   double r = __builtin_nearbyint(v);
@@ -177,6 +182,21 @@ void store_loop(const void* in, void* base, int64_t offset, int64_t stride, int6
     for (int64_t i = 0; i < n; ++i) p[i * stride] = f(a[i]);
 }
 
+// 4-bit floats, two to a byte, from the first of a byte on.
+template <class T>
+void load_pairs(const void* base, int64_t offset, T* y, int64_t n) {
+  static constexpr T kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6};
+  const uint8_t* p = static_cast<const uint8_t*>(base) + offset / 2;
+  for (int64_t i = 0; i < n; ++i) y[i] = kValues[p[i / 2] >> (i % 2 * 4) & 15];
+}
+
+void store_pairs(const float* a, void* base, int64_t offset, int64_t n) {
+  uint8_t* p = static_cast<uint8_t*>(base) + offset / 2;
+  for (int64_t i = 0; i < n / 2; ++i)
+    p[i] = static_cast<uint8_t>(float_to_e2m1(a[2 * i]) | float_to_e2m1(a[2 * i + 1]) << 4);
+  if (n % 2) tsr::store<float>(DType::e2m1, base, offset + n - 1, a[n - 1]);
+}
+
 template <class T>
 void load_as(DType type, const void* base, int64_t offset, int64_t stride, void* y, int64_t n) {
   auto same = [](auto v) { return v; };
@@ -189,6 +209,15 @@ void load_as(DType type, const void* base, int64_t offset, int64_t stride, void*
       return load_loop<uint16_t, T>(base, offset, stride, y, n, from_half);
     case DType::bf16:
       return load_loop<uint16_t, T>(base, offset, stride, y, n, from_bfloat);
+    case DType::e4m3:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e4m3);
+    case DType::e5m2:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e5m2);
+    case DType::e8m0:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e8m0);
+    case DType::e2m1:
+      if (stride == 1 && offset % 2 == 0) return load_pairs(base, offset, static_cast<T*>(y), n);
+      break;
     case DType::i64:
       return load_loop<int64_t, T>(base, offset, stride, y, n, same);
     case DType::i32:
@@ -199,11 +228,11 @@ void load_as(DType type, const void* base, int64_t offset, int64_t stride, void*
       return load_loop<uint8_t, T>(base, offset, stride, y, n, same);
     case DType::boolean:
       return load_loop<uint8_t, T>(base, offset, stride, y, n, [](uint8_t v) { return v != 0; });
-    default: {
-      T* out = static_cast<T*>(y);
-      for (int64_t i = 0; i < n; ++i) out[i] = T(tsr::load<double>(type, base, offset + i * stride));
-    }
+    default:
+      break;
   }
+  T* out = static_cast<T*>(y);
+  for (int64_t i = 0; i < n; ++i) out[i] = T(tsr::load<double>(type, base, offset + i * stride));
 }
 
 template <class T>
@@ -226,6 +255,19 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
       break;
     case DType::bf16:
       if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, to_bfloat);
+      break;
+    case DType::e4m3:
+      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e4m3);
+      break;
+    case DType::e5m2:
+      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e5m2);
+      break;
+    case DType::e8m0:
+      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e8m0);
+      break;
+    case DType::e2m1:
+      if constexpr (sizeof(T) == 4)
+        if (stride == 1 && offset % 2 == 0) return store_pairs(static_cast<const T*>(a), base, offset, n);
       break;
     case DType::i32:
       return store_loop<int32_t, T>(a, base, offset, stride, n,
@@ -314,102 +356,6 @@ void convert(Lane from, Lane to, const void* a, void* y, int64_t n) {
     convert_loop<int64_t, double>(a, y, n);
 }
 
-// --- reductions: independent partial results, so that the loop vectorises and the order is fixed
-constexpr int kSums = 16;
-
-template <class T, class F>
-T fold(const T* a, int64_t n, T start, const F& f) {
-  T part[kSums];
-  for (T& p : part) p = start;
-  int64_t i = 0;
-  for (; i + kSums <= n; i += kSums)
-    for (int k = 0; k < kSums; ++k) part[k] = f(part[k], a[i + k]);
-  for (; i < n; ++i) part[i % kSums] = f(part[i % kSums], a[i]);
-  for (int width = kSums / 2; width > 0; width /= 2)
-    for (int k = 0; k < width; ++k) part[k] = f(part[k], part[k + width]);
-  return part[0];
-}
-
-// Asked apart from the comparisons, because each loop alone vectorises.
-template <class T>
-bool any_nan(const T* a, int64_t n) {
-  int any = 0;
-  for (int64_t i = 0; i < n; ++i) any |= a[i] != a[i];
-  return any != 0;
-}
-
-template <class T>
-void reduce_real(ReduceMode mode, const T* a, int64_t n, double& acc) {
-  constexpr T kInf = T(__builtin_inf());
-  switch (mode) {
-    case ReduceMode::mul:
-      // In double from the first factor on: partial products leave the range of f32 long before the result does.
-      for (int64_t i = 0; i < n; ++i) acc *= double(a[i]);
-      return;
-    case ReduceMode::min: {
-      double v =
-          any_nan(a, n) ? __builtin_nan("") : double(fold<T>(a, n, kInf, [](T x, T y) { return x < y ? x : y; }));
-      acc = acc != acc || acc < v ? acc : v;
-      return;
-    }
-    case ReduceMode::max: {
-      double v =
-          any_nan(a, n) ? __builtin_nan("") : double(fold<T>(a, n, -kInf, [](T x, T y) { return x > y ? x : y; }));
-      acc = acc != acc || acc > v ? acc : v;
-      return;
-    }
-    default:
-      acc += double(fold<T>(a, n, T(0), [](T x, T y) { return x + y; }));
-  }
-}
-
-void reduce(Lane lane, ReduceMode mode, const void* a, int64_t n, void* acc) {
-  if (lane == Lane::f32) return reduce_real(mode, static_cast<const float*>(a), n, *static_cast<double*>(acc));
-  if (lane == Lane::f64) return reduce_real(mode, static_cast<const double*>(a), n, *static_cast<double*>(acc));
-  auto wrap = [](uint64_t v) { return static_cast<int64_t>(v); };
-  const auto* p = static_cast<const int64_t*>(a);
-  for (int64_t i = 0; i < n; ++i) {
-    auto& s = *static_cast<int64_t*>(acc);
-    if (mode == ReduceMode::mul)
-      s = wrap(uint64_t(s) * uint64_t(p[i]));
-    else if (mode == ReduceMode::min)
-      s = p[i] < s ? p[i] : s;
-    else if (mode == ReduceMode::max)
-      s = p[i] > s ? p[i] : s;
-    else
-      s = wrap(uint64_t(s) + uint64_t(p[i]));
-  }
-}
-
-template <class T, class A, class F>
-void accumulate_loop(const void* in, int64_t n, void* acc, const F& f) {
-  const T* __restrict a = static_cast<const T*>(in);
-  A* __restrict s = static_cast<A*>(acc);
-  for (int64_t i = 0; i < n; ++i) s[i] = f(s[i], A(a[i]));
-}
-
-template <class T, class A>
-void accumulate_as(ReduceMode mode, const void* a, int64_t n, void* acc) {
-  switch (mode) {
-    case ReduceMode::mul:
-      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return x * y; });
-    case ReduceMode::min:
-      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return y != y || y < x ? y : x; });
-    case ReduceMode::max:
-      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return y != y || y > x ? y : x; });
-    default:
-      return accumulate_loop<T, A>(a, n, acc, [](A x, A y) { return x + y; });
-  }
-}
-
-void accumulate(Lane lane, ReduceMode mode, const void* a, int64_t n, void* acc) {
-  if (lane == Lane::f32) return accumulate_as<float, double>(mode, a, n, acc);
-  if (lane == Lane::f64) return accumulate_as<double, double>(mode, a, n, acc);
-  // Sums and products of integers wrap around; comparisons need the sign.
-  if (mode == ReduceMode::min || mode == ReduceMode::max) return accumulate_as<int64_t, int64_t>(mode, a, n, acc);
-  accumulate_as<uint64_t, uint64_t>(mode, a, n, acc);
-}
-
 void fill(Lane lane, const void* one, void* y, int64_t n) {
   if (lane == Lane::f32) {
     float v = *static_cast<const float*>(one);
@@ -435,6 +381,7 @@ const Kernels kKernels = {TESSERA_TEXT(TESSERA_ISA),
                           round,
                           convert,
                           reduce,
+                          max_blocks,
                           accumulate,
                           random,
                           fill};

@@ -7,6 +7,16 @@ namespace tsr::cpu {
 namespace {
 
 bool is_load(const Instr& i) { return i.kind == Instr::load || i.kind == Instr::index; }
+bool packed(const Dims& strides, const Dims& dims) {
+  int64_t next = 1;
+  for (int i = dims.size() - 1; i >= 0; --i) {
+    if (strides[i] != next) return false;
+    next *= dims[i];
+  }
+  return true;
+}
+
+bool reduces_row(const Instr& i) { return i.kind == Instr::reduce && !i.block; }
 
 // As quick to compute again as to keep.
 bool cheap(const Instr& i) {
@@ -28,10 +38,12 @@ Program::Program(const Expr& e, const Graph& g, const std::vector<int>& order) :
 void Program::make(const Expr& e, const Graph& g, const std::vector<int>& order) {
   rows_ = e.rows();
   row_length_ = e.row_length();
+  if (e.block_axis >= 0) unit_ = e.block;
   for (const Instr& i : e.code) ops_.push_back({i});
   simplify(g);
   collapse(e, g, order);
   if (order.empty()) {
+    choose_lanes();
     choose_columns();
     choose_split();
   }
@@ -73,7 +85,7 @@ void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& or
   for (Op& op : ops_) {
     if (op.instr.kind == Instr::random) {
       op.access = static_cast<int>(accesses_.size());
-      accesses_.push_back({kNone, DType::f32, {}, {}, false});
+      accesses_.push_back({kNone, DType::f32, {}, {}});
       strides.push_back(op.instr.positions);
     }
     if (op.instr.kind != Instr::load && op.instr.kind != Instr::store) continue;
@@ -89,6 +101,14 @@ void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& or
   if (inner_.empty()) {
     inner_.push_back(1);
     for (Access& a : accesses_) a.inner.push_back(1);
+  }
+  if (unit_ > 1 && inner_.size() == 1) {
+    inner_ = {1, unit_};
+    for (Access& a : accesses_) a.inner = {0, a.inner[0]};
+  }
+  for (Access& a : accesses_) {
+    a.packed = packed(a.inner, inner_);
+    a.bytes = info(a.type).bits / 8;
   }
   for (Op& op : ops_)
     if (op.instr.kind == Instr::index)
@@ -118,6 +138,8 @@ void Program::collapse_axes(const Expr& e, const std::vector<int>& order, const 
     }
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return strides[lead][a] > strides[lead][b]; });
   }
+  // The elements of a block follow each other.
+  std::stable_partition(axes.begin(), axes.end(), [&](int a) { return a != e.block_axis; });
   auto indexed = [&](int axis) {
     return std::any_of(ops_.begin(), ops_.end(),
                        [&](const Op& o) { return o.instr.kind == Instr::index && o.instr.axis == axis; });
@@ -125,7 +147,7 @@ void Program::collapse_axes(const Expr& e, const std::vector<int>& order, const 
   Dims& dims = row ? inner_ : outer_;
   int previous = -1;
   for (int a : axes) {
-    bool merge = previous >= 0 && !indexed(a) && !indexed(previous);
+    bool merge = previous >= 0 && !indexed(a) && !indexed(previous) && a != e.block_axis;
     for (const Dims& s : strides) merge = merge && s[previous < 0 ? a : previous] == s[a] * e.space[a];
     if (merge)
       dims[dims.size() - 1] *= e.space[a];
@@ -153,15 +175,15 @@ void Program::schedule() {
   int phases = 1;
   for (size_t i = 0; i < count; ++i) {
     const Instr& c = ops_[i].instr;
-    bool last = c.kind == Instr::reduce || c.kind == Instr::store;
+    bool last = reduces_row(c) || c.kind == Instr::store;
     repeats[i] = !c.row && !last && (recompute || is_load(c) || cheap(c));
     for (int k : {c.a, c.b, c.c}) {
       if (k < 0) continue;
       const Instr& operand = ops_[static_cast<size_t>(k)].instr;
-      phase[i] = std::max(phase[i], phase[static_cast<size_t>(k)] + (operand.kind == Instr::reduce ? 1 : 0));
+      phase[i] = std::max(phase[i], phase[static_cast<size_t>(k)] + (reduces_row(operand) ? 1 : 0));
       repeats[i] = repeats[i] && (operand.row || (recompute ? repeats[static_cast<size_t>(k)] : is_load(operand)));
     }
-    if (!c.row || c.kind == Instr::reduce) phases = std::max(phases, phase[i] + 1);
+    if (!c.row || reduces_row(c)) phases = std::max(phases, phase[i] + 1);
   }
   std::vector<bool> read(count, false);
   for (size_t i = count; i-- > 0;) {
@@ -176,8 +198,8 @@ void Program::schedule() {
     const Instr& c = ops_[i].instr;
     auto p = static_cast<size_t>(phase[i]);
     if (c.kind != Instr::store && !read[i]) continue;
-    if (c.kind == Instr::reduce) phases_[p].reductions.push_back(static_cast<int>(i));
-    if (c.row && c.kind != Instr::reduce)
+    if (reduces_row(c)) phases_[p].reductions.push_back(static_cast<int>(i));
+    if (c.row && !reduces_row(c))
       (p < phases_.size() ? phases_[p].row_ops : last_row_ops_).push_back(static_cast<int>(i));
     else if (!repeats[i])
       anchors[p].push_back(static_cast<int>(i));
@@ -190,7 +212,7 @@ void Program::schedule() {
       if (present[at]) return;
       present[at] = true;
       const Instr& c = ops_[at].instr;
-      if (c.row && c.kind != Instr::reduce) return;
+      if (c.row && !reduces_row(c)) return;
       if (!repeats[at] && phase[at] != static_cast<int>(p)) {
         if (!c.row) ops_[at].kept = 0;
         return;
@@ -215,6 +237,11 @@ void Program::allocate() {
     op.kept = kept_bytes_;
     kept_bytes_ += (row_length_ * lane_bytes(op.instr.lane) + 63) / 64 * 64;
   }
+  // Block values that elements read are needed for each of them, too.
+  for (const Op& op : ops_)
+    for (int k : {op.instr.a, op.instr.b, op.instr.c})
+      if (k >= 0 && ops_[static_cast<size_t>(k)].instr.block && !per_block(op.instr))
+        if (int& spread = ops_[static_cast<size_t>(k)].spread; spread < 0) spread = registers_++;
   // What several phases compute owns its register; other results reuse registers within a phase.
   std::vector<int> uses(ops_.size(), 0);
   for (const Phase& p : phases_)
@@ -232,7 +259,7 @@ void Program::allocate() {
     }
     for (size_t k = 0; k < p.ops.size(); ++k) {
       Op& op = ops_[static_cast<size_t>(p.ops[k])];
-      if (op.reg >= 0 || op.kept >= 0 || op.instr.kind == Instr::store || op.instr.kind == Instr::reduce) continue;
+      if (op.reg >= 0 || op.kept >= 0 || op.instr.kind == Instr::store || reduces_row(op.instr)) continue;
       size_t r = 0;
       while (r < busy_until.size() && busy_until[r] >= k) ++r;
       if (r == busy_until.size()) busy_until.push_back(0);
@@ -243,8 +270,50 @@ void Program::allocate() {
   }
 }
 
+// Groups of a few channels that lie side by side: a row is a short run of elements here and there, but all rows
+// together are columns without gaps. Each row then has several columns, whose sums are joined.
+void Program::choose_lanes() {
+  constexpr int64_t kShort = 64, kColumns = 8, kWalk = 4;
+  if (!has_reduction_ || unit_ > 1 || outer_.empty() || inner_.size() < 2) return;
+  int64_t lanes = inner_.back();
+  if (lanes >= kShort || outer_.back() * lanes < kColumns) return;
+  if (row_length_ < kWalk * lanes * lanes) return;  // joining would cost more than the sums
+  int last = inner_.size() - 1;
+  bool apart = false;
+  for (const Op& op : ops_) {
+    if (op.instr.kind == Instr::index) return;
+    if (op.access < 0 || op.instr.row) continue;
+    const Access& a = accesses_[static_cast<size_t>(op.access)];
+    if (a.inner.back() > 1 || a.outer.back() != a.inner.back() * lanes) return;
+    apart = apart || (a.inner.back() == 1 && a.inner[last - 1] > 1);
+  }
+  if (!apart) return;
+  auto shorter = [](const Dims& d) {
+    Dims out;
+    for (int i = 0; i + 1 < d.size(); ++i) out.push_back(d[i]);
+    return out;
+  };
+  lanes_ = lanes;
+  rows_ *= lanes;
+  row_length_ /= lanes;
+  outer_[outer_.size() - 1] *= lanes;
+  inner_ = shorter(inner_);
+  for (Op& op : ops_) {
+    if (op.access < 0) continue;
+    Access& a = accesses_[static_cast<size_t>(op.access)];
+    if (op.instr.row)
+      a.lanes = lanes;
+    else
+      a.outer[a.outer.size() - 1] = a.inner.back();
+    a.inner = shorter(a.inner);
+    // What each channel has once is a row value now.
+    bool once = std::all_of(a.inner.begin(), a.inner.end(), [](int64_t stride) { return stride == 0; });
+    if (op.instr.kind == Instr::load && once) op.instr.row = true;
+  }
+}
+
 void Program::choose_columns() {
-  if (!has_reduction_ || outer_.empty() || outer_.back() < 8 || row_length_ < 2) return;
+  if (!has_reduction_ || unit_ > 1 || outer_.empty() || outer_.back() < 8 || row_length_ < 2) return;
   // Rows of a few vectors cost more to start than to compute. Side by side, as many as stay in the first-level cache.
   constexpr int64_t kShortRow = 96, kShortBlock = 128;
   bool small = row_length_ <= kShortRow && outer_.back() >= kShortBlock, apart = small;
@@ -255,7 +324,7 @@ void Program::choose_columns() {
     apart = apart || (a.outer.back() == 1 && a.inner.back() > 1);
   }
   if (!apart) return;
-  columns_ = std::min(small ? kShortBlock : kBlock, outer_.back());
+  columns_ = std::min(std::max((small ? kShortBlock : kBlock) / lanes_, int64_t{1}) * lanes_, outer_.back());
   // Row values fill registers of their own. Nothing is kept between phases: a block of whole rows would not fit a
   // cache.
   for (Op& op : ops_)

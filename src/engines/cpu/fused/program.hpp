@@ -8,7 +8,11 @@
 //
 // Where the elements of a row lie far apart but neighbouring rows side by side (a reduction over columns), the roles
 // change: a block is then a run of neighbouring rows, the program walks along them one element (or one tile of
-// neighbouring elements) at a time, and later phases compute everything again.
+// neighbouring elements) at a time, and later phases compute everything again. Rows that interleave in memory (groups
+// of channels that lie side by side) become several columns each.
+//
+// Where there are block values, pieces of a row hold whole blocks. Block values are computed once for each block; those
+// that elements read are spread over their registers.
 //
 // Threads share the rows. Where there are too few rows, they share the elements of each phase instead.
 #pragma once
@@ -42,6 +46,7 @@ class Program {
     int reg = -1;       // block register of the result
     int64_t kept = -1;  // byte offset of a whole row of results instead
     int access = -1;    // load, store, random: row in accesses_
+    int spread = -1;    // register of a block value for each element
     int axis = -1;      // index: collapsed axis of the row, or of the rows when instr.row
   };
   struct Access {
@@ -49,21 +54,27 @@ class Program {
     DType type;
     Dims outer, inner;    // strides along the collapsed axes of the rows and within a row
     bool stream = false;  // an output too large to stay in the caches
+    bool packed = false;  // the elements of a row follow each other
+    int64_t lanes = 1;    // columns that one value is for
+    int64_t bytes = 0;    // of an element, 0 where it has fewer bits
   };
-  // What a slot of a chain points to, all by op: its value, its memory now or later, its partial results.
+  // What a slot of a chain points to, all by op: its value, that of a block for each element, its memory now or later,
+  // its partial results.
   struct Source {
-    enum Kind : uint8_t { value, memory, ahead, partials } kind;
+    enum Kind : uint8_t { value, spread, memory, ahead, partials } kind;
     int index;
     bool operator==(const Source&) const = default;
   };
   struct Chain {
     std::vector<ChainStep> steps;
     std::vector<Source> slots;
+    bool per_block = false;
   };
-  // One instruction on its own, or a chain where op is negative.
+  // One instruction on its own (or the spreading of its result), or a chain where op is negative.
   struct Piece {
     int op = -1;
     Chain chain;
+    bool spread = false;
   };
   struct Phase {
     std::vector<int> row_ops;  // once for each row, before the elements
@@ -76,12 +87,16 @@ class Program {
   struct State;
   class ChainBuilder;
 
+  // Computed for each block; a reduction reads the elements.
+  static bool per_block(const Instr& c) { return c.block && c.kind != Instr::reduce; }
+
   // --- making
   void simplify(const Graph& g);
   void make(const Expr& e, const Graph& g, const std::vector<int>& order);
   void collapse(const Expr& e, const Graph& g, const std::vector<int>& order);
   void collapse_axes(const Expr& e, const std::vector<int>& order, const std::vector<Dims>& strides, bool row,
                      std::vector<int>& where);
+  void choose_lanes();
   void choose_columns();
   void choose_tile();
   void choose_split();
@@ -89,6 +104,7 @@ class Program {
   void allocate();
   void make_chains();
   int64_t block_of(const Phase& p) const;
+  int64_t part_start(int64_t part) const { return row_length_ / unit_ * part / parts_ * unit_; }
   bool prefetch_rows() const;
   bool direct(const Op& op) const;  // a chain can reach this memory itself
   bool repeats(const Op& op) const;
@@ -113,12 +129,17 @@ class Program {
   void walk_columns(State& s, const Phase& p, int64_t first, int64_t last) const;
   void drain(State& s, const Phase& p) const;
   void finish_reductions(State& s, const Phase& p) const;
+  void join_lanes(const Instr& c, double* sums, int64_t width) const;
   int64_t first_block(const State& s, const Phase& p) const;
   void run_code(State& s, const std::vector<Piece>& code) const;
   void run_chain(State& s, const Chain& c) const;
   void run_op(State& s, int i) const;
+  void load(State& s, int i) const;
+  void store(State& s, int i, const void* values) const;
   void write_index(const State& s, const Op& op, int64_t* y) const;
+  void spread_blocks(State& s, int i) const;
   std::byte* place(const State& s, int i) const;
+  std::byte* spread_place(const State& s, int i) const;
   int64_t element_offset(const State& s, const Op& op) const;
   char* memory(const State& s, const Op& op) const;
   int64_t ahead(const Op& op) const;
@@ -135,10 +156,12 @@ class Program {
   int64_t kept_bytes_ = 0;
   int64_t rows_ = 1, row_length_ = 1;
   int64_t columns_ = 1;     // neighbouring rows in a block
+  int64_t lanes_ = 1;       // columns that belong to one row
   int64_t tile_ = 1;        // neighbouring elements of each of them
   std::vector<int> tiled_;  // row values that elements read, repeated for the tile
   bool whole_runs_ = true;  // blocks end where the innermost axis of a row does
   bool has_reduction_ = false;
+  int64_t unit_ = 1;   // elements that share block values
   int64_t parts_ = 1;  // pieces that threads share of each phase, 1 where they share the rows
   int threads_ = 1;
 };

@@ -5,24 +5,17 @@
 #include <limits>
 
 #include "base/thread_pool.hpp"
-#include "engines/cpu/fused/program.hpp"
+#include "engines/cpu/fused/state.hpp"
 
 namespace tsr::cpu {
 namespace {
 
 using tessera::ReduceMode;
 
-constexpr int64_t kRegisterBytes = kBlock * 8;
 // Elements of a row, or blocks of rows side by side, whose sums are collected in f32 before they go on in f64.
 constexpr int64_t kDrainRows = 4 * kBlock, kDrainColumns = 32;
 // Elements that are worth waking another thread for.
 constexpr int64_t kGrain = 32 * 1024;
-
-int64_t offset_of(const Dims& index, const Dims& strides) {
-  int64_t o = 0;
-  for (int i = 0; i < index.size(); ++i) o += index[i] * strides[i];
-  return o;
-}
 
 Dims index_of(int64_t flat, const Dims& dims) {
   Dims index = dims;
@@ -31,13 +24,6 @@ Dims index_of(int64_t flat, const Dims& dims) {
     flat /= dims[i];
   }
   return index;
-}
-
-// Moves on by n within the innermost axis, into the next run where it ends.
-void advance(Dims& index, const Dims& dims, int64_t n) {
-  int last = dims.size() - 1;
-  index[last] += n;
-  for (int d = last; d > 0 && index[d] == dims[d]; --d) index[d] = 0, ++index[d - 1];
 }
 
 // The running value of a reduction before its first element.
@@ -65,23 +51,6 @@ T* cut(std::byte*& at, size_t count) {
 }
 
 }  // namespace
-
-// What one worker carries along. Arrays by op or by access.
-struct Program::State {
-  void* const* tensors = nullptr;
-  std::byte *registers = nullptr, *row_registers = nullptr, *kept = nullptr;
-  double* row_values = nullptr;  // 8 bytes of any lane
-  int64_t* bases = nullptr;      // element offset of the row
-  double* sums = nullptr;        // running reductions (int64_t in the integer lane), sum_count() for each op
-  float* partials = nullptr;     // what chains collected of them, partial_count() for each op
-  void** slots = nullptr;
-  size_t bytes = 0;  // of all these arrays
-
-  int64_t row = 0, width = 1;  // first row of the block, and how many
-  bool in_row_code = false;
-  int64_t first = 0, n = 0;  // elements (or columns) at work
-  Dims outer, index;         // of the row, and of element `first` in it
-};
 
 // Splits scratch memory; without any it only counts.
 Program::State Program::make_state(void* const* tensors, std::byte* scratch) const {
@@ -132,8 +101,8 @@ void Program::run(void* const* tensors, std::byte* workspace) const {
     return parallel_for(blocks(), (kGrain + elements - 1) / elements, threads_,
                         [&](int64_t a, int64_t b, int worker) { run_rows(tensors, a, b, scratch(worker)); });
   }
-  parallel_for(row_length_, kGrain, threads_,
-               [&](int64_t first, int64_t last, int worker) { run_elements(tensors, first, last, scratch(worker)); });
+  parallel_for(row_length_ / unit_, (kGrain + unit_ - 1) / unit_, threads_,
+               [&](int64_t a, int64_t b, int worker) { run_elements(tensors, a * unit_, b * unit_, scratch(worker)); });
 }
 
 void Program::run_elements(void* const* tensors, int64_t first, int64_t last, std::byte* scratch) const {
@@ -179,7 +148,7 @@ void Program::run_split(void* const* tensors, std::byte* workspace) const {
         s.row = main.row, s.width = main.width, s.outer = main.outer;
         for (int64_t part = first; part < last; ++part) {
           start_reductions(s, p);
-          run_phase(s, p, row_length_ * part / parts_, row_length_ * (part + 1) / parts_);
+          run_phase(s, p, part_start(part), part_start(part + 1));
           std::byte* to = results + result * static_cast<size_t>(part);
           for (int i : p.reductions) {
             std::memcpy(to, s.sums + i * sum_count(), bytes);
@@ -212,7 +181,10 @@ void Program::start_block(State& s, int64_t block) const {
     s.width = std::min(columns_, outer_.back() - column);
   }
   s.outer = index_of(s.row, outer_);
-  for (size_t k = 0; k < accesses_.size(); ++k) s.bases[k] = offset_of(s.outer, accesses_[k].outer);
+  Dims of_row = s.outer;
+  if (!outer_.empty()) of_row[outer_.size() - 1] /= lanes_;
+  for (size_t k = 0; k < accesses_.size(); ++k)
+    s.bases[k] = offset_of(accesses_[k].lanes > 1 ? of_row : s.outer, accesses_[k].outer);
 }
 
 static void put_value(void* cell, Lane lane, double real, int64_t integer) {
@@ -293,7 +265,7 @@ void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) c
     if (whole_runs_) s.n = std::min(s.n, inner_.back() - s.index[inner_.size() - 1]);
     run_code(s, p.code);
     if (whole_runs_)
-      advance(s.index, inner_, s.n);
+      advance(s.index, inner_, inner_.size() - 1, s.n);
     else if (at + s.n < last)
       s.index = index_of(at + s.n, inner_);
     undrained += s.n;
@@ -310,7 +282,7 @@ void Program::walk_columns(State& s, const Phase& p, int64_t first, int64_t last
     s.first = at;
     s.n = s.width * step;
     run_code(s, p.code);
-    advance(s.index, inner_, step);
+    advance(s.index, inner_, inner_.size() - 1, step);
     if (++undrained == kDrainColumns) drain(s, p), undrained = 0;
   }
   drain(s, p);
@@ -323,6 +295,7 @@ void Program::finish_reductions(State& s, const Phase& p) const {
     double* sums = s.sums + i * sum_count();
     Lane wide = c.lane == Lane::i64 ? Lane::i64 : Lane::f64;
     for (int64_t t = 1; t < tile_; ++t) kernels().accumulate(wide, c.reduction, sums + t * s.width, s.width, sums);
+    if (lanes_ > 1) join_lanes(c, sums, s.width);
     if (c.lane == Lane::f32)
       kernels().convert(Lane::f64, Lane::f32, sums, place(s, i), s.width);
     else
@@ -330,159 +303,21 @@ void Program::finish_reductions(State& s, const Phase& p) const {
   }
 }
 
+// All columns of a row get what they reduce to together.
+void Program::join_lanes(const Instr& c, double* sums, int64_t width) const {
+  Lane wide = c.lane == Lane::i64 ? Lane::i64 : Lane::f64;
+  for (double *row = sums, *end = sums + width; row != end; row += lanes_) {
+    for (int64_t k = 1; k < lanes_; ++k) kernels().accumulate(wide, c.reduction, row + k, 1, row);
+    kernels().fill(wide, row, row, lanes_);
+  }
+}
+
 // Where a first block ends so that all others write to aligned addresses.
 int64_t Program::first_block(const State& s, const Phase& p) const {
-  if (p.streamed < 0) return p.block;
+  if (p.streamed < 0 || unit_ > 1) return p.block;
   const Op& op = ops_[static_cast<size_t>(p.streamed)];
   auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory(s, op)) % 64);
   return p.block - past / format_bytes(format_of(op));
-}
-
-// --- code
-void Program::run_code(State& s, const std::vector<Piece>& code) const {
-  for (const Piece& piece : code) {
-    if (piece.op < 0)
-      run_chain(s, piece.chain);
-    else
-      run_op(s, piece.op);
-  }
-}
-
-// Where the value of op i is (or goes) for the elements at work.
-std::byte* Program::place(const State& s, int i) const {
-  const Op& op = ops_[static_cast<size_t>(i)];
-  if (op.instr.row && side_by_side()) return s.row_registers + op.reg * kRegisterBytes;
-  if (op.instr.row) return reinterpret_cast<std::byte*>(s.row_values + i);
-  if (op.kept >= 0) return s.kept + op.kept + s.first * lane_bytes(op.instr.lane);
-  return s.registers + op.reg * kRegisterBytes;
-}
-
-int64_t Program::element_offset(const State& s, const Op& op) const {
-  int64_t base = s.bases[op.access];
-  return op.instr.row ? base : base + offset_of(s.index, accesses_[static_cast<size_t>(op.access)].inner);
-}
-
-char* Program::memory(const State& s, const Op& op) const {
-  const Access& a = accesses_[static_cast<size_t>(op.access)];
-  return static_cast<char*>(s.tensors[a.tensor]) + element_offset(s, op) * (info(a.type).bits / 8);
-}
-
-void Program::run_chain(State& s, const Chain& c) const {
-  for (size_t k = 0; k < c.slots.size(); ++k) {
-    const Source& from = c.slots[k];
-    const Op& op = ops_[static_cast<size_t>(from.index)];
-    switch (from.kind) {
-      case Source::value:
-        s.slots[k] = place(s, from.index);
-        break;
-      case Source::memory:
-        s.slots[k] = memory(s, op);
-        break;
-      case Source::ahead:
-        s.slots[k] = memory(s, op) + ahead(op);
-        break;
-      case Source::partials:
-        s.slots[k] = s.partials + from.index * partial_count();
-        break;
-    }
-  }
-  kernels().chain({c.steps.data(), static_cast<int>(c.steps.size()), s.slots, s.n, side_by_side()});
-}
-
-// Bytes to what a load reads next: the next row, or the next block.
-int64_t Program::ahead(const Op& op) const {
-  const Access& a = accesses_[static_cast<size_t>(op.access)];
-  int64_t elements = side_by_side()    ? a.inner.back() * tile_
-                     : prefetch_rows() ? (a.outer.empty() ? 0 : a.outer.back())
-                                       : kBlock;
-  return elements * (info(a.type).bits / 8);
-}
-
-// The pieces of memory that a load or store touches: f(element offset, stride, elements done before, elements).
-template <class F>
-void Program::each_run(const State& s, const Op& op, const F& f) const {
-  const Access& a = accesses_[static_cast<size_t>(op.access)];
-  if (side_by_side()) return f(element_offset(s, op), a.outer.back(), int64_t{0}, s.n);
-  if (op.instr.row) return f(s.bases[op.access], int64_t{1}, int64_t{0}, s.n);
-  Dims index = s.index;
-  int last = inner_.size() - 1;
-  for (int64_t done = 0; done < s.n;) {
-    int64_t run = std::min(inner_[last] - index[last], s.n - done);
-    f(s.bases[op.access] + offset_of(index, a.inner), a.inner[last], done, run);
-    done += run;
-    if (done < s.n) advance(index, inner_, run);
-  }
-}
-
-// One instruction on its own.
-void Program::run_op(State& s, int i) const {
-  const Kernels& kernel = kernels();
-  const Op& op = ops_[static_cast<size_t>(i)];
-  const Instr& c = op.instr;
-  auto scalar = [&](int k) {
-    return k >= 0 && !s.in_row_code && !side_by_side() && ops_[static_cast<size_t>(k)].instr.row;
-  };
-  auto operand = [&](int k) -> const void* { return k < 0 ? nullptr : place(s, k); };
-  // An operand as one value for each element.
-  auto spread = [&](int k) -> const void* {
-    if (!scalar(k)) return operand(k);
-    std::byte* spare = s.registers + registers_ * kRegisterBytes;
-    kernel.fill(c.lane, operand(k), spare, s.n);
-    return spare;
-  };
-  switch (c.kind) {
-    case Instr::load: {
-      const Access& a = accesses_[static_cast<size_t>(op.access)];
-      std::byte* y = place(s, i);
-      return each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
-        kernel.load(a.type, c.lane, s.tensors[a.tensor], offset, stride, y + done * lane_bytes(c.lane), run);
-      });
-    }
-    case Instr::store: {
-      const Access& a = accesses_[static_cast<size_t>(op.access)];
-      const auto* v = static_cast<const std::byte*>(spread(c.a));
-      return each_run(s, op, [&](int64_t offset, int64_t stride, int64_t done, int64_t run) {
-        kernel.store(a.type, c.lane, v + done * lane_bytes(c.lane), s.tensors[a.tensor], offset, stride, run);
-      });
-    }
-    case Instr::reduce:
-      if (side_by_side()) return kernel.accumulate(c.lane, c.reduction, operand(c.a), s.n, s.sums + i * sum_count());
-      return kernel.reduce(c.lane, c.reduction, spread(c.a), s.n, s.sums + i * sum_count());
-    case Instr::apply:
-      return kernel.apply(c.lane, {&c.options, operand(c.a), operand(c.b), operand(c.c), scalar(c.a), scalar(c.b),
-                                   scalar(c.c), place(s, i), s.n});
-    case Instr::convert:
-      return kernel.convert(ops_[static_cast<size_t>(c.a)].instr.lane, c.lane, operand(c.a), place(s, i), s.n);
-    case Instr::round:
-      return kernel.round(c.type, c.lane, operand(c.a), place(s, i), s.n);
-    case Instr::random: {
-      uint64_t stream[2];  // seed and offset
-      std::memcpy(&stream[0], operand(c.a), 8);
-      std::memcpy(&stream[1], operand(c.b), 8);
-      auto* y = reinterpret_cast<float*>(place(s, i));
-      return each_run(s, op, [&](int64_t position, int64_t stride, int64_t done, int64_t run) {
-        kernel.random(stream[0], stream[1], position, stride, y + done, run);
-      });
-    }
-    case Instr::index:
-      return write_index(s, op, reinterpret_cast<int64_t*>(place(s, i)));
-    case Instr::constant:
-      return;
-  }
-}
-
-void Program::write_index(const State& s, const Op& op, int64_t* y) const {
-  Dims index = op.instr.row ? s.outer : s.index;
-  const Dims& dims = op.instr.row ? outer_ : inner_;
-  bool moves = side_by_side() == op.instr.row && !dims.empty();  // along what a block runs over
-  int last = dims.size() - 1;
-  for (int64_t done = 0; done < s.n;) {
-    int64_t run = moves ? std::min(dims[last] - index[last], s.n - done) : s.n;
-    int64_t start = op.axis < 0 ? 0 : index[op.axis], step = moves && op.axis == last ? 1 : 0;
-    for (int64_t k = 0; k < run; ++k) y[done + k] = start + k * step;
-    done += run;
-    if (done < s.n) advance(index, dims, run);
-  }
 }
 
 }  // namespace tsr::cpu

@@ -449,6 +449,8 @@ class Printer {
 Reason check_code(const Expr& e, const Graph& g) {
   for (const Instr& c : e.code) {
     if (c.kind == Instr::round && info(c.type).bits < 8) return Reason::no("a value is rounded to ", c.type);
+    if (c.block && (c.kind == Instr::reduce || c.kind == Instr::store))
+      return Reason::no("values for each block of ", e.block, " elements of a row");
     if (c.kind == Instr::random && (!e.code[static_cast<size_t>(c.a)].row || !e.code[static_cast<size_t>(c.b)].row))
       return Reason::no("random numbers with a seed or offset for each element");
     if (c.tensor != kNone && is_complex(g.tensor(c.tensor).dtype))
