@@ -2,11 +2,13 @@
 // `tessera test`: every case against every engine and the oracle.
 #include <iostream>
 
+#include "base/hash.hpp"
 #include "command.hpp"
 #include "harness/fuzz.hpp"
 #include "harness/measure.hpp"
 #include "harness/runner.hpp"
 #include "runtime/devices.hpp"
+#include "runtime/jit/sources.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -84,6 +86,11 @@ int run(const Arguments& a) {
                  {"engines", tally.by_engine}, {"skips", tally.skip_reasons}, {"failures", failures}};
   if (!a.record.empty()) {
     Json record = {{"random_graphs", a.fuzz}, {"seed", a.seed}, {"cpu", cpu_model()}, {"commit", commit()}};
+    if (o.device.kind == DeviceKind::cuda) {
+      record["gpu"] = o.device.name;
+      record["kernels_hash"] = hex(jit::all_sources_hash());
+      record["ops"] = tally.by_op;
+    }
     record.update(result);
     write_file(a.record, record.dump(2) + "\n");
   }

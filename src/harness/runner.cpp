@@ -3,10 +3,12 @@
 
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "graph/text.hpp"
 #include "harness/compare.hpp"
 #include "harness/device_buffers.hpp"
+#include "harness/replay.hpp"
 
 namespace tsr {
 
@@ -38,20 +40,44 @@ class Stage {
   }
   const GraphBuffers& buffers() const { return buffers_; }
 
-  // Empty, or what was written that must not be.
-  std::string run() {
+  // Empty, or what was written that must not be. `call` is given the launches and may capture and replay them.
+  template <class Call>
+  std::string run(const Call& call) {
     workspace_.poison();
     buffers_.poison_outputs();
     device_.upload();
     if (device_workspace_) device_workspace_->upload();
-    plan_.execute(device_.bindings(), device_workspace_ ? device_workspace_->data() : workspace_.data(),
-                  workspace_.size());
+    call([&](void* stream) {
+      plan_.execute(device_.bindings(), device_workspace_ ? device_workspace_->data() : workspace_.data(),
+                    workspace_.size(), stream);
+    });
     device_.download();
     if (device_workspace_) device_workspace_->download();
     if (!workspace_.intact() || (device_workspace_ && !device_workspace_->intact()))
       return "the workspace was written outside its bounds";
     if (std::string names = device_.damage(); !names.empty()) return "memory around " + names + " was overwritten";
     return "";
+  }
+
+  std::string run() {
+    return run([](const auto& launches) { launches(nullptr); });
+  }
+  // On a stream of its own, replayed from a CUDA graph.
+  std::string run_captured() {
+    CudaStream stream(plan_.device());
+    return run([&](const auto& launches) {
+      CapturedGraph graph(stream, [&] { launches(stream.get()); });
+      graph.launch();
+      graph.launch();
+      stream.synchronize();
+    });
+  }
+  std::string run_on_stream() {
+    CudaStream stream(plan_.device());
+    return run([&](const auto& launches) {
+      launches(stream.get());
+      stream.synchronize();
+    });
   }
 
  private:
@@ -61,6 +87,32 @@ class Stage {
   DeviceBuffers device_;
   std::optional<DeviceCopy> device_workspace_;
 };
+
+// A GPU's plan must give the same under capture, and from two threads at once on streams of their own.
+std::string check_streams(const Plan& plan, const DataSpec& data, const GraphBuffers& expected) {
+  Stage replayed(plan, data), one(plan, data), two(plan, data);
+  if (std::string damage = replayed.run_captured(); !damage.empty()) return "under capture " + damage;
+  if (!same_outputs(plan.source(), expected, replayed.buffers())) return "a replayed CUDA graph gave other bits";
+  std::string damages[2];
+  std::thread other([&] {
+    try {
+      damages[1] = two.run_on_stream();
+    } catch (const std::exception& e) {
+      damages[1] = e.what();
+    }
+  });
+  try {
+    damages[0] = one.run_on_stream();
+  } catch (const std::exception& e) {
+    damages[0] = e.what();
+  }
+  other.join();
+  for (const std::string& d : damages)
+    if (!d.empty()) return "on two streams at once: " + d;
+  for (const Stage* s : {&one, &two})
+    if (!same_outputs(plan.source(), expected, s->buffers())) return "two streams at once gave other bits";
+  return "";
+}
 
 // The text form must survive a round trip exactly.
 std::string check_text(const Graph& g) {
@@ -95,6 +147,8 @@ std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& devi
     again.run();
     if (!same_outputs(*g, buffers, again.buffers()))
       return "a second run gave other bits, though every engine of the plan is deterministic";
+    bool gpu = device.kind == DeviceKind::cuda && device.target != "emulated";
+    if (gpu && options.engines.empty()) return check_streams(*plan, data, buffers);
   }
   return "";
 }
@@ -124,6 +178,7 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
       std::string why = check_plan(g, o.device, options, oracle, data, engine ? &used : nullptr, engine);
       if (!used) return;
       ++tally.by_engine[name];
+      for (NodeId n = 0; n < g->node_count(); ++n) ++tally.by_op[std::string(g->node(n).op->name)];
       if (why.empty())
         ++tally.passed;
       else

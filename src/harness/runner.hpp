@@ -13,6 +13,7 @@ namespace tsr {
 struct Tally {
   int64_t passed = 0, failed = 0, skipped = 0;
   std::map<std::string, int64_t> by_engine;  // combinations that ran, per engine
+  std::map<std::string, int64_t> by_op;      // the same, per operation that the graph has
   std::map<std::string, int64_t> skip_reasons;
 };
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "base/thread_pool.hpp"
-#include "engines/cpu/fused/composite.hpp"
+#include "engines/composite/composite.hpp"
+#include "engines/cpu/fused/program.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -30,9 +31,9 @@ class FusedEngine : public Engine {
         "pointwise and row-wise regions (norms, softmax, reductions), blocked and vectorised"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Reason check(const Region& r, const Device& d) const override {
     Reason why;
-    if (make_composite(r, 0, why)) return why;
+    if (make_composite(r, *this, d, false, why)) return why;
     Expr e;
     why = lower(r, &e);
     if (why && e.block > kBlock) return Reason::no("blocks of ", e.block, " elements, longer than ", kBlock);
@@ -43,9 +44,9 @@ class FusedEngine : public Engine {
     double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
     return {Config{{{"block", kBlock}}, std::max(memory, arithmetic) + d.step_seconds}};
   }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
+  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
     Reason built;
-    if (auto c = make_composite(r, thread_count(), built); c && built)
+    if (auto c = make_composite(r, *this, d, true, built); c && built)
       return std::make_unique<CompositeStep>(std::move(c));
     Expr e;
     if (Reason why = lower(r, &e); !why)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/resample/box_norm.hpp"
 
 #include <algorithm>
@@ -154,14 +155,14 @@ class BoxNorm {
 
 bool is_box_norm(const Node& n) { return across_channels(n) || n.op->name.starts_with("divisive_norm"); }
 
-std::unique_ptr<Composite> make_box_norm(const Region& r, int threads, Reason& why) {
+std::unique_ptr<Composite> make_box_norm(const Region& r, const Device& d, bool build, Reason& why) {
   auto c = std::make_unique<Composite>();
   BoxNorm norm(r, *c);
   if (is_backward(r.graph->node(r.nodes[0])))
     norm.backward();
   else
     norm.forward();
-  why = c->finish(threads);
+  why = c->finish(fused_engine(), d, build);
   return c;
 }
 

@@ -3,13 +3,13 @@
 // gradients. Sums over boxes are means over windows; the rest is pointwise.
 #pragma once
 
-#include "engines/cpu/fused/composite.hpp"
+#include "engines/composite/composite.hpp"
 
 namespace tsr::cpu {
 
 bool is_box_norm(const Node& n);
 // As make_composite: with no threads it can be asked, not run.
-std::unique_ptr<Composite> make_box_norm(const Region& r, int threads, Reason& why);
+std::unique_ptr<Composite> make_box_norm(const Region& r, const Device& d, bool build, Reason& why);
 double box_norm_seconds(const Region& r, const Device& d);
 
 }  // namespace tsr::cpu

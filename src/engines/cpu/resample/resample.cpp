@@ -198,7 +198,7 @@ class ResampleEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Reason check(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("operations over windows run alone");
     const Node& n = r.graph->node(r.nodes[0]);
     if (n.op->name.starts_with("resample")) return check_windows(Problem(*r.graph, n));
@@ -208,7 +208,7 @@ class ResampleEngine : public Engine {
         if (t != kNone)
           if (Reason why = check_tensor(r.graph->tensor(t)); !why) return why;
     Reason why = Reason::yes();
-    if (is_box_norm(n)) make_box_norm(r, 0, why);
+    if (is_box_norm(n)) make_box_norm(r, d, false, why);
     return why;
   }
 
@@ -220,10 +220,10 @@ class ResampleEngine : public Engine {
     return {Config{{}, seconds + d.step_seconds}};
   }
 
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
+  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
     const Node& n = r.graph->node(r.nodes[0]);
     Reason why;
-    if (is_box_norm(n)) return std::make_unique<CompositeStep>(make_box_norm(r, thread_count(), why));
+    if (is_box_norm(n)) return std::make_unique<CompositeStep>(make_box_norm(r, d, true, why));
     if (is_grid_work(n)) return make_grid_step(*r.graph, n, thread_count());
     Problem p(*r.graph, n);
     return p.in_f64() ? make_step<double>(p) : make_step<float>(p);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engines/composite/composite.hpp"
 #include "engines/cuda/fused/program.hpp"
 
 namespace tsr::cuda {
@@ -27,7 +28,9 @@ class FusedEngine : public Engine {
         "pointwise and row-wise regions (norms, softmax, reductions) in one generated kernel"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Reason check(const Region& r, const Device& d) const override {
+    Reason why_not;
+    if (make_composite(r, *this, d, false, why_not)) return why_not;
     Expr e;
     if (Reason why = lower(r, &e); !why) return why;
     if (Reason why = check_code(e, *r.graph); !why) return why;
@@ -39,6 +42,9 @@ class FusedEngine : public Engine {
     return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
+    Reason built;
+    if (auto c = make_composite(r, *this, d, true, built); c && built)
+      return std::make_unique<CompositeStep>(std::move(c));
     Expr e;
     if (Reason why = lower(r, &e); !why)
       fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());

@@ -3,10 +3,10 @@
 // with pointwise f. They become f followed by a plain reduction.
 #pragma once
 
-#include "engines/cpu/fused/composite.hpp"
+#include "engines/composite/composite.hpp"
 
-namespace tsr::cpu {
+namespace tsr {
 
 Reason reduce_by(const Graph& g, const Node& n, Composite& c);
 
-}  // namespace tsr::cpu
+}  // namespace tsr

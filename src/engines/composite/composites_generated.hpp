@@ -3,11 +3,11 @@
 // their gradient, normal random numbers.
 #pragma once
 
-#include "engines/cpu/fused/composite.hpp"
+#include "engines/composite/composite.hpp"
 
-namespace tsr::cpu {
+namespace tsr {
 
 bool is_generated(const Node& n);
 void generate(const Graph& g, const Node& n, Composite& c);
 
-}  // namespace tsr::cpu
+}  // namespace tsr

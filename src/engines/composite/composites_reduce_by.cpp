@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/fused/composites_reduce_by.hpp"
+#include "engines/composite/composites_reduce_by.hpp"
 
 #include <algorithm>
 #include <limits>
 
-namespace tsr::cpu {
+namespace tsr {
 namespace {
 
 using M = tessera::PointwiseMode;
@@ -111,4 +111,4 @@ Reason reduce_by(const Graph& g, const Node& n, Composite& c) {
   return Reason::yes();
 }
 
-}  // namespace tsr::cpu
+}  // namespace tsr

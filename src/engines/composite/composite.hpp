@@ -3,12 +3,12 @@
 // own, whose tensors are views of the operation's tensors or temporaries in the workspace.
 #pragma once
 
-#include <optional>
+#include <memory>
 
-#include "engines/cpu/fused/program.hpp"
+#include "graph/op.hpp"
 #include "planner/engine.hpp"
 
-namespace tsr::cpu {
+namespace tsr {
 
 class Composite {
  public:
@@ -26,21 +26,19 @@ class Composite {
   void add(Node n);
   // Stages run as one expression each, or by another engine.
   void end_stage(const Engine* other = nullptr);
-  // Compiles the stages (for no threads only checks them), or says why one cannot be.
-  Reason finish(int threads);
+  // Builds the stages (or only checks them), or says why one cannot be. `fused` is the engine for expressions.
+  Reason finish(const Engine& fused, const Device& d, bool build);
 
   // --- running
   size_t workspace_bytes() const;
-  void run(void* const* tensors, std::byte* workspace) const;
+  void run(const StepArgs& args) const;
+  int kernels() const;
 
  private:
   struct Stage {
     std::vector<NodeId> nodes;
     const Engine* other = nullptr;
-    std::optional<Program> program;
-    std::unique_ptr<Step> step;  // of the other engine
-
-    size_t workspace_bytes() const { return program ? program->workspace_bytes() : step->workspace_bytes(); }
+    std::unique_ptr<Step> step;
   };
   struct Bound {
     TensorId outer = kNone;  // kNone: a temporary, or nothing at all
@@ -59,16 +57,17 @@ class CompositeStep : public Step {
  public:
   explicit CompositeStep(std::unique_ptr<Composite> c) : composite_(std::move(c)) {}
   size_t workspace_bytes() const override { return composite_->workspace_bytes(); }
-  void run(const StepArgs& a) const override { composite_->run(a.tensors, a.workspace); }
+  int kernels() const override { return composite_->kernels(); }
+  void run(const StepArgs& a) const override { composite_->run(a); }
 
  private:
   std::unique_ptr<Composite> composite_;
 };
 
-// The composite of a region, where it is one of these operations: rope and rope_bwd; norm_bwd with gradients of scale
-// or bias; causal_conv1d over channels side by side; what composites_generated.hpp and
-// composites_reduce_by.hpp describe. Nullptr where it is none;
-// `why` says if it cannot be built. With no threads it can be asked, not run.
-std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& why);
+// The composite of a region, where it is one of these operations: norm_bwd with gradients of scale or bias; what
+// composites_generated.hpp and composites_reduce_by.hpp describe; and, on the CPU, rope and rope_bwd and causal_conv1d
+// over channels side by side. Nullptr where it is none; `why` says if it cannot be built.
+std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, const Device& d, bool build,
+                                          Reason& why);
 
-}  // namespace tsr::cpu
+}  // namespace tsr

@@ -2,13 +2,13 @@
 // The operations that run as composites.
 #include <algorithm>
 
-#include "engines/cpu/fused/composite.hpp"
-#include "engines/cpu/fused/composites_generated.hpp"
-#include "engines/cpu/fused/composites_reduce_by.hpp"
+#include "engines/composite/composite.hpp"
+#include "engines/composite/composites_generated.hpp"
+#include "engines/composite/composites_reduce_by.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/rope.hpp"
 
-namespace tsr::cpu {
+namespace tsr {
 namespace {
 
 using M = tessera::PointwiseMode;
@@ -192,12 +192,15 @@ bool sums_across_rows(const Node& n) {
 
 }  // namespace
 
-std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& why) {
+std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, const Device& d, bool build,
+                                          Reason& why) {
   if (r.nodes.size() != 1) return nullptr;
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
-  bool turns = is(n, "rope") || is(n, "rope_bwd");
-  bool convolves = sums_over_views(g, n);
+  // GPUs have engines for these two.
+  bool cpu = d.kind == DeviceKind::cpu;
+  bool turns = cpu && (is(n, "rope") || is(n, "rope_bwd"));
+  bool convolves = cpu && sums_over_views(g, n);
   bool generates = is_generated(n);
   bool combines = is(n, "reduce_by");
   if (!turns && !convolves && !generates && !combines && !sums_across_rows(n)) return nullptr;
@@ -214,8 +217,8 @@ std::unique_ptr<Composite> make_composite(const Region& r, int threads, Reason& 
     why = reduce_by(g, n, *c);
   else
     norm_gradient(r, n, *c);
-  if (why) why = c->finish(threads);
+  if (why) why = c->finish(fused, d, build);
   return c;
 }
 
-}  // namespace tsr::cpu
+}  // namespace tsr

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/fused/composites_generated.hpp"
+#include "engines/composite/composites_generated.hpp"
 
 #include <numbers>
 
-namespace tsr::cpu {
+namespace tsr {
 namespace {
 
 using M = tessera::PointwiseMode;
@@ -172,4 +172,4 @@ void generate(const Graph& g, const Node& n, Composite& c) {
   return is(n, "affine_grid") ? affine_grid(g, n, c) : affine_grid_gradient(g, n, c);
 }
 
-}  // namespace tsr::cpu
+}  // namespace tsr

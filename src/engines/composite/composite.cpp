@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/fused/composite.hpp"
+#include "engines/composite/composite.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "planner/partition.hpp"
 
-namespace tsr::cpu {
+namespace tsr {
+namespace {
+
+constexpr size_t kMaxTensors = 256;
+
+}  // namespace
 
 TensorId Composite::add_tensor(Tensor t, Bound b) {
   t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
@@ -24,6 +30,7 @@ TensorId Composite::view(const Graph& g, TensorId t, const Dims& dims, const Dim
   }
   Tensor v;
   v.dtype = x.dtype, v.dims = dims, v.strides = strides;
+  v.by_value = x.by_value, v.alignment = offset == 0 ? x.alignment : info(x.dtype).bits / 8;
   return add_tensor(v, {t, offset * (info(x.dtype).bits / 8)});
 }
 
@@ -68,44 +75,44 @@ void Composite::end_stage(const Engine* other) {
   stages_.emplace_back();
 }
 
-Reason Composite::finish(int threads) {
+Reason Composite::finish(const Engine& fused, const Device& d, bool build) {
   GraphIndex index(graph_);
   bound_.resize(static_cast<size_t>(graph_.tensor_count()));
   std::erase_if(stages_, [](const Stage& s) { return s.nodes.empty(); });
+  if (bound_.size() > kMaxTensors) return Reason::no("it takes ", bound_.size(), " tensors, the limit is ", kMaxTensors);
   for (Stage& s : stages_) {
     Region r = make_region(graph_, index, s.nodes);
-    Expr e;
-    if (Reason why = s.other ? s.other->check(r, {}) : lower(r, &e); !why) return why;
-    if (threads == 0) continue;
-    if (s.other)
-      s.step = s.other->build(r, {}, {});
-    else
-      s.program.emplace(e, graph_, threads);
+    const Engine& engine = s.other ? *s.other : fused;
+    if (Reason why = engine.check(r, d); !why) return why;
+    if (build) s.step = engine.build(r, {}, d);
   }
   return Reason::yes();
 }
 
-// The temporaries, the table of pointers, and what the hungriest stage needs.
+// The temporaries, and what the hungriest stage needs.
 size_t Composite::workspace_bytes() const {
   size_t most = 0;
-  for (const Stage& s : stages_) most = std::max(most, s.workspace_bytes());
-  return static_cast<size_t>(temporary_bytes_) + (bound_.size() * sizeof(void*) + 255) / 256 * 256 + most;
+  for (const Stage& s : stages_) most = std::max(most, s.step->workspace_bytes());
+  return static_cast<size_t>(temporary_bytes_) + most;
 }
 
-void Composite::run(void* const* tensors, std::byte* workspace) const {
-  auto** table = reinterpret_cast<void**>(workspace + temporary_bytes_);
+int Composite::kernels() const {
+  int count = 0;
+  for (const Stage& s : stages_) count += s.step->kernels();
+  return count;
+}
+
+void Composite::run(const StepArgs& args) const {
+  std::array<void*, kMaxTensors> table;
   for (size_t i = 0; i < bound_.size(); ++i) {
     const Bound& b = bound_[i];
     table[i] = nullptr;
+    const Tensor& t = graph_.tensor(static_cast<TensorId>(i));
+    if (t.is_constant()) table[i] = const_cast<std::byte*>(t.constant.data());
     if (!b.used) continue;
-    table[i] = (b.outer == kNone ? workspace : static_cast<std::byte*>(tensors[b.outer])) + b.offset;
+    table[i] = (b.outer == kNone ? args.workspace : static_cast<std::byte*>(args.tensors[b.outer])) + b.offset;
   }
-  std::byte* rest = workspace + temporary_bytes_ + (bound_.size() * sizeof(void*) + 255) / 256 * 256;
-  for (const Stage& s : stages_)
-    if (s.program)
-      s.program->run(table, rest);
-    else
-      s.step->run({table, rest, nullptr});
+  for (const Stage& s : stages_) s.step->run({table.data(), args.workspace + temporary_bytes_, args.stream});
 }
 
-}  // namespace tsr::cpu
+}  // namespace tsr
