@@ -3,6 +3,7 @@
 // formulas). Generated code calls them; operands come multiplied by their alphas. Truth values are 0 and 1.
 #pragma once
 
+#include "device/fast.cuh"
 #include "device/types.cuh"
 
 namespace tsr::dev {
@@ -28,7 +29,7 @@ inline double f_mod(double x, double b) { return fmod(x, b); }
 // In f32 the tail is exp(-x^2/2) times a polynomial in t = 1 / (1 + 0.4 |x| / sqrt(2)), fitted to 3e-7 of its value: a
 // third of the instructions of erfcf.
 inline float f_cdf(float x) {
-  float t = __fdividef(1.0f, fabsf(x) * 0.28284271247461900976f + 1.0f);
+  float t = fast_reciprocal(fabsf(x) * 0.28284271247461900976f + 1.0f);
   float q = 0.05027242377400398f;
   q = q * t + -0.18294280767440796f;
   q = q * t + 0.16915324330329895f;
@@ -38,11 +39,12 @@ inline float f_cdf(float x) {
   q = q * t + 0.20784376561641693f;
   q = q * t + 0.22566953301429749f;
   q = q * t + 0.22567586600780487f;
-  q *= 0.5f * t * __expf(-0.5f * x * x);
-  return x > 0.0f ? 1.0f - q : x != x ? x : q;
+  constexpr float kHalfLog2e = -0.72134752044448170368f;
+  q *= 0.5f * t * fast_exp2(x * x * kHalfLog2e);
+  return x > 0.0f ? 1.0f - q : q;
 }
 inline double f_cdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
-inline float f_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+inline float f_sigmoid(float x) { return fast_reciprocal(1.0f + fast_exp2(x * -1.44269504088896340736f)); }
 inline double f_sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 template <class T>
 T softplus_of(T x) {

@@ -28,6 +28,8 @@ class CudaMemory : public DeviceMemory {
     cuda::ensure_context(device_);
     cuda::check(cuda::driver().MemcpyHtoD(reinterpret_cast<cuda::Pointer>(to), from, bytes), "cuMemcpyHtoD", bytes,
                 " bytes");
+    // From pageable memory the call may return before the device has the data, which other streams would then miss.
+    cuda::check(cuda::driver().StreamSynchronize(nullptr), "cuStreamSynchronize");
   }
   void copy_out(void* to, const void* from, size_t bytes) const override {
     cuda::ensure_context(device_);

@@ -170,8 +170,16 @@ class Printer {
     return alpha == 1 ? v : cat("op_mul(", v, ", ", literal(instr(i).lane, alpha), ")");
   }
 
+  // Division by a known number is a multiplication, a unit in the last place apart.
+  bool by_inverse(const Instr& c) const {
+    if (c.options.mode != M::div || c.lane != Lane::f32 || c.options.alpha2 != 1) return false;
+    const Instr& b = instr(c.b);
+    return b.kind == Instr::constant && std::isnormal(static_cast<float>(1 / b.value));
+  }
+
   std::string applied(const Instr& c) {
     const tessera::PointwiseOptions& o = c.options;
+    if (by_inverse(c)) return cat("op_mul(", scaled(c.a, o.alpha1), ", ", literal(c.lane, 1 / instr(c.b).value), ")");
     std::string text = cat("op_", tsr::info(o.mode).name, "(", scaled(c.a, o.alpha1));
     if (c.b >= 0) text += ", " + scaled(c.b, o.alpha2);
     if (c.c >= 0) text += ", " + value(c.c);

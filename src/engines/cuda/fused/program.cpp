@@ -83,6 +83,9 @@ Shape choose_shape(const Expr& e, const Layout& l, const Device& d) {
   vectors = std::max<int64_t>(vectors, 1);
   // Enough in flight for each thread to hide the memory's latency, not so much that registers run out.
   int several = bytes <= 16 ? 4 : bytes <= 48 ? 2 : 1;
+  // Little work is spread over more threads rather than left to few that take several vectors each.
+  constexpr int64_t kThreadsPerUnit = 1024;
+  while (several > 1 && l.rows * vectors < kThreadsPerUnit * d.units * several) several /= 2;
   if (!e.has_reduction) return {Shape::pointwise, kBlock, 1, bytes <= 16 ? 4 : bytes <= 64 ? 2 : 1};
   if (l.columns) return choose_split(l, d);
   int64_t most = std::max<int64_t>(1, 128 / bytes);  // vectors that fit into a thread's registers
@@ -122,6 +125,8 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
 void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& code, const Device& d) {
   std::vector<Program> programs;
   std::vector<Grid> grids;
+  // A part of the threads across rows, the more along the partial results of each.
+  int join_across = std::min(s.across, 4);
   auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
     const char* file[] = {"pointwise", "rows", "stream", "split"};
     Program p;
@@ -153,7 +158,8 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
       std::string places = cat(s.across, ", ", s.per_row);
       for (int stage = 0; stage < code.stages; ++stage) {
         add("split_stage", cat(stage, ", ", places), tiles * s.splits, shared);
-        add("split_join", cat(stage, ", ", places), tiles, shared);
+        add("split_join", cat(stage, ", ", join_across, ", ", s.threads / join_across), ceil_div(head_.rows, join_across),
+            partial * (join_across > 1 ? s.threads : warps));
       }
       if (code.stores) add("split_store", places, tiles * s.splits, 0);
       partial_bytes_ = static_cast<size_t>(ceil_div(partial * head_.rows * s.splits, 256) * 256);

@@ -104,7 +104,8 @@ void split_store(const Args& a) {
   if (row >= a.head.rows) return;
   Index base[C::kOperands + 1] = {};
   locate<C::kOperands, C::kOuter, true>(a, Index(row), base);
-  typename C::Rows r = static_cast<const typename C::Rows*>(a.head.row_values)[row];
+  typename C::Rows r;
+  known_before<C, C::kStages>(a, base, row, r);
   i64 first = split * a.head.split_length + threadIdx.x / TX, last = (split + 1) * a.head.split_length;
   if (last > a.head.length) last = a.head.length;
   constexpr int kAtOnce = 4;
