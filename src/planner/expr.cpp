@@ -43,12 +43,12 @@ Dims Expr::strides_of(const Tensor& t) const {
   return strides;
 }
 
-Reason lower(const Region& r, Expr* out) {
+Reason lower(const Region& r, Expr* out, bool across) {
   Expr scratch;
   Expr& e = out ? *out : scratch;
   e = {};
   try {
-    Lowering(r, e).run();
+    Lowering(r, e, across).run();
     return Reason::yes();
   } catch (const Declined& d) {
     return d.reason;
@@ -58,7 +58,7 @@ Reason lower(const Region& r, Expr* out) {
 std::string to_string(const Expr& e, const Graph& g) {
   std::string s = cat("space ", e.space, ", ", e.rows(), " rows of ", e.row_length(), "\n");
   static constexpr const char* kKind[] = {"load",   "constant", "index", "random", "apply",
-                                          "reduce", "convert",  "round", "store"};
+                                          "reduce", "convert",  "round", "store", "across"};
   static constexpr const char* kLane[] = {"f32", "f64", "i64"};
   for (size_t i = 0; i < e.code.size(); ++i) {
     const Instr& c = e.code[i];

@@ -33,6 +33,7 @@ struct Instr {
     convert,   // a in another lane
     round,     // a as it reads back from `type`
     store,     // a into `tensor`
+    across,    // the sum of element value a over all rows, into `tensor`
   };
   Kind kind = load;
   Lane lane = Lane::f32;
@@ -66,8 +67,9 @@ struct Expr {
   Dims strides_of(const Tensor& t) const;
 };
 
-// Expresses a region, or says why it cannot be. `out` may be null when only the answer matters.
-Reason lower(const Region& r, Expr* out);
+// Expresses a region, or says why it cannot be. `out` may be null when only the answer matters. `across`: sums over all
+// rows are allowed, beside reductions of the rows themselves.
+Reason lower(const Region& r, Expr* out, bool across = false);
 std::string to_string(const Expr& e, const Graph& g);
 
 }  // namespace tsr

@@ -186,7 +186,7 @@ void Lowering::check_outputs() const {
       block = block && a[i] == (i == e_.block_axis ? 1 : e_.space[i]);
       row = row && a[i] == (e_.row_axis[static_cast<size_t>(i)] ? 1 : e_.space[i]);
     }
-    if (!full && !row && !block)
+    if (!full && !row && !block && !(across_ && sums_rows(x.dims)))
       decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
     if (info(x.dtype).bits < 8 && !whole_bytes(x))
       decline("output ", describe(x), " packs several elements into a byte, and blocks do not fill whole bytes");
@@ -200,6 +200,22 @@ void Lowering::check_outputs() const {
     if (info(x.dtype).vector > 1) decline("input ", describe(x), " is vectorised");
     if (x.reordering != Reordering::none) decline("input ", describe(x), " is reordered");
   }
+}
+
+// Has a tensor every element of a row, and one value for all rows?
+bool Lowering::sums_rows(const Dims& d) const {
+  Dims a = e_.sizes_of(d);
+  for (int i = 0; i < a.size(); ++i)
+    if (a[i] != (e_.row_axis[static_cast<size_t>(i)] ? e_.space[i] : 1)) return false;
+  return e_.has_reduction;
+}
+
+// Gives tensor `t` the sum of v over all rows. Nothing else of the region may read it.
+void Lowering::define_across(TensorId t, int v) {
+  if (t == kNone || std::find(r_.outputs.begin(), r_.outputs.end(), t) == r_.outputs.end()) return;
+  if (!sums_rows(g_.tensor(t).dims)) decline("output ", describe(g_.tensor(t)), " is no sum over all rows");
+  if (at(v).row || at(v).block) decline("output ", describe(g_.tensor(t)), " sums values of whole rows");
+  emit({.kind = Instr::across, .lane = at(v).lane, .a = v, .tensor = t});
 }
 
 int Lowering::emit(const Instr& i) {
@@ -221,6 +237,8 @@ int Lowering::value(TensorId t, Lane lane) {
   auto it = values_.find(t);
   if (it == values_.end()) {
     const Tensor& x = g_.tensor(t);
+    if (std::find(r_.outputs.begin(), r_.outputs.end(), t) != r_.outputs.end())
+      decline("a sum over all rows, ", describe(x), ", is read by the region that makes it");
     Instr i{.kind = Instr::load, .lane = lane_of(x.dtype), .row = constant_along_rows(x.dims), .tensor = t};
     if (x.is_constant() && x.numel() == 1 && is_real(x.dtype)) {
       i.kind = Instr::constant;

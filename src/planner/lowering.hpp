@@ -31,7 +31,7 @@ Split blocks_of(const Graph& g, const Node& n);
 
 class Lowering {
  public:
-  Lowering(const Region& r, Expr& e) : r_(r), g_(*r.graph), e_(e) {}
+  Lowering(const Region& r, Expr& e, bool across) : r_(r), g_(*r.graph), e_(e), across_(across) {}
   void run();
 
  private:
@@ -63,6 +63,8 @@ class Lowering {
   int largest_of_block(int a);
   int mean(int a);
   void define(TensorId t, int v);
+  void define_across(TensorId t, int v);
+  bool sums_rows(const Dims& d) const;
 
   // --- operations
   void node(const Node& n);
@@ -90,6 +92,7 @@ class Lowering {
   const Region& r_;
   const Graph& g_;
   Expr& e_;
+  bool across_;
   std::unordered_map<TensorId, int> values_;
   std::optional<Split> split_;
 };

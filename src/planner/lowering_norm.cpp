@@ -86,7 +86,12 @@ void Lowering::norm_backward(const Node& n) {
   }
   // Gradients of scale and bias sum over the rows, which only batch norm's rows already do.
   if (slot(n.out, 1) == kNone && slot(n.out, 2) == kNone) return;
-  if (o.mode != NormMode::batch) decline(spelling(n), " with gradients of scale or bias sums across rows");
+  if (o.mode != NormMode::batch) {
+    if (!across_) decline(spelling(n), " with gradients of scale or bias sums across rows");
+    if (slot(n.out, 1) != kNone) define_across(n.out[1], apply(M::mul, dy, normal));
+    define_across(slot(n.out, 2), dy);
+    return;
+  }
   if (slot(n.out, 1) != kNone) define(n.out[1], reduce(ReduceMode::add, apply(M::mul, dy, normal)));
   if (slot(n.out, 2) != kNone) define(n.out[2], reduce(ReduceMode::add, dy));
 }

@@ -184,6 +184,7 @@ void Program::run_op(State& s, int i) const {
     case Instr::index:
       return write_index(s, op, reinterpret_cast<int64_t*>(place(s, i)));
     case Instr::constant:
+    case Instr::across:  // not asked for
       return;
   }
 }

@@ -64,7 +64,7 @@ class Printer {
                         ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
                         ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ", W = ", l_.columns ? "V" : "1", ";\n");
     t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" + kept_fields() + "  };\n";
-    t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() + "  };\n";
+    t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() + "  };\n  struct Sums {\n" + sum_fields() + "  };\n";
     const char* with = "const Args& a, const Index* at";
     t += cat("  static void load(", with, ", Loaded& x) {\n", loads, "  }\n");
     t += cat("  static void load_late(", with, ", Late& y) {\n", late, "  }\n");
@@ -76,11 +76,13 @@ class Printer {
     t += "  template <int S>\n  static void join(Partial& p, const Partial& q) {\n" + each_row(joins) + "  }\n";
     t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" + each_row(shuffles) +
          "    return q;\n  }\n";
-    t += cat("  static void store(", with, ", const Loaded& x, const Late& y, Kept& k, const Rows& r) {\n", stores, "  }\n");
+    t += cat("  static void store(", with, ", const Loaded& x, const Late& y, Kept& k, const Rows& r, Sums& sums) {\n", stores, "  }\n");
+    t += print_sums();
     t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
     auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
     auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
     auto row_values = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.row; });
+    auto across = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.kind == Instr::across; });
     bool element_stores = std::any_of(e_.code.begin(), e_.code.end(),
                                       [](const Instr& c) { return c.kind == Instr::store && !c.row; });
     return {t,
@@ -89,6 +91,7 @@ class Printer {
             stages_,
             static_cast<int>(reductions),
             static_cast<int>(row_values),
+            static_cast<int>(across),
             element_stores,
             !row_stores.empty()};
   }
@@ -118,6 +121,7 @@ class Printer {
     for (int i = static_cast<int>(e_.code.size()) - 1; i >= 0; --i) {
       const Instr& c = instr(i);
       if (c.kind == Instr::reduce) needs_[at(known_[at(i)])][at(c.a)] = true;
+      if (c.kind == Instr::across) needs_[at(stages_)][at(c.a)] = true;
       if (c.kind == Instr::store && !c.row)
         needs_[at(stages_)][at(unrounded(c.a, g_.tensor(c.tensor).dtype))] = true;
       for (auto& need : needs_)
@@ -267,6 +271,7 @@ class Printer {
         body += cat("      p.v", i, lane_, " = ", op_name(c.reduction), "::join(p.v", i, lane_, ", ", partial_type(c), "(",
                     value(c.a), "));\n");
       if (stores && c.kind == Instr::store && !c.row) print_store(i, before, body, after);
+      if (stores && c.kind == Instr::across) body += cat("      sums.v", i, "[i] += ", value(c.a), ";\n");
     }
     if (body.empty()) return before;
     return cat(before, "#pragma unroll\n    for (int i = 0; i < V; ++i) {\n", body, "    }\n", after);
@@ -432,6 +437,35 @@ class Printer {
     }
     return s;
   }
+  // --- sums over all rows: each thread adds up its elements, blocks leave theirs in memory, a last kernel joins them
+  bool is_sum(size_t i) const { return e_.code[i].kind == Instr::across; }
+  std::string sum_fields() const {
+    std::string s;
+    for (size_t i = 0; i < e_.code.size(); ++i)
+      if (is_sum(i)) s += cat("    ", lane_name(e_.code[i].lane), " v", i, "[V];\n");
+    return s;
+  }
+  std::string print_sums() const {
+    std::string clear, join, store;
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      if (!is_sum(i)) continue;
+      int k = l_.operand_of[i];
+      const OperandPlan& o = l_.operands[at(k)];
+      clear += cat("      s.v", i, "[i] = 0;\n");
+      join += cat("      s.v", i, "[i] += q.v", i, "[i];\n");
+      store += cat("    Vec<", device_type(o.type), ", V> o", k, ";\n    pack(s.v", i, ", o", k, ");\n");
+      store += o.access == OperandPlan::vector
+                   ? cat("    store_vector(", pointer(k), ", o", k, ");\n")
+                   : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, o", k, ");\n");
+    }
+    auto each = [](const std::string& body) {
+      return body.empty() ? body : cat("#pragma unroll\n    for (int i = 0; i < V; ++i) {\n", body, "    }\n");
+    };
+    return cat("  static void clear(Sums& s) {\n", each(clear), "  }\n  static void add(Sums& s, const Sums& q) {\n",
+               each(join), "  }\n  static void store_sums(const Args& a, const Index* at, const Sums& s) {\n", store,
+               "  }\n");
+  }
+
   std::string kept_fields() const {
     std::string s;
     for (size_t i = 0; i < e_.code.size(); ++i)

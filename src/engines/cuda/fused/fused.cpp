@@ -29,26 +29,29 @@ class FusedEngine : public Engine {
     return kInfo;
   }
   Reason check(const Region& r, const Device& d) const override {
-    Reason why_not;
-    if (make_composite(r, *this, d, false, why_not)) return why_not;
     Expr e;
-    if (Reason why = lower(r, &e); !why) return why;
-    if (Reason why = check_code(e, *r.graph); !why) return why;
-    Layout l;
-    return make_layout(e, *r.graph, &l);
+    Reason why = express(r, d, e);
+    if (why) return why;
+    Reason composite;
+    return make_composite(r, *this, d, false, composite) ? composite : why;
   }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     double memory = region_bytes(r) / d.bytes_per_second, arithmetic = region_flops(r) / (0.25 * d.flops_per_second);
     return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    Reason built;
-    if (auto c = make_composite(r, *this, d, true, built); c && built)
-      return std::make_unique<CompositeStep>(std::move(c));
     Expr e;
-    if (Reason why = lower(r, &e); !why)
-      fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
-    return std::make_unique<FusedStep>(e, *r.graph, d);
+    if (Reason why = express(r, d, e); why) return std::make_unique<FusedStep>(e, *r.graph, d);
+    Reason built;
+    auto c = make_composite(r, *this, d, true, built);
+    if (!c || !built) fail(Status::internal_error, "fused_cuda built a region that it declines: ", built.text());
+    return std::make_unique<CompositeStep>(std::move(c));
+  }
+
+ private:
+  static Reason express(const Region& r, const Device& d, Expr& e) {
+    if (Reason why = lower(r, &e, true); !why) return why;
+    return check_program(e, *r.graph, d);
   }
 };
 

@@ -62,8 +62,9 @@ class Builder {
       const Instr& c = e_.code[i];
       if (c.kind == Instr::constant) numbers += 1;
       if (c.kind == Instr::apply) numbers += parameters(c);
-      if (c.kind != Instr::load && c.kind != Instr::store && c.kind != Instr::index && c.kind != Instr::random)
-        continue;
+      bool operand = c.kind == Instr::load || c.kind == Instr::store || c.kind == Instr::index ||
+                     c.kind == Instr::random || c.kind == Instr::across;
+      if (!operand) continue;
       OperandPlan o;
       o.instr = static_cast<int>(i);
       o.kind = c.kind;

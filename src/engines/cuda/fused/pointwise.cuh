@@ -13,6 +13,7 @@ void pointwise(const Args& a) {
   typename C::Rows r;
   typename C::Kept kept;
   typename C::Late none;
+  typename C::Sums sums;
   Index origin[C::kOperands + 1] = {};
   C::before(a, origin, r);
   i64 first = i64(blockIdx.x) * (UNROLL * blockDim.x) + threadIdx.x;
@@ -29,7 +30,7 @@ void pointwise(const Args& a) {
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u)
-    if (first + i64(u) * blockDim.x < a.head.length) C::store(a, at[u], x[u], none, kept, r);
+    if (first + i64(u) * blockDim.x < a.head.length) C::store(a, at[u], x[u], none, kept, r, sums);
   // What is left of one run of memory that is no whole vector.
   if constexpr (V > 1 && C::kInner == 1) {
     if (blockIdx.x == 0 && threadIdx.x < a.head.tail) {
@@ -44,7 +45,8 @@ void pointwise(const Args& a) {
         end[k] = Index(a.head.length * a.operands[k].inner[0] + i64(threadIdx.x) * a.operands[k].step);
       typename One::Loaded last;
       One::load(a, end, last);
-      One::store(a, end, last, late, kept_one, rows);
+      typename One::Sums none_either;
+      One::store(a, end, last, late, kept_one, rows, none_either);
     }
   }
 }

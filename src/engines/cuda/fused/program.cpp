@@ -68,13 +68,42 @@ Shape choose_split(const Layout& l, const Device& d) {
   s.kind = Shape::split;
   int64_t rows = l.columns ? ceil_div(l.rows, l.vector) : l.rows;
   int64_t length = l.columns ? l.length : ceil_div(l.length, l.vector);
-  s.across = l.columns ? std::min(32, power_of_two(rows)) : 1;
+  s.side = l.columns ? std::min(32, power_of_two(rows)) : 1;
   s.threads = kBlock;
-  s.per_row = kBlock / s.across;
+  s.per_row = kBlock / s.side;
   constexpr int64_t kBlocksPerUnit = 8, kLeast = 4;  // vectors that a thread should have to do
-  int64_t tiles = ceil_div(rows, s.across), wanted = ceil_div(kBlocksPerUnit * d.units, std::max<int64_t>(1, tiles));
+  int64_t tiles = ceil_div(rows, s.side), wanted = ceil_div(kBlocksPerUnit * d.units, std::max<int64_t>(1, tiles));
   s.splits = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, length / (kLeast * s.per_row)));
   return s;
+}
+
+bool sums_across(const Expr& e) {
+  return std::any_of(e.code.begin(), e.code.end(), [](const Instr& c) { return c.kind == Instr::across; });
+}
+
+constexpr int kAcrossThreads = 1024;  // of a multiprocessor
+constexpr int kMostAcross = 2;  // vectors of a row for each thread, whose sums fit into registers
+
+Shape choose_across(const Layout& l, int64_t vectors, const Device& d) {
+  Shape s;
+  s.kind = Shape::across;
+  s.per_row = std::min(kMaxPerRow, power_of_two(vectors));
+  s.threads = std::max(s.per_row, kRowBlock);
+  s.keep = power_of_two(ceil_div(vectors, s.per_row));
+  int64_t blocks = ceil_div(l.rows, s.threads / s.per_row), most = int64_t{kAcrossThreads / s.threads} * d.units;
+  s.splits = std::clamp<int64_t>(blocks, 1, most);
+  return s;
+}
+
+Reason check_program(const Expr& e, const Graph& g, const Device& d) {
+  if (Reason why = check_code(e, g); !why) return why;
+  Layout l;
+  if (Reason why = make_layout(e, g, &l); !why) return why;
+  if (!sums_across(e)) return Reason::yes();
+  if (l.columns) return Reason::no("sums over rows that lie side by side");
+  if (Shape s = choose_shape(e, l, d); s.keep > kMostAcross)
+    return Reason::no("sums over rows of ", l.length, " elements do not fit into registers");
+  return Reason::yes();
 }
 
 Shape choose_shape(const Expr& e, const Layout& l, const Device& d) {
@@ -87,6 +116,7 @@ Shape choose_shape(const Expr& e, const Layout& l, const Device& d) {
   constexpr int64_t kThreadsPerUnit = 1024;
   while (several > 1 && l.rows * vectors < kThreadsPerUnit * d.units * several) several /= 2;
   if (!e.has_reduction) return {Shape::pointwise, kBlock, 1, bytes <= 16 ? 4 : bytes <= 64 ? 2 : 1};
+  if (sums_across(e)) return choose_across(l, vectors, d);
   if (l.columns) return choose_split(l, d);
   int64_t most = std::max<int64_t>(1, 128 / bytes);  // vectors that fit into a thread's registers
   Shape s;
@@ -112,13 +142,14 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   if (Reason why = make_layout(e, g, &l); !why)
     fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
   Shape s = choose_shape(e, l, d);
-  Code code = print_code(e, g, l, s.kind == Shape::rows);
+  Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::across);
   numbers_ = code.numbers;
   pack_arguments(l, s);
   for (size_t i = 0; i < numbers_.size(); ++i)
     if (TensorId t = numbers_[i].tensor; t != kNone)
       scalars_.push_back({numbers_at_ + i * sizeof(dev::Number), t, numbers_[i].lane, g.tensor(t).dtype});
-  bool empty = e.has_reduction ? l.rows == 0 : head_.length == 0 && head_.tail == 0;
+  // Sums over no rows are zero; everything else has nothing to do then.
+  bool empty = e.has_reduction ? l.rows == 0 && code.across == 0 : head_.length == 0 && head_.tail == 0;
   if (!empty) add_launches(l, s, code, d);
 }
 
@@ -126,15 +157,16 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
   std::vector<Program> programs;
   std::vector<Grid> grids;
   // A part of the threads across rows, the more along the partial results of each.
-  int join_across = std::min(s.across, 4);
+  int join_side = std::min(s.side, 4);
   auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
-    const char* file[] = {"pointwise", "rows", "stream", "split"};
+    const char* file[] = {"pointwise", "rows", "stream", "split", "across"};
     Program p;
     p.include = cat("engines/cuda/fused/", file[s.kind], ".cuh");
     p.generated = code.text;
     p.args = code.args;
     p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, ", ", numbers, ", tsr::dev::Index>");
     p.threads = s.threads;
+    if (s.kind == Shape::across) p.blocks_per_unit = kAcrossThreads / s.threads;
     programs.push_back(std::move(p));
     grids.push_back({blocks, s.threads, shared_bytes, s.cluster});
   };
@@ -153,13 +185,21 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
     case Shape::stream:
       add("stream", std::to_string(s.per_row), std::min<int64_t>(l.rows, int64_t{d.units} * 16), partial * warps);
       break;
+    case Shape::across: {
+      int64_t sums = int64_t{8} * l.vector * code.across;
+      constexpr int kAcross = 8;
+      add("across", cat(s.per_row, ", ", s.keep), s.splits, std::max(partial * warps, sums * s.threads));
+      add("join_across", cat(kAcross, ", ", s.threads / kAcross), ceil_div(head_.length, kAcross), sums * s.threads);
+      partial_bytes_ = static_cast<size_t>(sums * head_.length * s.splits);
+      break;
+    }
     case Shape::split: {
-      int64_t tiles = ceil_div(head_.rows, s.across), shared = partial * (s.across > 1 ? s.threads : warps);
-      std::string places = cat(s.across, ", ", s.per_row);
+      int64_t tiles = ceil_div(head_.rows, s.side), shared = partial * (s.side > 1 ? s.threads : warps);
+      std::string places = cat(s.side, ", ", s.per_row);
       for (int stage = 0; stage < code.stages; ++stage) {
         add("split_stage", cat(stage, ", ", places), tiles * s.splits, shared);
-        add("split_join", cat(stage, ", ", join_across, ", ", s.threads / join_across), ceil_div(head_.rows, join_across),
-            partial * (join_across > 1 ? s.threads : warps));
+        add("split_join", cat(stage, ", ", join_side, ", ", s.threads / join_side), ceil_div(head_.rows, join_side),
+            partial * (join_side > 1 ? s.threads : warps));
       }
       if (code.stores) add("split_store", places, tiles * s.splits, 0);
       partial_bytes_ = static_cast<size_t>(ceil_div(partial * head_.rows * s.splits, 256) * 256);

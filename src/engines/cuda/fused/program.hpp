@@ -9,15 +9,17 @@ namespace tsr::cuda {
 
 // How rows are shared out.
 struct Shape {
-  enum Kind : uint8_t { pointwise, rows, stream, split } kind = pointwise;
+  enum Kind : uint8_t { pointwise, rows, stream, split, across } kind = pointwise;
   int threads = 256;   // of a block
   int per_row = 1;     // threads of a block that share a row
   int keep = 1;        // vectors that a thread keeps, or takes at once
   int cluster = 1;     // blocks that share a row
-  int across = 1;      // split: threads across rows
-  int64_t splits = 1;  // split: parts of a row
+  int side = 1;        // split: threads across rows
+  int64_t splits = 1;  // split: parts of a row; across: blocks
 };
 Shape choose_shape(const Expr& e, const Layout& l, const Device& d);
+// Why the kernels cannot take an expression, if they cannot.
+Reason check_program(const Expr& e, const Graph& g, const Device& d);
 
 class FusedProgram {
  public:

@@ -77,8 +77,9 @@ void rows(const Args& a) {
     Index at[C::kOperands + 1];
     along<C>(a, base, Index(thread + j * kStep), at);
     typename C::Late late;
+    typename C::Sums sums;
     C::load_late(a, at, late);
-    C::store(a, at, row.x[j], late, row.kept[j], row.r);
+    C::store(a, at, row.x[j], late, row.kept[j], row.r, sums);
   }
   if (real && thread == 0) C::store_rows(a, base, row.r);
   if constexpr (CLUSTER > 1) cluster_sync();  // no block may end while others still write into its memory

@@ -40,8 +40,9 @@ void known_before(const Args& a, const Index* base, i64 row, typename C::Rows& r
 template <template <int> class Code, int V, int S, int TX, int TY, class Index, class Args>
 void split_stage(const Args& a) {
   using C = Code<V>;
-  i64 tiles = (a.head.rows + TX - 1) / TX, split = blockIdx.x / tiles;
-  i64 row = (blockIdx.x - split * tiles) * TX + threadIdx.x % TX;
+  // Every pass walks the other way: the one before left the elements it saw last in the cache.
+  i64 tiles = (a.head.rows + TX - 1) / TX, block = S % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  i64 split = block / tiles, row = (block - split * tiles) * TX + threadIdx.x % TX;
   bool real = row < a.head.rows;
   Index base[C::kOperands + 1] = {};
   locate<C::kOperands, C::kOuter, true>(a, Index(real ? row : 0), base);
@@ -98,8 +99,8 @@ void split_join(const Args& a) {
 template <template <int> class Code, int V, int TX, int TY, class Index, class Args>
 void split_store(const Args& a) {
   using C = Code<V>;
-  // From the end: the pass before left the last elements in the cache.
-  i64 tiles = (a.head.rows + TX - 1) / TX, block = gridDim.x - 1 - blockIdx.x, split = block / tiles;
+  i64 tiles = (a.head.rows + TX - 1) / TX, block = C::kStages % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  i64 split = block / tiles;
   i64 row = (block - split * tiles) * TX + threadIdx.x % TX;
   if (row >= a.head.rows) return;
   Index base[C::kOperands + 1] = {};
@@ -112,6 +113,7 @@ void split_store(const Args& a) {
   for (i64 i = first; i < last; i += kAtOnce * TY) {
     typename C::Loaded x[kAtOnce];
     typename C::Late none;
+    typename C::Sums sums;
     typename C::Kept kept;
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
@@ -125,7 +127,7 @@ void split_store(const Args& a) {
       Index at[C::kOperands + 1];
       if (i + u * TY >= last) continue;
       along<C>(a, base, Index(i + u * TY), at);
-      C::store(a, at, x[u], none, kept, r);
+      C::store(a, at, x[u], none, kept, r, sums);
     }
   }
 }

@@ -39,9 +39,10 @@ void stream(const Args& a) {
       along<C>(a, base, Index(index), at);
       typename C::Loaded x;
       typename C::Late none;
+      typename C::Sums sums;
       typename C::Kept kept;
       C::load(a, at, x);
-      C::store(a, at, x, none, kept, r);
+      C::store(a, at, x, none, kept, r, sums);
     }
     if (threadIdx.x == 0) C::store_rows(a, base, r);
   }
