@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/move/copy.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/tensors.hpp"
+#include "graph/op.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+constexpr int kThreads = 256, kTileSquares = 32, kTilePitch = 33;
+constexpr int64_t kSmall = 16;               // axes that are shorter leave most of a tile empty
+constexpr int64_t kWideIndex = 2000000000;   // elements from which 32 bits do not count them
+constexpr int64_t kWorthTwoLaunches = 4096;  // elements; below it a rest that is no whole word narrows all words
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int bits_of(const Tensor& t) { return info(t.dtype).bits; }
+int64_t bytes_of(const Tensor& t) { return bits_of(t) / 8; }
+
+bool same_type(const Tensor& a, const Tensor& b) { return element_type(a) == element_type(b); }
+
+bool is_empty(const std::vector<CopyAxis>& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.size == 0; });
+}
+
+dev::CopyArgs copy_args(const std::vector<CopyAxis>& axes) {
+  require(axes.size() <= dev::kCopyAxes, "a copy has ", axes.size(), " axes");
+  dev::CopyArgs a{};
+  a.count = 1;
+  a.axes = static_cast<int>(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const CopyAxis& axis = axes[axes.size() - 1 - i];  // slowest first here, innermost first there
+    a.count *= axis.size;
+    a.size[i] = dev::make_divisor(axis.size);
+    a.from_step[i] = axis.from;
+    a.to_step[i] = axis.to;
+  }
+  return a;
+}
+
+const char* index_type(int64_t count) { return count > kWideIndex ? "i64" : "i32"; }
+
+// Does the target fill its memory without gaps, in the order of these axes?
+bool is_dense(const std::vector<CopyAxis>& axes) {
+  int64_t next = 1;
+  for (size_t i = axes.size(); i-- > 0; next *= axes[i].size)
+    if (axes[i].to != next) return false;
+  return true;
+}
+
+// Elements of less than a byte as whole bytes, if all steps allow it.
+bool in_bytes(std::vector<CopyAxis>& axes, int64_t per_byte, int64_t from, int64_t to) {
+  if (axes.empty() || axes.back().from != 1 || axes.back().to != 1) return false;
+  if (axes.back().size % per_byte || from % per_byte || to % per_byte) return false;
+  for (size_t i = 0; i + 1 < axes.size(); ++i)
+    if (axes[i].from % per_byte || axes[i].to % per_byte) return false;
+  for (size_t i = 0; i + 1 < axes.size(); ++i) axes[i].from /= per_byte, axes[i].to /= per_byte;
+  axes.back().size /= per_byte;
+  return true;
+}
+
+// The axis of the source's runs, where it is another than that of the target's.
+size_t find_across(const std::vector<CopyAxis>& axes) {
+  size_t none = axes.size();
+  if (axes.empty() || axes.back().to != 1 || axes.back().from == 1) return none;
+  for (size_t i = 0; i + 1 < axes.size(); ++i)
+    if (axes[i].from == 1) return i;
+  return none;
+}
+
+// Makes the launches of one copy.
+class Builder {
+ public:
+  Builder(const Graph& g, const Copy& c, TensorId target, const Device& d)
+      : device_(d), copy_(c), x_(g.tensor(c.source)), y_(g.tensor(target)) {}
+
+  std::vector<DeviceCopy::Launch> run() {
+    std::vector<CopyAxis> axes = merged(copy_.axes);
+    if (is_empty(axes)) return {};
+    if (bits_of(y_) < 8) {
+      int64_t per_byte = 8 / bits_of(y_);
+      if (in_bytes(axes, per_byte, copy_.from, copy_.to))
+        add_runs(axes, copy_.from / per_byte, copy_.to / per_byte, 1);
+      else
+        add_packed(axes, per_byte);
+      return std::move(launches_);
+    }
+    size_t across = find_across(axes);
+    if (across < axes.size() && axes[across].size >= kSmall && axes.back().size >= kSmall) {
+      add_tiles(axes, across);
+      return std::move(launches_);
+    }
+    // A short run of the source is read whole before the next: its lines of memory are then read once.
+    if (across < axes.size() && axes[across].size < axes.back().size)
+      std::rotate(axes.begin() + static_cast<std::ptrdiff_t>(across),
+                  axes.begin() + static_cast<std::ptrdiff_t>(across) + 1, axes.end());
+    add_runs(axes, copy_.from, copy_.to, bytes_of(y_));
+    return std::move(launches_);
+  }
+
+ private:
+  void add(const std::string& source, const std::string& body, DeviceCopy::Launch l) {
+    Program p;
+    p.include = cat("engines/cuda/move/", source);
+    p.generated = "using namespace tsr::dev;";
+    p.args = l.tiles ? "TileArgs" : "CopyArgs";
+    p.body = body;
+    p.threads = l.grid.threads = kThreads;
+    l.kernel = get_kernel(p, device_);
+    launches_.push_back(std::move(l));
+  }
+
+  std::string types(int64_t word_bytes) const {
+    if (same_type(x_, y_)) return cat(word_type(word_bytes), ", ", word_type(word_bytes));
+    return cat(device_type(element_type(x_)), ", ", device_type(element_type(y_)));
+  }
+
+  // Elements of `bytes` bytes in words that are as long as all steps allow.
+  void add_runs(std::vector<CopyAxis> axes, int64_t from, int64_t to, int64_t bytes) {
+    int64_t word = 1;  // elements
+    if (axes.empty()) axes.push_back({1, 1, 1});
+    if (same_type(x_, y_) && axes.back().from == 1 && axes.back().to == 1) {
+      word = std::max<int64_t>(1, std::min(aligned_bytes(x_, from * bytes), aligned_bytes(y_, to * bytes)) / bytes);
+      for (size_t i = 0; i + 1 < axes.size(); ++i) word = common_power(word, {axes[i].from, axes[i].to});
+      int64_t rest = axes.back().size % word;
+      if (rest && axes.size() == 1 && axes.back().size >= kWorthTwoLaunches) {
+        axes.back().size -= rest;
+        add_runs({{rest, 1, 1}}, from + axes.back().size, to + axes.back().size, bytes);
+      }
+      word = common_power(word, {axes.back().size});
+      for (size_t i = 0; i + 1 < axes.size(); ++i) axes[i].from /= word, axes[i].to /= word;
+      axes.back().size /= word;
+    }
+    DeviceCopy::Launch l{};
+    dev::CopyArgs& a = l.args.matrices;
+    a = copy_args(axes);
+    l.from = from * (same_type(x_, y_) ? bytes : bytes_of(x_)), l.to = to * bytes;
+    int unroll = word * bytes < 8 ? 8 : 4;
+    l.grid.blocks = ceil_div(a.count, int64_t{kThreads} * unroll);
+    add("copy.cuh", cat("copy<", types(word * bytes), ", ", unroll, ", ", index_type(a.count), ">"), std::move(l));
+  }
+
+  void add_tiles(const std::vector<CopyAxis>& axes, size_t across) {
+    const CopyAxis &rows = axes.back(), &columns = axes[across];
+    std::vector<CopyAxis> outer;
+    for (size_t i = 0; i + 1 < axes.size(); ++i)
+      if (i != across) outer.push_back(axes[i]);
+    int64_t wide = std::max(bytes_of(x_), bytes_of(y_)), square = std::max<int64_t>(1, 4 / wide),
+            side = kTileSquares * square;
+    // Whole words can be moved if everything is a multiple of them.
+    auto in_words = [&](const Tensor& t, int64_t first, int64_t step, int64_t CopyAxis::*side_of) {
+      int64_t each = bytes_of(t);
+      bool fits = aligned_bytes(t, first * each) >= square * each && step % square == 0;
+      for (const CopyAxis& a : outer) fits = fits && a.*side_of % square == 0;
+      return fits;
+    };
+    DeviceCopy::Launch l{};
+    l.tiles = true;
+    dev::TileArgs& a = l.args;
+    a.matrices = copy_args(outer);
+    a.rows = rows.size, a.columns = columns.size;
+    a.from_step = rows.from, a.to_step = columns.to;
+    a.from_words = square == 1 || in_words(x_, copy_.from, rows.from, &CopyAxis::from);
+    a.to_words = square == 1 || in_words(y_, copy_.to, columns.to, &CopyAxis::to);
+    a.down = dev::make_divisor(ceil_div(rows.size, side));
+    a.across = dev::make_divisor(ceil_div(columns.size, side));
+    l.from = copy_.from * bytes_of(x_), l.to = copy_.to * bytes_of(y_);
+    l.grid.blocks = a.matrices.count * a.down.value * a.across.value;
+    l.grid.shared_bytes = side * kTilePitch * square * bytes_of(y_);
+    add("tiles.cuh", cat("tiles<", types(wide), ", ", square, ">"), std::move(l));
+  }
+
+  void add_packed(const std::vector<CopyAxis>& axes, int64_t per_byte) {
+    DeviceCopy::Launch l{};
+    dev::CopyArgs& a = l.args.matrices;
+    a = copy_args(axes);
+    a.first = copy_.from;
+    l.to = copy_.to / per_byte;
+    l.grid.blocks = ceil_div(a.count, kThreads * per_byte);
+    add("copy.cuh", cat("copy_packed<", bits_of(y_), ", ", index_type(a.count), ">"), std::move(l));
+  }
+
+  const Device& device_;
+  const Copy& copy_;
+  const Tensor &x_, &y_;
+  std::vector<DeviceCopy::Launch> launches_;
+};
+
+}  // namespace
+
+DType element_type(const Tensor& t) { return info(t.dtype).vector > 1 ? DType::i8 : t.dtype; }
+
+int64_t common_power(int64_t most, std::initializer_list<int64_t> values) {
+  for (int64_t v : values)
+    while (v % most != 0) most /= 2;
+  return most;
+}
+
+int64_t aligned_bytes(const Tensor& t, int64_t distance) {
+  int64_t promised = std::max<int64_t>(t.alignment, std::min<int64_t>(8, bytes_of(t)));
+  return common_power(16, {promised, distance});
+}
+
+std::string word_type(int64_t bytes) { return bytes == 16 ? "Vec<u64, 2>" : cat("u", 8 * bytes); }
+
+Reason check_copy(const Graph& g, const Copy& c, TensorId target) {
+  const Tensor &from = g.tensor(c.source), &to = g.tensor(target);
+  for (const Tensor* t : {&from, &to}) {
+    if (lies_on_host(*t)) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
+    if (t->ragged != kNone) return Reason::no("tensor ", describe(*t), " is ragged");
+    if (t->reordering != Reordering::none) return Reason::no("tensor ", describe(*t), " is reordered");
+    if (!same_type(from, to) && (is_complex(t->dtype) || bits_of(*t) < 8))
+      return Reason::no("tensor ", describe(*t), " has another type than its copy, and elements of ", t->dtype,
+                        " are not converted on the way");
+  }
+  std::vector<CopyAxis> axes = merged(c.axes);
+  if (axes.size() > dev::kCopyAxes)
+    return Reason::no("copying ", describe(from), " takes ", axes.size(), " axes; at most ", dev::kCopyAxes);
+  if (bits_of(to) >= 8) return Reason::yes();
+  int64_t per_byte = 8 / bits_of(to);
+  if (is_empty(axes) || (is_dense(axes) && c.to % per_byte == 0) || in_bytes(axes, per_byte, c.from, c.to))
+    return Reason::yes();
+  return Reason::no("tensor ", describe(to), " packs elements into bytes, and a copy would write a part of a byte");
+}
+
+DeviceCopy::DeviceCopy(const Graph& g, const Copy& c, TensorId target, const Device& d)
+    : source_(c.source), target_(target), launches_(Builder(g, c, target, d).run()) {}
+
+void DeviceCopy::run(void* const* tensors, void* stream) const {
+  for (const Launch& l : launches_) {
+    dev::TileArgs a = l.args;
+    a.matrices.from = static_cast<const char*>(tensors[source_]) + l.from;
+    a.matrices.to = static_cast<char*>(tensors[target_]) + l.to;
+    if (l.tiles)
+      l.kernel->launch(l.grid, stream, a);
+    else
+      l.kernel->launch(l.grid, stream, a.matrices);
+  }
+}
+
+}  // namespace tsr::cuda
