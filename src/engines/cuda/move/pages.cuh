@@ -49,7 +49,7 @@ void pages(const PageArgs& a) {
 // Where the positions of the result lie side by side.
 template <class T, int E>
 void page_tiles(const PageArgs& a) {
-  auto* tile = reinterpret_cast<Vec<T, E>*>(shared_memory());
+  auto* tile = reinterpret_cast<Packed<T, E>*>(shared_memory());
   i32 block = i32(blockIdx.x), rest = divide(block, a.across), sequence = divide(rest, a.down);
   i64 column = block - rest * i32(a.across.value), row = rest - sequence * i32(a.down.value);
   i32 batch = divide(sequence, a.heads), head = sequence - batch * i32(a.heads.value);

@@ -12,6 +12,30 @@ namespace tsr::dev {
 
 constexpr int kTileSquares = 32, kTilePitch = kTileSquares + 1, kTileThreads = 256;
 
+// E elements as one number of 2 or 4 bytes: short vectors would be moved element by element.
+template <int BYTES>
+struct NumberOf {
+  using Type = u32;
+};
+template <>
+struct NumberOf<2> {
+  using Type = u16;
+};
+template <class T, int E>
+struct Packed {
+  union {
+    T v[E];
+    typename NumberOf<sizeof(T) * E>::Type word;
+  };
+};
+template <class T>
+struct Packed<T, 1> {
+  union {
+    T v[1];
+    T word;
+  };
+};
+
 // A tile of the source, whose first row and column are given.
 struct TilePlace {
   i64 row, column, rows, columns;  // of rows x columns in all
@@ -20,7 +44,7 @@ struct TilePlace {
 
 // `row_of(r)` points to the start of row r of the source; null: zeros.
 template <class From, class To, int E, class RowOf>
-void load_tile(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
+void load_tile(const TilePlace& p, const RowOf& row_of, Packed<To, E>* tile) {
   constexpr int kLanes = 32 / E;                                      // of a warp along a row
   constexpr int kTurns = kTileSquares * kTileSquares / kTileThreads;  // squares of a thread
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -50,16 +74,16 @@ void load_tile(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
     int row = q / E * E + lane / kLanes, column = q % E * kLanes + lane % kLanes;
 #pragma unroll
     for (int j = 0; j < E; ++j) {
-      Vec<To, E> turned;
+      Packed<To, E> turned;
 #pragma unroll
       for (int i = 0; i < E; ++i) turned.v[i] = convert<To>(rows[u][i].v[j]);
-      tile[(column * E + j) * kTilePitch + row] = turned;
+      tile[(column * E + j) * kTilePitch + row].word = turned.word;
     }
   }
 }
 
 template <class To, int E>
-void store_tile(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_step) {
+void store_tile(const TilePlace& p, const Packed<To, E>* tile, To* to, i64 to_step) {
   int lane = threadIdx.x % 32;
   i64 r = p.row + lane * E;
   if (r >= p.rows) return;
@@ -67,10 +91,11 @@ void store_tile(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_step)
   for (int k = threadIdx.x / 32; k < kTileSquares * E; k += kTileThreads / 32) {
     i64 c = p.column + k;
     if (c >= p.columns) return;
-    Vec<To, E> word = tile[k * kTilePitch + lane];
+    Packed<To, E> word;
+    word.word = tile[k * kTilePitch + lane].word;
     To* target = to + c * to_step + r;
     if (p.to_words && r + E <= p.rows) {
-      store_vector(target, word);
+      reinterpret_cast<Packed<To, E>*>(target)->word = word.word;
     } else {
 #pragma unroll
       for (int i = 0; i < E; ++i)
@@ -81,7 +106,7 @@ void store_tile(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_step)
 
 template <class From, class To, int E>
 void tiles(const TileArgs& a) {
-  auto* tile = reinterpret_cast<Vec<To, E>*>(shared_memory());
+  auto* tile = reinterpret_cast<Packed<To, E>*>(shared_memory());
   i32 block = i32(blockIdx.x), rest = divide(block, a.across), matrix = divide(rest, a.down);
   i64 column = block - rest * i32(a.across.value), row = rest - matrix * i32(a.down.value);
   i64 from, to;
