@@ -11,6 +11,7 @@
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
+#include "engines/cuda/conv1d/conv1d.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/host/host.hpp"
 #include "engines/cuda/move/move.hpp"
@@ -38,6 +39,7 @@ std::span<const Engine* const> all_engines() {
       &view_engine(DeviceKind::cuda),
       &cuda::fused_engine(),
       &cuda::move_engine(),
+      &cuda::conv1d_engine(),
       &cuda::rope_engine(),
       &cuda::host_engine(),
   };
