@@ -6,6 +6,9 @@
 
 namespace tsr::dev {
 
+// Filters of up to so many taps have kernels of their own length; longer ones are taken kLongTaps taps at a time.
+constexpr int kShortTaps = 4, kLongTaps = 8;
+
 // A tensor of sequences; steps by batch, channel and time, in elements.
 struct Signal {
   void* data;

@@ -37,9 +37,10 @@ class CausalStep : public SequenceStep {
   }
 
   void plan_backward() {
-    bool fits = w_.taps <= kLong;
-    choose_access({x_, dy_, out_}, fits && w_.taps > kShort ? 2 : 4);
-    if (fits) return plan_one_pass();
+    // One pass keeps x, dz and all sums in registers, which leaves room for few channels.
+    bool one_pass = w_.taps <= dev::kLongTaps;
+    choose_access({x_, dy_, out_}, one_pass ? 2 : 4);
+    if (one_pass) return plan_one_pass();
     SignalPlan dz = dy_;
     if (silu_) {
       dz = temporary();

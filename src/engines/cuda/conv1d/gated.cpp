@@ -42,6 +42,9 @@ class GatedStep : public SequenceStep {
 
   void plan_forward() {
     choose_access({x_[0], x_[1], x_[2], y_, gated_}, kMostChannels);
+    if (proj_[0].taps <= dev::kShortTaps && mixer_.taps <= dev::kLongTaps)
+      return add_pass("gated_forward", {x_[0].type, proj_[0].type, mixer_.type, skip_.type, y_.type, gated_.type},
+                      proj_[0].taps);
     p_[0] = temporary(), g_ = temporary();
     add_pass("gated_project", {x_[0].type, proj_[0].type}, proj_[0].taps);
     add_pass("gated_mix", {mixer_.type, skip_.type, y_.type, gated_.type}, mixer_.taps);

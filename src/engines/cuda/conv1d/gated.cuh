@@ -1,23 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two causal convolutions with gates between them, stage by stage: what a long filter looks back (or ahead) for comes
-// from the workspace.
+// Two causal convolutions with gates between them: in one pass where both filters are short, otherwise stage by stage,
+// and what a long filter looks back (or ahead) for comes from the workspace.
 #pragma once
 
 #include "engines/cuda/conv1d/spans.cuh"
 
 namespace tsr::dev {
 
+// Everything in registers: projections by filters of TAPS taps, a mixer of at most kLongTaps.
+template <class X, class W, class M, class B, class Y, class Z, class L, int V, int RUN, int TAPS, int STEP>
+void gated_forward(const GatedArgs& a) {
+  constexpr int kBack = kHalo<kLongTaps, RUN>;
+  Part p = find_part<V>(a.share, i32(blockIdx.x));
+  if (p.first >= p.last) return;
+  i32 length = a.share.length;
+  L w[3][TAPS][V], mixer[kLongTaps][V], skip[V];
+#pragma unroll
+  for (int c = 0; c < 3; ++c) load_taps<W>(a.proj[c], p.channel, 0, w[c]);
+  load_taps<M>(a.mixer, p.channel, 0, mixer);
+  load_channels<B>(a.skip, p.channel, skip);
+  for (i32 span = p.first; span < p.last; span += p.span_threads) {
+    Span at = find_span<STEP>(a.share, span), before = {at.batch, at.time - kBack};
+    L g[kBack + STEP][V] = {}, other[kBack + STEP][V] = {}, y[STEP][V], gate[STEP][V] = {};
+    add_group<false, X, RUN>(a.x[1], w[1], 0, TAPS, before, p.channel, length, g);
+    add_group<false, X, RUN>(a.x[2], w[2], 0, TAPS, before, p.channel, length, other);
+    add_group<false, X, RUN>(a.x[0], w[0], 0, TAPS, at, p.channel, length, gate);
+#pragma unroll
+    for (int i = 0; i < kBack + STEP; ++i)
+#pragma unroll
+      for (int v = 0; v < V; ++v) g[i][v] *= other[i][v];
+#pragma unroll
+    for (int i = 0; i < STEP; ++i) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) y[i][v] = skip[v] * g[kBack + i][v];
+#pragma unroll
+      for (int j = 0; j < kLongTaps; ++j) {
+        if (j >= a.mixer.taps || at.time + i < j) continue;
+#pragma unroll
+        for (int v = 0; v < V; ++v) y[i][v] += g[kBack + i - j][v] * mixer[j][v];
+      }
+#pragma unroll
+      for (int v = 0; v < V; ++v) gate[i][v] *= y[i][v];
+    }
+    store_times<RUN, Y>(a.y, at.batch, p.channel, at.time, length, y);
+    store_times<RUN, Z>(a.gated, at.batch, p.channel, at.time, length, gate);
+  }
+}
+
 // p0, g = p1 p2
 template <class X, class W, class L, int V, int RUN, int TAPS, int STEP>
 void gated_project(const GatedArgs& a) {
   Part p = find_part<V>(a.share, i32(blockIdx.x));
-  i64 length = a.share.length;
-  for (i64 span = p.first; span < p.last; span += p.span_threads) {
+  i32 length = a.share.length;
+  for (i32 span = p.first; span < p.last; span += p.span_threads) {
     Span at = find_span<STEP>(a.share, span);
     L r[3][STEP][V] = {};
 #pragma unroll
-    for (int c = 0; c < 3; ++c)
-      add_taps<false, X, W, TAPS, RUN>(a.x[c], a.proj[c], at.batch, p.channel, at.time, length, r[c]);
+    for (int c = 0; c < 3; ++c) add_taps<false, X, W, TAPS, RUN>(a.x[c], a.proj[c], at, p.channel, length, r[c]);
 #pragma unroll
     for (int i = 0; i < STEP; ++i)
 #pragma unroll
@@ -31,12 +70,12 @@ void gated_project(const GatedArgs& a) {
 template <class W, class B, class Y, class Z, class L, int V, int RUN, int TAPS, int STEP>
 void gated_mix(const GatedArgs& a) {
   Part p = find_part<V>(a.share, i32(blockIdx.x));
-  i64 length = a.share.length;
-  for (i64 span = p.first; span < p.last; span += p.span_threads) {
+  i32 length = a.share.length;
+  for (i32 span = p.first; span < p.last; span += p.span_threads) {
     Span at = find_span<STEP>(a.share, span);
     L skip[V], y[STEP][V] = {}, other[STEP][V];
     load_channels<B>(a.skip, p.channel, skip);
-    add_taps<false, L, W, TAPS, RUN>(a.g, a.mixer, at.batch, p.channel, at.time, length, y);
+    add_taps<false, L, W, TAPS, RUN>(a.g, a.mixer, at, p.channel, length, y);
     load_times<RUN, L>(a.g, at.batch, p.channel, at.time, length, other);
 #pragma unroll
     for (int i = 0; i < STEP; ++i)
@@ -56,13 +95,12 @@ void gated_mix(const GatedArgs& a) {
 template <class X, class W, class Y, class D, class L, int V, int RUN, int TAPS, int STEP>
 void gated_start_back(const GatedArgs& a) {
   Part p = find_part<V>(a.share, i32(blockIdx.x));
-  i64 length = a.share.length;
-  for (i64 span = p.first; span < p.last; span += p.span_threads) {
+  i32 length = a.share.length;
+  for (i32 span = p.first; span < p.last; span += p.span_threads) {
     Span at = find_span<STEP>(a.share, span);
     L r[3][STEP][V] = {}, y[STEP][V], dy[STEP][V];
 #pragma unroll
-    for (int c = 0; c < 3; ++c)
-      add_taps<false, X, W, TAPS, RUN>(a.x[c], a.proj[c], at.batch, p.channel, at.time, length, r[c]);
+    for (int c = 0; c < 3; ++c) add_taps<false, X, W, TAPS, RUN>(a.x[c], a.proj[c], at, p.channel, length, r[c]);
     store_times<RUN, L>(a.p[1], at.batch, p.channel, at.time, length, r[1]);
     store_times<RUN, L>(a.p[2], at.batch, p.channel, at.time, length, r[2]);
     load_times<RUN, Y>(a.y, at.batch, p.channel, at.time, length, y);
@@ -85,12 +123,12 @@ void gated_start_back(const GatedArgs& a) {
 template <class W, class B, class L, int V, int RUN, int TAPS, int STEP>
 void gated_mix_back(const GatedArgs& a) {
   Part p = find_part<V>(a.share, i32(blockIdx.x));
-  i64 length = a.share.length;
-  for (i64 span = p.first; span < p.last; span += p.span_threads) {
+  i32 length = a.share.length;
+  for (i32 span = p.first; span < p.last; span += p.span_threads) {
     Span at = find_span<STEP>(a.share, span);
     L skip[V], dg[STEP][V] = {}, e[STEP][V], p1[STEP][V], p2[STEP][V];
     load_channels<B>(a.skip, p.channel, skip);
-    add_taps<true, L, W, TAPS, RUN>(a.e, a.mixer, at.batch, p.channel, at.time, length, dg);
+    add_taps<true, L, W, TAPS, RUN>(a.e, a.mixer, at, p.channel, length, dg);
     load_times<RUN, L>(a.e, at.batch, p.channel, at.time, length, e);
     load_times<RUN, L>(a.p[1], at.batch, p.channel, at.time, length, p1);
     load_times<RUN, L>(a.p[2], at.batch, p.channel, at.time, length, p2);
@@ -111,12 +149,12 @@ void gated_mix_back(const GatedArgs& a) {
 template <class W, class X, class L, int V, int RUN, int TAPS, int STEP>
 void gated_project_back(const GatedArgs& a) {
   Part p = find_part<V>(a.share, i32(blockIdx.x));
-  for (i64 span = p.first; span < p.last; span += p.span_threads) {
+  for (i32 span = p.first; span < p.last; span += p.span_threads) {
     Span at = find_span<STEP>(a.share, span);
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       L dx[STEP][V] = {};
-      add_taps<true, L, W, TAPS, RUN>(a.p[c], a.proj[c], at.batch, p.channel, at.time, a.share.length, dx);
+      add_taps<true, L, W, TAPS, RUN>(a.p[c], a.proj[c], at, p.channel, a.share.length, dx);
       store_times<RUN, X>(a.dx[c], at.batch, p.channel, at.time, a.share.length, dx);
     }
   }

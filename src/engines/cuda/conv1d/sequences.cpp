@@ -8,6 +8,9 @@
 namespace tsr::cuda {
 namespace {
 
+constexpr int64_t kBlocksOfUnit = 16;  // enough to keep a multiprocessor busy to the end
+constexpr int64_t kMostRounds = 4;     // of a block without sums; more gain nothing
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t power_of_two(int64_t n) {
@@ -111,22 +114,24 @@ SignalPlan SequenceStep::temporary() {
 
 dev::Share SequenceStep::share(int64_t splits) const {
   dev::Share s{};
-  s.channels = channels_, s.length = length_;
+  s.channels = channels_, s.length = static_cast<int>(length_);
   int64_t spans_of_row = ceil_div(length_, kStep), pieces = ceil_div(channels_, access_.channels);
-  s.spans = batch_ * spans_of_row;
+  s.spans = static_cast<int>(batch_ * spans_of_row);
   s.channels_fast = access_.channels_fast;
   int64_t across = s.channels_fast ? std::min<int64_t>(32, power_of_two(pieces))
                                    : kThreads / std::min<int64_t>(kThreads, power_of_two(s.spans));
   s.channel_threads = static_cast<int>(across);
   s.channel_blocks = dev::make_divisor(std::max<int64_t>(1, ceil_div(pieces, across)));
   s.spans_of_row = dev::make_divisor(std::max<int64_t>(1, spans_of_row));
-  int64_t together = kThreads / across;  // spans of a block at a time
-  s.spans_of_block = splits == 0 ? together : ceil_div(ceil_div(s.spans, splits), together) * together;
+  // Spans of a block: those of one round of its threads, a few rounds where there is work enough for all units.
+  int64_t round = kThreads / across, most = ceil_div(s.spans, round);
+  int64_t wanted = std::max<int64_t>(1, kBlocksOfUnit * device_.units / s.channel_blocks.value);
+  int64_t rounds = splits == 0 ? std::clamp<int64_t>(most / wanted, 1, kMostRounds) : ceil_div(most, splits);
+  s.spans_of_block = static_cast<int>(rounds * round);
   return s;
 }
 
 int64_t SequenceStep::splits_for_gradients() const {
-  constexpr int64_t kBlocksOfUnit = 8;  // enough to keep a multiprocessor busy to the end
   return std::max<int64_t>(1, kBlocksOfUnit * device_.units / share(0).channel_blocks.value);
 }
 

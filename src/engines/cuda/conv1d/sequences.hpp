@@ -66,10 +66,9 @@ class SequenceStep : public Step {
   }
 
  protected:
-  static constexpr int kStep = 8;              // times of a span
-  static constexpr int kShort = 4, kLong = 8;  // taps that kernels take at once
+  static constexpr int kStep = 8;  // times of a span
   static constexpr int kThreads = 128;
-  static int taps_at_once(int taps) { return taps <= kShort ? kShort : kLong; }
+  static int taps_at_once(int taps) { return taps <= dev::kShortTaps ? taps : dev::kLongTaps; }
 
   // The widest access that all signals allow; `most` channels at once.
   void choose_access(const std::vector<SignalPlan>& signals, int most);

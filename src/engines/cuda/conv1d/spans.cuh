@@ -14,7 +14,7 @@ namespace tsr::dev {
 struct Part {
   i64 channel;  // the first
   i32 channel_thread, span_thread, span_threads;
-  i64 first, last;  // spans, in steps of span_threads
+  i32 first, last;  // spans, in steps of span_threads
   i32 split;
 };
 
@@ -29,20 +29,19 @@ Part find_part(const Share& s, i32 block) {
   i64 channel_block = block - p.split * i32(s.channel_blocks.value);
   p.channel = (channel_block * s.channel_threads + p.channel_thread) * V;
   p.first = p.split * s.spans_of_block + p.span_thread;
-  p.last = (p.split + 1) * s.spans_of_block;
-  if (p.last > s.spans) p.last = s.spans;
+  p.last = min((p.split + 1) * s.spans_of_block, s.spans);
   if (p.channel >= s.channels) p.first = p.last;  // nothing to do
   return p;
 }
 
 // Where a span lies.
 struct Span {
-  i64 batch, time;
+  i32 batch, time;
 };
 template <int STEP>
-Span find_span(const Share& s, i64 span) {
-  i32 batch = divide(i32(span), s.spans_of_row);
-  return {batch, (span - batch * s.spans_of_row.value) * STEP};
+Span find_span(const Share& s, i32 span) {
+  i32 batch = divide(span, s.spans_of_row);
+  return {batch, (span - batch * i32(s.spans_of_row.value)) * STEP};
 }
 
 constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
@@ -57,11 +56,11 @@ T* row_of(const Signal& s, i64 batch, i64 channel) {
 
 // N times from `time` on; those outside the sequence are 0.
 template <int RUN, class T, class L, int N, int V>
-void load_times(const Signal& s, i64 batch, i64 channel, i64 time, i64 length, L (&out)[N][V]) {
+void load_times(const Signal& s, i64 batch, i64 channel, i32 time, i32 length, L (&out)[N][V]) {
   const T* row = row_of<const T>(s, batch, channel);
 #pragma unroll
   for (int n = 0; n < N; n += RUN) {
-    i64 t = time + n;
+    i32 t = time + n;
 #pragma unroll
     for (int r = 0; r < RUN; ++r)
 #pragma unroll
@@ -69,7 +68,7 @@ void load_times(const Signal& s, i64 batch, i64 channel, i64 time, i64 length, L
     if constexpr (V > 1) {
       if (t < 0 || t >= length) continue;
       Vec<T, V> x;
-      load_vector(row + t * s.steps[2], x);
+      load_vector(row + i64(t) * s.steps[2], x);
 #pragma unroll
       for (int v = 0; v < V; ++v) out[n][v] = to_lane<L>(x.v[v]);
     } else if constexpr (RUN > 1) {
@@ -84,24 +83,24 @@ void load_times(const Signal& s, i64 batch, i64 channel, i64 time, i64 length, L
           if (t + r >= 0 && t + r < length) out[n + r][0] = to_lane<L>(row[t + r]);
       }
     } else {
-      if (t >= 0 && t < length) out[n][0] = to_lane<L>(row[t * s.steps[2]]);
+      if (t >= 0 && t < length) out[n][0] = to_lane<L>(row[i64(t) * s.steps[2]]);
     }
   }
 }
 
 template <int RUN, class T, class L, int N, int V>
-void store_times(const Signal& s, i64 batch, i64 channel, i64 time, i64 length, const L (&in)[N][V]) {
+void store_times(const Signal& s, i64 batch, i64 channel, i32 time, i32 length, const L (&in)[N][V]) {
   if (!s.data) return;  // nobody wants it
   T* row = row_of<T>(s, batch, channel);
 #pragma unroll
   for (int n = 0; n < N; n += RUN) {
-    i64 t = time + n;
+    i32 t = time + n;
     if constexpr (V > 1) {
       if (t >= length) continue;
       Vec<T, V> y;
 #pragma unroll
       for (int v = 0; v < V; ++v) y.v[v] = from_lane<T>(in[n][v]);
-      store_vector(row + t * s.steps[2], y);
+      store_vector(row + i64(t) * s.steps[2], y);
     } else if constexpr (RUN > 1) {
       if (t + RUN <= length) {
         Vec<T, RUN> y;
@@ -114,7 +113,7 @@ void store_times(const Signal& s, i64 batch, i64 channel, i64 time, i64 length, 
           if (t + r < length) row[t + r] = from_lane<T>(in[n + r][0]);
       }
     } else {
-      if (t < length) row[t * s.steps[2]] = from_lane<T>(in[n][0]);
+      if (t < length) row[i64(t) * s.steps[2]] = from_lane<T>(in[n][0]);
     }
   }
 }
@@ -139,30 +138,48 @@ void load_channels(const PerChannel& b, i64 channel, L (&out)[V]) {
     out[v] = b.data ? to_lane<L>(static_cast<const B*>(b.data)[(channel + v) * b.step]) : L(0);
 }
 
-// sum[i] += sum_j x[time + i - j] w_j, or with x[time + i + j] when going BACK. Taps that meet nothing do not count,
-// even if they are not finite.
-template <bool BACK, class X, class W, int TAPS, int RUN, class L, int STEP, int V>
-void add_taps(const Signal& x, const Filter& f, i64 batch, i64 channel, i64 time, i64 length, L (&sum)[STEP][V]) {
+// sum[i] += sum_j x[time + i - j] w_j, or with x[time + i + j] when going BACK, over the taps from `from` on. Taps that
+// meet nothing do not count, even if they are not finite.
+template <bool BACK, class X, int RUN, class L, int STEP, int TAPS, int V>
+void add_group(const Signal& x, const L (&w)[TAPS][V], i32 from, i32 taps, Span at, i64 channel, i32 length,
+               L (&sum)[STEP][V]) {
   constexpr int kBack = kHalo<TAPS, RUN>;
-  i64 reach = BACK ? length - time : time + STEP;  // taps beyond it meet nothing
-  for (i32 from = 0; from < f.taps && from < reach; from += TAPS) {
-    L w[TAPS][V], s[kBack + STEP][V];
-    load_taps<W>(f, channel, from, w);
-    i64 start = BACK ? time + from : time - from - kBack;
-    load_times<RUN, X>(x, batch, channel, start, length, s);
+  L s[kBack + STEP][V];
+  load_times<RUN, X>(x, at.batch, channel, BACK ? at.time + from : at.time - from - kBack, length, s);
+  bool inside = BACK ? at.time + STEP + from + TAPS <= length : at.time >= from + TAPS;
+  if (inside && from + TAPS <= taps) {
 #pragma unroll
     for (int i = 0; i < STEP; ++i)
 #pragma unroll
-      for (int j = 0; j < TAPS; ++j) {
-        i64 at = BACK ? time + i + from + j : time + i - from - j;
-        if (from + j >= f.taps || at < 0 || at >= length) continue;
+      for (int j = 0; j < TAPS; ++j)
 #pragma unroll
         for (int v = 0; v < V; ++v) sum[i][v] += s[BACK ? i + j : kBack + i - j][v] * w[j][v];
-      }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < STEP; ++i)
+#pragma unroll
+    for (int j = 0; j < TAPS; ++j) {
+      i32 t = BACK ? at.time + i + from + j : at.time + i - from - j;
+      if (from + j >= taps || t < 0 || t >= length) continue;
+#pragma unroll
+      for (int v = 0; v < V; ++v) sum[i][v] += s[BACK ? i + j : kBack + i - j][v] * w[j][v];
+    }
+}
+
+// The same over all taps of a filter of any length.
+template <bool BACK, class X, class W, int TAPS, int RUN, class L, int STEP, int V>
+void add_taps(const Signal& x, const Filter& f, Span at, i64 channel, i32 length, L (&sum)[STEP][V]) {
+  i32 reach = BACK ? length - at.time : at.time + STEP;  // taps beyond it meet nothing
+  for (i32 from = 0; from < f.taps && from < reach; from += TAPS) {
+    L w[TAPS][V];
+    load_taps<W>(f, channel, from, w);
+    add_group<BACK, X, RUN>(x, w, from, f.taps, at, channel, length, sum);
   }
 }
 
-inline float sigmoid(float z) { return 1.0f / (1.0f + expf(-z)); }
+// The fast exponential's error grows with |z|, but so does what hides it: the result's is below 3e-8 everywhere.
+inline float sigmoid(float z) { return __fdividef(1.0f, 1.0f + __expf(-z)); }
 inline double sigmoid(double z) { return z >= 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z)); }
 template <class L>
 L silu(L z) {
