@@ -72,6 +72,7 @@ struct GatedArgs {
   Signal p[3], g, e;  // in the workspace; backwards p becomes the gradient of p
   Filter proj[3], mixer;
   PerChannel skip;
+  void* partials[4];  // of the gradients of the projections' filters and of the mixer
 };
 
 }  // namespace tsr::dev

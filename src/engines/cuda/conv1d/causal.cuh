@@ -2,7 +2,7 @@
 // Causal convolutions with one filter for each channel, and their gradients.
 #pragma once
 
-#include "engines/cuda/conv1d/spans.cuh"
+#include "engines/cuda/conv1d/sums.cuh"
 
 namespace tsr::dev {
 
@@ -79,21 +79,6 @@ void causal_turned(const CausalArgs& a) {
     L dx[STEP][V] = {};
     add_taps<true, D, W, TAPS, RUN>(a.dy, a.w, at, p.channel, a.share.length, dx);
     store_times<RUN, Y>(a.out, at.batch, p.channel, at.time, a.share.length, dx);
-  }
-}
-
-// Writes a thread's sums for its channels: those of taps from `from` on, and one more behind the last tap.
-template <class L, int V, int TAPS>
-void store_sums(void* partials, const Part& p, i64 channels, i32 taps, i32 from, const L (&sums)[(TAPS + 1) * V]) {
-  if (p.span_thread != 0) return;
-#pragma unroll
-  for (int v = 0; v < V; ++v) {
-    if (p.channel + v >= channels) continue;
-    L* to = static_cast<L*>(partials) + (p.split * channels + p.channel + v) * (taps + 1);
-#pragma unroll
-    for (int j = 0; j < TAPS; ++j)
-      if (from + j < taps) to[from + j] = sums[j * V + v];
-    if (from == 0) to[taps] = sums[TAPS * V + v];
   }
 }
 
@@ -202,20 +187,6 @@ void filter_gradient(const FilterGradientArgs& a) {
   }
   sum_over_spans(p, a.share.channel_threads, sums);
   store_sums<L, V, TAPS>(a.partials, p, a.share.channels, a.taps, from, sums);
-}
-
-// One thread for each sum; splits are added in their order.
-template <class DW, class DB, class L>
-void sum_partials(const SumArgs& a) {
-  i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x, width = a.taps + 1;
-  if (index >= a.channels * width) return;
-  i64 channel = index / width;
-  i32 j = i32(index - channel * width);
-  L sum = L(0);
-  for (i64 s = 0; s < a.splits; ++s) sum += static_cast<const L*>(a.partials)[s * a.channels * width + index];
-  if (j < a.taps && a.dw.data)
-    static_cast<DW*>(a.dw.data)[channel * a.dw.steps[0] + a.dw.first + j * a.dw.steps[1]] = from_lane<DW>(sum);
-  if (j == a.extra_index && a.extra.data) static_cast<DB*>(a.extra.data)[channel * a.extra.step] = from_lane<DB>(sum);
 }
 
 }  // namespace tsr::dev

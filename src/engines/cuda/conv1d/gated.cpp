@@ -40,34 +40,53 @@ class GatedStep : public SequenceStep {
  private:
   static constexpr int kMostChannels = 2;  // at once: three signals take many registers
 
+  // Short filters leave all that lies between x and the results in registers.
+  bool one_pass() const { return proj_[0].taps <= dev::kShortTaps && mixer_.taps <= dev::kLongTaps; }
+
   void plan_forward() {
     choose_access({x_[0], x_[1], x_[2], y_, gated_}, kMostChannels);
-    if (proj_[0].taps <= dev::kShortTaps && mixer_.taps <= dev::kLongTaps)
-      return add_pass("gated_forward", {x_[0].type, proj_[0].type, mixer_.type, skip_.type, y_.type, gated_.type},
-                      proj_[0].taps);
+    if (one_pass()) {
+      add_pass("gated.cuh", "gated_forward", {x_[0].type, proj_[0].type, mixer_.type, skip_.type, y_.type, gated_.type},
+               proj_[0].taps);
+      return;
+    }
     p_[0] = temporary(), g_ = temporary();
-    add_pass("gated_project", {x_[0].type, proj_[0].type}, proj_[0].taps);
-    add_pass("gated_mix", {mixer_.type, skip_.type, y_.type, gated_.type}, mixer_.taps);
+    add_pass("gated_stages.cuh", "gated_project", {x_[0].type, proj_[0].type}, proj_[0].taps);
+    add_pass("gated_stages.cuh", "gated_mix", {mixer_.type, skip_.type, y_.type, gated_.type}, mixer_.taps);
   }
 
   void plan_backward() {
-    choose_access({x_[0], x_[1], x_[2], y_, dy_, dx_[0], dx_[1], dx_[2]}, kMostChannels);
+    bool short_filters = one_pass() && !wide_;
+    choose_access({x_[0], x_[1], x_[2], y_, dy_, dx_[0], dx_[1], dx_[2]}, short_filters ? 1 : kMostChannels);
+    if (short_filters) return plan_backward_in_one_pass();
     for (SignalPlan* s : {&p_[0], &p_[1], &p_[2], &g_, &e_}) *s = temporary();
-    add_pass("gated_start_back", {x_[0].type, proj_[0].type, y_.type, dy_.type}, proj_[0].taps);
-    add_pass("gated_mix_back", {mixer_.type, skip_.type}, mixer_.taps);
-    add_pass("gated_project_back", {proj_[0].type, dx_[0].type}, proj_[0].taps);
+    add_pass("gated_stages.cuh", "gated_start_back", {x_[0].type, proj_[0].type, y_.type, dy_.type}, proj_[0].taps);
+    add_pass("gated_stages.cuh", "gated_mix_back", {mixer_.type, skip_.type}, mixer_.taps);
+    add_pass("gated_stages.cuh", "gated_project_back", {proj_[0].type, dx_[0].type}, proj_[0].taps);
     // Tap 0 of the mixer's gradient is sum e g, the gradient of the skip.
     add_filter_gradient(g_, e_, dmixer_, dskip_, 0);
     for (int c = 0; c < 3; ++c) add_filter_gradient(x_[c], p_[c], dproj_[c], PerChannelPlan(), dproj_[c].taps);
   }
 
-  void add_pass(const std::string& name, std::initializer_list<DType> types, int taps) {
+  void plan_backward_in_one_pass() {
+    int64_t n = splits(share(splits_for_gradients()));
+    for (int c = 0; c < 4; ++c)
+      partials_[c] = reserve(n * channels_ * ((c < 3 ? proj_[0].taps : mixer_.taps) + 1) * lane_bytes());
+    add_pass("gated.cuh", "gated_backward",
+             {x_[0].type, proj_[0].type, mixer_.type, skip_.type, y_.type, dy_.type, dx_[0].type}, proj_[0].taps,
+             splits_for_gradients(), sum_bytes(dev::kLongTaps));
+    for (int c = 0; c < 3; ++c) add_sums(partials_[c], n, dproj_[c], PerChannelPlan(), dproj_[c].taps);
+    add_sums(partials_[3], n, dmixer_, dskip_, 0);
+  }
+
+  void add_pass(const std::string& source, const std::string& name, std::initializer_list<DType> types, int taps,
+                int64_t splits = 0, int64_t shared_bytes = 0) {
     std::string list;
     for (DType t : types) list += device_type(t) + ", ";
     GatedArgs a{};
-    a.share = share(0);
-    add<GatedArgs>("gated.cuh", "GatedArgs", cat(name, "<", list, lane(), shape(taps_at_once(taps))), blocks(a.share),
-                   0, a, [this](const StepArgs& s, GatedArgs& b) { fill(s, b); });
+    a.share = share(splits);
+    add<GatedArgs>(source, "GatedArgs", cat(name, "<", list, lane(), shape(taps_at_once(taps))), blocks(a.share),
+                   shared_bytes, a, [this](const StepArgs& s, GatedArgs& b) { fill(s, b); });
   }
 
   void fill(const StepArgs& s, GatedArgs& a) const {
@@ -78,11 +97,13 @@ class GatedStep : public SequenceStep {
     a.y = y_.at(s), a.gated = gated_.at(s), a.dy = dy_.at(s), a.g = g_.at(s), a.e = e_.at(s);
     a.mixer = mixer_.at(s);
     a.skip = skip_.at(s);
+    for (int c = 0; c < 4; ++c) a.partials[c] = s.workspace + partials_[c];
   }
 
   SignalPlan x_[3], y_, gated_, dy_, dx_[3], p_[3], g_, e_;
   FilterPlan proj_[3], mixer_, dproj_[3], dmixer_;
   PerChannelPlan skip_, dskip_;
+  int64_t partials_[4] = {};
 };
 
 }  // namespace

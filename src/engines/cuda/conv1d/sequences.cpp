@@ -176,7 +176,7 @@ void SequenceStep::add_sums(int64_t partials, int64_t splits, const FilterPlan& 
                             int extra_index) {
   dev::SumArgs a{};
   a.splits = splits, a.channels = channels_, a.taps = dw.taps, a.extra_index = extra_index;
-  add<dev::SumArgs>("causal.cuh", "SumArgs",
+  add<dev::SumArgs>("sums.cuh", "SumArgs",
                     cat("sum_partials<", device_type(dw.type), ", ", device_type(extra.type), ", ", lane(), ">"),
                     ceil_div(channels_ * (dw.taps + 1), kThreads), 0, a, [=](const StepArgs& s, dev::SumArgs& b) {
                       b.partials = s.workspace + partials;

@@ -4,7 +4,6 @@
 // then).
 #pragma once
 
-#include "device/block.cuh"
 #include "device/memory.cuh"
 #include "engines/cuda/conv1d/args.cuh"
 
@@ -189,23 +188,6 @@ template <class L>
 L silu_slope(L z) {
   L s = sigmoid(z);
   return s * (L(1) + z * (L(1) - s));
-}
-
-// Adds up what the threads of a block that share channels have found, in a fixed order; the first of them gets it.
-template <class L, int COUNT>
-void sum_over_spans(const Part& p, i32 channel_threads, L (&sums)[COUNT]) {
-  L* all = reinterpret_cast<L*>(shared_memory());
-  auto mine = [&](i32 span_thread) { return all + (span_thread * channel_threads + p.channel_thread) * COUNT; };
-#pragma unroll
-  for (int k = 0; k < COUNT; ++k) mine(p.span_thread)[k] = sums[k];
-  for (i32 half = p.span_threads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (p.span_thread < half)
-#pragma unroll
-      for (int k = 0; k < COUNT; ++k) mine(p.span_thread)[k] += mine(p.span_thread + half)[k];
-  }
-#pragma unroll
-  for (int k = 0; k < COUNT; ++k) sums[k] = mine(p.span_thread)[k];
 }
 
 }  // namespace tsr::dev
