@@ -10,8 +10,9 @@ using dev::CausalArgs;
 
 class CausalStep : public SequenceStep {
  public:
-  CausalStep(const Graph& g, const Node& n, bool wide, const Device& d)
-      : SequenceStep(g.tensor(n.in[0]).dims[0], g.tensor(n.in[0]).dims[1], g.tensor(n.in[0]).dims[2], wide, d) {
+  CausalStep(const Graph& g, const Node& n, const Device& d)
+      : SequenceStep(g.tensor(n.in[0]).dims[0], g.tensor(n.in[0]).dims[1], g.tensor(n.in[0]).dims[2],
+                     computes_wide(g, n), d) {
     const auto& o = attrs<tessera::CausalConvOptions>(n);
     silu_ = o.activation == tessera::CausalActivation::silu;
     x_ = signal_of(g, n.in, 0);
@@ -95,8 +96,8 @@ class CausalStep : public SequenceStep {
 
 }  // namespace
 
-std::unique_ptr<Step> make_causal_step(const Graph& g, const Node& n, bool wide, const Device& d) {
-  return std::make_unique<CausalStep>(g, n, wide, d);
+std::unique_ptr<Step> make_causal_step(const Graph& g, const Node& n, const Device& d) {
+  return std::make_unique<CausalStep>(g, n, d);
 }
 
 }  // namespace tsr::cuda

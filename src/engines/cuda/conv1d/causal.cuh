@@ -44,7 +44,7 @@ void causal_forward(const CausalArgs& a) {
 #pragma unroll
       for (int i = 0; i < STEP; ++i)
 #pragma unroll
-        for (int v = 0; v < V; ++v) z[i][v] = silu(z[i][v]);
+        for (int v = 0; v < V; ++v) z[i][v] = op_swish(z[i][v], L(1));
     }
     store_times<RUN, Y>(a.out, at.batch, p.channel, at.time, a.share.length, z);
   }
@@ -65,7 +65,7 @@ void causal_slope(const CausalArgs& a) {
 #pragma unroll
     for (int i = 0; i < STEP; ++i)
 #pragma unroll
-      for (int v = 0; v < V; ++v) dz[i][v] *= silu_slope(z[i][v]);
+      for (int v = 0; v < V; ++v) dz[i][v] = op_swish_bwd(z[i][v], dz[i][v], L(1));
     store_times<RUN, L>(a.out, at.batch, p.channel, at.time, a.share.length, dz);
   }
 }
@@ -102,7 +102,7 @@ void add_gradients(const CausalArgs& a, Span at, const L (&w)[TAPS][V], const L 
         for (int v = 0; v < V; ++v) z[v] += x[BACK + i - j][v] * w[j][v];
       }
 #pragma unroll
-      for (int v = 0; v < V; ++v) dz[i][v] *= silu_slope(z[v]);
+      for (int v = 0; v < V; ++v) dz[i][v] = op_swish_bwd(z[v], dz[i][v], L(1));
     }
   }
 #pragma unroll

@@ -11,13 +11,6 @@ namespace {
 
 bool is_gated(const Node& n) { return n.op->name.starts_with("b2b_causal_conv1d"); }
 
-bool any_wide(const Graph& g, const Node& n) {
-  bool wide = n.compute == DType::f64;
-  for (const auto* list : {&n.in, &n.out})
-    for (TensorId t : *list) wide = wide || (t != kNone && g.tensor(t).dtype == DType::f64);
-  return wide;
-}
-
 class Conv1dEngine : public Engine {
  public:
   const EngineInfo& info() const override {
@@ -52,12 +45,17 @@ class Conv1dEngine : public Engine {
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     // Part of the multiply-adds that filters reach.
-    constexpr double kEfficiency = 0.2;
-    const Node& n = r.graph->node(r.nodes[0]);
+    constexpr double kEfficiency = 0.3;
+    const Graph& g = *r.graph;
+    const Node& n = g.node(r.nodes[0]);
     bool back = n.op->name.ends_with("_bwd");
-    double launches = is_gated(n) ? (back ? 11 : 2) : (back ? 2 : 1);
-    // Stages of gated convolutions hand each other signals through memory.
-    double memory = region_bytes(r) * (is_gated(n) ? 3 : 1) / d.bytes_per_second;
+    double launches = back ? 2 : 1, traffic = 1;
+    if (is_gated(n)) {
+      bool one_pass = gated_in_one_pass(g, n);
+      launches = back ? (one_pass ? 5 : 11) : (one_pass ? 1 : 2);
+      if (!one_pass) traffic = back ? 6 : 2.6;  // stages hand each other signals in f32
+    }
+    double memory = traffic * region_bytes(r) / d.bytes_per_second;
     double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
     return {Config{{}, std::max(memory, arithmetic) + launches * d.step_seconds}};
   }
@@ -65,7 +63,7 @@ class Conv1dEngine : public Engine {
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
-    return is_gated(n) ? make_gated_step(g, n, any_wide(g, n), d) : make_causal_step(g, n, any_wide(g, n), d);
+    return is_gated(n) ? make_gated_step(g, n, d) : make_causal_step(g, n, d);
   }
 };
 

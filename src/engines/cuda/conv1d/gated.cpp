@@ -12,8 +12,10 @@ using dev::GatedArgs;
 
 class GatedStep : public SequenceStep {
  public:
-  GatedStep(const Graph& g, const Node& n, bool wide, const Device& d)
-      : SequenceStep(g.tensor(n.in[0]).dims[0], g.tensor(n.in[0]).dims[1], g.tensor(n.in[0]).dims[3], wide, d) {
+  GatedStep(const Graph& g, const Node& n, const Device& d)
+      : SequenceStep(g.tensor(n.in[0]).dims[0], g.tensor(n.in[0]).dims[1], g.tensor(n.in[0]).dims[3],
+                     computes_wide(g, n), d),
+        one_pass_(gated_in_one_pass(g, n)) {
     for (int c = 0; c < 3; ++c) {
       x_[c] = signal_of(g, n.in, 0, c);
       proj_[c] = filter_of(g, n.in, 1, false, c);
@@ -40,12 +42,9 @@ class GatedStep : public SequenceStep {
  private:
   static constexpr int kMostChannels = 2;  // at once: three signals take many registers
 
-  // Short filters leave all that lies between x and the results in registers.
-  bool one_pass() const { return proj_[0].taps <= dev::kShortTaps && mixer_.taps <= dev::kLongTaps; }
-
   void plan_forward() {
     choose_access({x_[0], x_[1], x_[2], y_, gated_}, kMostChannels);
-    if (one_pass()) {
+    if (one_pass_) {
       add_pass("gated.cuh", "gated_forward", {x_[0].type, proj_[0].type, mixer_.type, skip_.type, y_.type, gated_.type},
                proj_[0].taps);
       return;
@@ -56,9 +55,8 @@ class GatedStep : public SequenceStep {
   }
 
   void plan_backward() {
-    bool short_filters = one_pass() && !wide_;
-    choose_access({x_[0], x_[1], x_[2], y_, dy_, dx_[0], dx_[1], dx_[2]}, short_filters ? 1 : kMostChannels);
-    if (short_filters) return plan_backward_in_one_pass();
+    choose_access({x_[0], x_[1], x_[2], y_, dy_, dx_[0], dx_[1], dx_[2]}, one_pass_ ? 1 : kMostChannels);
+    if (one_pass_) return plan_backward_in_one_pass();
     for (SignalPlan* s : {&p_[0], &p_[1], &p_[2], &g_, &e_}) *s = temporary();
     add_pass("gated_stages.cuh", "gated_start_back", {x_[0].type, proj_[0].type, y_.type, dy_.type}, proj_[0].taps);
     add_pass("gated_stages.cuh", "gated_mix_back", {mixer_.type, skip_.type}, mixer_.taps);
@@ -104,12 +102,18 @@ class GatedStep : public SequenceStep {
   FilterPlan proj_[3], mixer_, dproj_[3], dmixer_;
   PerChannelPlan skip_, dskip_;
   int64_t partials_[4] = {};
+  bool one_pass_;
 };
 
 }  // namespace
 
-std::unique_ptr<Step> make_gated_step(const Graph& g, const Node& n, bool wide, const Device& d) {
-  return std::make_unique<GatedStep>(g, n, wide, d);
+bool gated_in_one_pass(const Graph& g, const Node& n) {
+  bool narrow = n.op->name == "b2b_causal_conv1d" || !computes_wide(g, n);  // gradients in f64 take too many registers
+  return narrow && g.tensor(n.in[1]).dims[2] <= dev::kShortTaps && g.tensor(n.in[2]).dims[1] <= dev::kLongTaps;
+}
+
+std::unique_ptr<Step> make_gated_step(const Graph& g, const Node& n, const Device& d) {
+  return std::make_unique<GatedStep>(g, n, d);
 }
 
 }  // namespace tsr::cuda

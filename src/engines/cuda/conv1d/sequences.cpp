@@ -33,6 +33,13 @@ bool allows(const SignalPlan& s, int axis, int n) {
 
 }  // namespace
 
+bool computes_wide(const Graph& g, const Node& n) {
+  bool wide = n.compute == DType::f64;
+  for (const auto* list : {&n.in, &n.out})
+    for (TensorId t : *list) wide = wide || (t != kNone && g.tensor(t).dtype == DType::f64);
+  return wide;
+}
+
 dev::Signal SignalPlan::at(const StepArgs& s) const {
   dev::Signal d{};
   for (int i = 0; i < 3; ++i) d.steps[i] = steps[i];

@@ -48,6 +48,9 @@ struct PerChannelPlan {
 };
 PerChannelPlan per_channel_of(const Graph& g, const std::vector<TensorId>& slots, size_t slot);
 
+// In f64 where any tensor is, otherwise in f32.
+bool computes_wide(const Graph& g, const Node& n);
+
 // How the kernels of a step meet memory.
 struct Access {
   bool channels_fast = false;  // channels lie side by side, not times
@@ -118,7 +121,9 @@ class SequenceStep : public Step {
   size_t workspace_ = 0;
 };
 
-std::unique_ptr<Step> make_causal_step(const Graph& g, const Node& n, bool wide, const Device& d);
-std::unique_ptr<Step> make_gated_step(const Graph& g, const Node& n, bool wide, const Device& d);
+std::unique_ptr<Step> make_causal_step(const Graph& g, const Node& n, const Device& d);
+std::unique_ptr<Step> make_gated_step(const Graph& g, const Node& n, const Device& d);
+// Does all between x and the results of a gated convolution stay in registers?
+bool gated_in_one_pass(const Graph& g, const Node& n);
 
 }  // namespace tsr::cuda

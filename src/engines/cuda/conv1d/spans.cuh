@@ -5,6 +5,7 @@
 #pragma once
 
 #include "device/memory.cuh"
+#include "device/pointwise.cuh"
 #include "engines/cuda/conv1d/args.cuh"
 
 namespace tsr::dev {
@@ -68,14 +69,15 @@ void load_times(const Signal& s, i64 batch, i64 channel, i32 time, i32 length, L
       if (t < 0 || t >= length) continue;
       Vec<T, V> x;
       load_vector(row + i64(t) * s.steps[2], x);
-#pragma unroll
-      for (int v = 0; v < V; ++v) out[n][v] = to_lane<L>(x.v[v]);
+      unpack(x, out[n]);
     } else if constexpr (RUN > 1) {
       if (t >= 0 && t + RUN <= length) {
         Vec<T, RUN> x;
         load_vector(row + t, x);
+        L run[RUN];
+        unpack(x, run);
 #pragma unroll
-        for (int r = 0; r < RUN; ++r) out[n + r][0] = to_lane<L>(x.v[r]);
+        for (int r = 0; r < RUN; ++r) out[n + r][0] = run[r];
       } else {
 #pragma unroll
         for (int r = 0; r < RUN; ++r)
@@ -97,14 +99,15 @@ void store_times(const Signal& s, i64 batch, i64 channel, i32 time, i32 length, 
     if constexpr (V > 1) {
       if (t >= length) continue;
       Vec<T, V> y;
-#pragma unroll
-      for (int v = 0; v < V; ++v) y.v[v] = from_lane<T>(in[n][v]);
+      pack(in[n], y);
       store_vector(row + i64(t) * s.steps[2], y);
     } else if constexpr (RUN > 1) {
       if (t + RUN <= length) {
         Vec<T, RUN> y;
+        L run[RUN];
 #pragma unroll
-        for (int r = 0; r < RUN; ++r) y.v[r] = from_lane<T>(in[n + r][0]);
+        for (int r = 0; r < RUN; ++r) run[r] = in[n + r][0];
+        pack(run, y);
         store_vector(row + t, y);
       } else {
 #pragma unroll
@@ -175,19 +178,6 @@ void add_taps(const Signal& x, const Filter& f, Span at, i64 channel, i32 length
     load_taps<W>(f, channel, from, w);
     add_group<BACK, X, RUN>(x, w, from, f.taps, at, channel, length, sum);
   }
-}
-
-// The fast exponential's error grows with |z|, but so does what hides it: the result's is below 3e-8 everywhere.
-inline float sigmoid(float z) { return __fdividef(1.0f, 1.0f + __expf(-z)); }
-inline double sigmoid(double z) { return z >= 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z)); }
-template <class L>
-L silu(L z) {
-  return z * sigmoid(z);
-}
-template <class L>
-L silu_slope(L z) {
-  L s = sigmoid(z);
-  return s * (L(1) + z * (L(1) - s));
 }
 
 }  // namespace tsr::dev

@@ -13,10 +13,19 @@ struct CopyArgs {
   const void* from;
   void* to;
   i64 count;  // of everything that is moved
-  i64 first;  // element of the source that the copy starts at; of elements of less than a byte only
   i32 axes;
   Divisor size[kCopyAxes];
   i64 from_step[kCopyAxes], to_step[kCopyAxes];
+};
+
+// A copy of elements of less than a byte; axes slowest first in the target, where each holds all behind it.
+struct PackedArgs {
+  const void* from;
+  void* to;
+  i64 from_first, to_first;  // elements that the copy starts at
+  i64 span;                  // elements of the target from the first to the last, gaps included
+  i32 axes;
+  i64 size[kCopyAxes], from_step[kCopyAxes], to_step[kCopyAxes];
 };
 
 // Many transpositions of matrices: rows and columns are those of the source, whose rows are runs of memory; in the

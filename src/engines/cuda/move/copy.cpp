@@ -42,11 +42,11 @@ dev::CopyArgs copy_args(const std::vector<CopyAxis>& axes) {
 
 const char* index_type(int64_t count) { return count > kWideIndex ? "i64" : "i32"; }
 
-// Does the target fill its memory without gaps, in the order of these axes?
-bool is_dense(const std::vector<CopyAxis>& axes) {
-  int64_t next = 1;
-  for (size_t i = axes.size(); i-- > 0; next *= axes[i].size)
-    if (axes[i].to != next) return false;
+// Does every axis of the target, slowest first, hold all that lies behind it?
+bool is_nested(const std::vector<CopyAxis>& axes) {
+  int64_t behind = 1;
+  for (size_t i = axes.size(); i-- > 0; behind = axes[i].size * axes[i].to)
+    if (axes[i].to < behind) return false;
   return true;
 }
 
@@ -84,7 +84,7 @@ class Builder {
       if (in_bytes(axes, per_byte, copy_.from, copy_.to))
         add_runs(axes, copy_.from / per_byte, copy_.to / per_byte, 1);
       else
-        add_packed(axes, per_byte);
+        add_packed(axes);
       return std::move(launches_);
     }
     size_t across = find_across(axes);
@@ -101,15 +101,16 @@ class Builder {
   }
 
  private:
-  void add(const std::string& source, const std::string& body, DeviceCopy::Launch l) {
+  template <class Args>
+  void add(const std::string& source, const std::string& body, const char* type, const Args& args, int64_t from,
+           int64_t to, Grid grid) {
     Program p;
     p.include = cat("engines/cuda/move/", source);
     p.generated = "using namespace tsr::dev;";
-    p.args = l.tiles ? "TileArgs" : "CopyArgs";
+    p.args = type;
     p.body = body;
-    p.threads = l.grid.threads = kThreads;
-    l.kernel = get_kernel(p, device_);
-    launches_.push_back(std::move(l));
+    p.threads = grid.threads = kThreads;
+    launches_.push_back({get_kernel(p, device_), grid, args, from, to});
   }
 
   std::string types(int64_t word_bytes) const {
@@ -133,13 +134,11 @@ class Builder {
       for (size_t i = 0; i + 1 < axes.size(); ++i) axes[i].from /= word, axes[i].to /= word;
       axes.back().size /= word;
     }
-    DeviceCopy::Launch l{};
-    dev::CopyArgs& a = l.args.matrices;
-    a = copy_args(axes);
-    l.from = from * (same_type(x_, y_) ? bytes : bytes_of(x_)), l.to = to * bytes;
+    dev::CopyArgs a = copy_args(axes);
     int unroll = word * bytes < 8 ? 8 : 4;
-    l.grid.blocks = ceil_div(a.count, int64_t{kThreads} * unroll);
-    add("copy.cuh", cat("copy<", types(word * bytes), ", ", unroll, ", ", index_type(a.count), ">"), std::move(l));
+    add("copy.cuh", cat("copy<", types(word * bytes), ", ", unroll, ", ", index_type(a.count), ">"), "CopyArgs", a,
+        from * (same_type(x_, y_) ? bytes : bytes_of(x_)), to * bytes,
+        {.blocks = ceil_div(a.count, int64_t{kThreads} * unroll)});
   }
 
   void add_tiles(const std::vector<CopyAxis>& axes, size_t across) {
@@ -156,9 +155,7 @@ class Builder {
       for (const CopyAxis& a : outer) fits = fits && a.*side_of % square == 0;
       return fits;
     };
-    DeviceCopy::Launch l{};
-    l.tiles = true;
-    dev::TileArgs& a = l.args;
+    dev::TileArgs a{};
     a.matrices = copy_args(outer);
     a.rows = rows.size, a.columns = columns.size;
     a.from_step = rows.from, a.to_step = columns.to;
@@ -166,20 +163,25 @@ class Builder {
     a.to_words = square == 1 || in_words(y_, copy_.to, columns.to, &CopyAxis::to);
     a.down = dev::make_divisor(ceil_div(rows.size, side));
     a.across = dev::make_divisor(ceil_div(columns.size, side));
-    l.from = copy_.from * bytes_of(x_), l.to = copy_.to * bytes_of(y_);
-    l.grid.blocks = a.matrices.count * a.down.value * a.across.value;
-    l.grid.shared_bytes = side * kTilePitch * square * bytes_of(y_);
-    add("tiles.cuh", cat("tiles<", types(wide), ", ", square, ">"), std::move(l));
+    add("tiles.cuh", cat("tiles<", types(wide), ", ", square, ">"), "TileArgs", a, copy_.from * bytes_of(x_),
+        copy_.to * bytes_of(y_),
+        {.blocks = a.matrices.count * a.down.value * a.across.value,
+         .shared_bytes = side * kTilePitch * square * bytes_of(y_)});
   }
 
-  void add_packed(const std::vector<CopyAxis>& axes, int64_t per_byte) {
-    DeviceCopy::Launch l{};
-    dev::CopyArgs& a = l.args.matrices;
-    a = copy_args(axes);
-    a.first = copy_.from;
-    l.to = copy_.to / per_byte;
-    l.grid.blocks = ceil_div(a.count, kThreads * per_byte);
-    add("copy.cuh", cat("copy_packed<", bits_of(y_), ", ", index_type(a.count), ">"), std::move(l));
+  void add_packed(const std::vector<CopyAxis>& axes) {
+    int64_t per_byte = 8 / bits_of(y_);
+    dev::PackedArgs a{};
+    a.from_first = copy_.from, a.to_first = copy_.to;
+    a.span = 1;
+    a.axes = static_cast<int>(axes.size());
+    for (size_t i = 0; i < axes.size(); ++i) {
+      a.size[i] = axes[i].size, a.from_step[i] = axes[i].from, a.to_step[i] = axes[i].to;
+      a.span += (axes[i].size - 1) * axes[i].to;
+    }
+    int64_t bytes = ceil_div(copy_.to + a.span, per_byte) - copy_.to / per_byte;
+    add("copy.cuh", cat("copy_packed<", bits_of(y_), ">"), "PackedArgs", a, 0, 0,
+        {.blocks = ceil_div(bytes, kThreads)});
   }
 
   const Device& device_;
@@ -205,12 +207,19 @@ int64_t aligned_bytes(const Tensor& t, int64_t distance) {
 
 std::string word_type(int64_t bytes) { return bytes == 16 ? "Vec<u64, 2>" : cat("u", 8 * bytes); }
 
+Reason check_alignment(const Tensor& t) {
+  if (bits_of(t) / 8 <= aligned_bytes(t, 0)) return Reason::yes();
+  return Reason::no("tensor ", describe(t), " promises an alignment of ", t.alignment, " bytes; its elements need ",
+                    bits_of(t) / 8);
+}
+
 Reason check_copy(const Graph& g, const Copy& c, TensorId target) {
   const Tensor &from = g.tensor(c.source), &to = g.tensor(target);
   for (const Tensor* t : {&from, &to}) {
     if (lies_on_host(*t)) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
     if (t->ragged != kNone) return Reason::no("tensor ", describe(*t), " is ragged");
     if (t->reordering != Reordering::none) return Reason::no("tensor ", describe(*t), " is reordered");
+    if (Reason why = check_alignment(*t); !why) return why;
     if (!same_type(from, to) && (is_complex(t->dtype) || bits_of(*t) < 8))
       return Reason::no("tensor ", describe(*t), " has another type than its copy, and elements of ", t->dtype,
                         " are not converted on the way");
@@ -219,10 +228,8 @@ Reason check_copy(const Graph& g, const Copy& c, TensorId target) {
   if (axes.size() > dev::kCopyAxes)
     return Reason::no("copying ", describe(from), " takes ", axes.size(), " axes; at most ", dev::kCopyAxes);
   if (bits_of(to) >= 8) return Reason::yes();
-  int64_t per_byte = 8 / bits_of(to);
-  if (is_empty(axes) || (is_dense(axes) && c.to % per_byte == 0) || in_bytes(axes, per_byte, c.from, c.to))
-    return Reason::yes();
-  return Reason::no("tensor ", describe(to), " packs elements into bytes, and a copy would write a part of a byte");
+  if (is_empty(axes) || is_nested(axes)) return Reason::yes();
+  return Reason::no("tensor ", describe(to), " packs elements into bytes, and its axes are interleaved");
 }
 
 DeviceCopy::DeviceCopy(const Graph& g, const Copy& c, TensorId target, const Device& d)
@@ -230,13 +237,18 @@ DeviceCopy::DeviceCopy(const Graph& g, const Copy& c, TensorId target, const Dev
 
 void DeviceCopy::run(void* const* tensors, void* stream) const {
   for (const Launch& l : launches_) {
-    dev::TileArgs a = l.args;
-    a.matrices.from = static_cast<const char*>(tensors[source_]) + l.from;
-    a.matrices.to = static_cast<char*>(tensors[target_]) + l.to;
-    if (l.tiles)
-      l.kernel->launch(l.grid, stream, a);
-    else
-      l.kernel->launch(l.grid, stream, a.matrices);
+    auto point = [&](auto& args) {
+      args.from = static_cast<const char*>(tensors[source_]) + l.from;
+      args.to = static_cast<char*>(tensors[target_]) + l.to;
+    };
+    auto launch = [&](auto args) {
+      if constexpr (requires { args.matrices; })
+        point(args.matrices);
+      else
+        point(args);
+      l.kernel->launch(l.grid, stream, args);
+    };
+    std::visit(launch, l.args);
   }
 }
 

@@ -86,29 +86,32 @@ void copy(const CopyArgs& a) {
     if (first + i64(u) * blockDim.x < a.count) static_cast<To*>(a.to)[to[u]] = convert<To>(v[u]);
 }
 
-// Elements of BITS bits to a target without gaps, whose axes are listed in the order of its memory: each thread makes
-// one byte, and leaves what lies behind the last element alone.
-template <int BITS, class Index>
-void copy_packed(const CopyArgs& a) {
+// Elements of BITS bits. Each thread makes one byte of the target, and keeps of it what is not copied.
+template <int BITS>
+void copy_packed(const PackedArgs& a) {
   constexpr int kPer = 8 / BITS;
-  i64 byte = i64(blockIdx.x) * blockDim.x + threadIdx.x, left = a.count - byte * kPer;
-  if (left <= 0) return;
-  Index index[kPer];
-  i64 from[kPer], to[kPer];
-#pragma unroll
-  for (int k = 0; k < kPer; ++k) index[k] = Index(byte * kPer + k);
-  locate<kPer>(a, index, from, to);
-  u32 all = 0;
+  i64 byte = a.to_first / kPer + i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (byte * kPer >= a.to_first + a.span) return;
+  u8* target = static_cast<u8*>(a.to) + byte;
+  u32 all = *target;
+  bool any = false;
 #pragma unroll
   for (int k = 0; k < kPer; ++k) {
-    if (k >= left) continue;
-    i64 at = a.first + from[k];
-    u32 source = static_cast<const u8*>(a.from)[at / kPer];
-    all |= (source >> (at % kPer * BITS) & ((1u << BITS) - 1)) << (k * BITS);
+    i64 rest = byte * kPer + k - a.to_first, from = a.from_first;
+    bool copied = rest >= 0 && rest < a.span;
+    for (int l = 0; copied && l < a.axes; ++l) {
+      i64 here = rest / a.to_step[l];
+      rest -= here * a.to_step[l];
+      from += here * a.from_step[l];
+      copied = here < a.size[l];
+    }
+    if (!copied || rest != 0) continue;
+    constexpr u32 kMask = (1u << BITS) - 1;
+    u32 source = static_cast<const u8*>(a.from)[from / kPer] >> (from % kPer * BITS) & kMask;
+    all = (all & ~(kMask << (k * BITS))) | source << (k * BITS);
+    any = true;
   }
-  u8* target = static_cast<u8*>(a.to) + byte;
-  if (left < kPer) all |= *target & (0xffu << (left * BITS));
-  *target = u8(all);
+  if (any) *target = u8(all);
 }
 
 }  // namespace tsr::dev

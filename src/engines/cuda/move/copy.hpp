@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engines/copies/copies.hpp"
@@ -28,9 +29,8 @@ class DeviceCopy {
   struct Launch {
     std::shared_ptr<const Kernel> kernel;
     Grid grid;
-    dev::TileArgs args;  // `matrices` alone where there are no tiles
-    bool tiles;
-    int64_t from, to;  // bytes to the first element
+    std::variant<dev::CopyArgs, dev::TileArgs, dev::PackedArgs> args;
+    int64_t from = 0, to = 0;  // bytes to the first element
   };
 
  private:
@@ -40,6 +40,8 @@ class DeviceCopy {
 
 // Bytes, up to 16, that can be moved at once at this distance (in bytes) from the tensor's start.
 int64_t aligned_bytes(const Tensor& t, int64_t distance);
+// Can elements be moved whole?
+Reason check_alignment(const Tensor& t);
 // The largest power of two, up to `most`, of which all these are multiples.
 int64_t common_power(int64_t most, std::initializer_list<int64_t> values);
 // The unsigned type of that many bytes in device code.

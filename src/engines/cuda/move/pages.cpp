@@ -148,6 +148,7 @@ Reason check_pages(const Graph& g, const Node& n) {
     if (t->ragged != kNone) return Reason::no("tensor ", describe(*t), " is ragged");
     if (info(t->dtype).bits < 8) return Reason::no("tensor ", describe(*t), " packs elements into bytes");
     if (info(t->dtype).vector > 1) return Reason::no("tensor ", describe(*t), " is vectorised");
+    if (Reason why = check_alignment(*t); !why) return why;
     if (t->dtype != x.dtype)
       return Reason::no("tensor ", describe(*t), " has another type than ", describe(x),
                         " and pages are not converted");

@@ -57,13 +57,18 @@ void rope(const RopeArgs& a) {
 #pragma unroll
   for (int u = 0; u < SEQUENCES; ++u) {
     if (group * SEQUENCES + u >= a.sequences) continue;
-    Vec<Y, V> first, second;
+    L l[V], h[V] = {};
+    unpack(low[u], l);
+    if (!passes) unpack(high[u], h);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      L l = to_lane<L>(low[u].v[i]), h = passes ? L(0) : to_lane<L>(high[u].v[i]);
-      first.v[i] = from_lane<Y>(passes ? l * cosine[i] : l * cosine[i] - h * sine[i]);
-      if (!passes) second.v[i] = from_lane<Y>(h * cosine[i] + l * sine[i]);
+      L turned = passes ? l[i] * cosine[i] : l[i] * cosine[i] - h[i] * sine[i];
+      if (!passes) h[i] = h[i] * cosine[i] + l[i] * sine[i];
+      l[i] = turned;
     }
+    Vec<Y, V> first, second;
+    pack(l, first);
+    pack(h, second);
     if constexpr (V > 1) {
       store_vector(y + to[u], first);
       if (!passes) store_vector(y + to[u] + a.turning, second);
