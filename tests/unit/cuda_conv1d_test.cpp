@@ -5,24 +5,27 @@
 namespace tsr {
 namespace {
 
+struct Shape {
+  const char *type, *order;
+  int taps;
+};
+
 TEST(CudaConv1d, Forward) {
-  for (const char* type : {"bf16", "f64"})
-    for (const char* order : {"ncw", "nwc"})
-      for (int taps : {4, 70})
-        expect_no_spills(cat("x = input ", type, "[2,64,256]:", order, "; w = input ", type, "[64,", taps,
-                             "]; y = causal_conv1d x w activation=silu; output y ", type),
-                         "conv1d_cuda");
+  for (auto [type, order, taps] :
+       {Shape{"bf16", "ncw", 4}, {"bf16", "nwc", 4}, {"f32", "nwc", 70}, {"f64", "ncw", 4}, {"f64", "nwc", 8}})
+    expect_no_spills(cat("x = input ", type, "[2,64,256]:", order, "; w = input ", type, "[64,", taps,
+                         "]; y = causal_conv1d x w activation=silu; output y ", type),
+                     "conv1d_cuda");
 }
 
 TEST(CudaConv1d, Backward) {
-  for (const char* type : {"bf16", "f64"})
-    for (const char* order : {"ncw", "nwc"})
-      for (int taps : {4, 8, 70})
-        expect_no_spills(
-            cat("x = input ", type, "[2,64,256]:", order, "; w = input ", type, "[64,", taps, "]; dy = input ", type,
-                "[2,64,256]:", order, "; dx, dw, dbias:db = causal_conv1d_bwd x w dy activation=silu; output dx ", type,
-                "; output dw ", type, "; output db ", type),
-            "conv1d_cuda");
+  for (auto [type, order, taps] :
+       {Shape{"bf16", "ncw", 4}, {"bf16", "nwc", 4}, {"bf16", "nwc", 8}, {"f32", "ncw", 70}, {"f64", "nwc", 8}})
+    expect_no_spills(
+        cat("x = input ", type, "[2,64,256]:", order, "; w = input ", type, "[64,", taps, "]; dy = input ", type,
+            "[2,64,256]:", order, "; dx, dw, dbias:db = causal_conv1d_bwd x w dy activation=silu; output dx ", type,
+            "; output dw ", type, "; output db ", type),
+        "conv1d_cuda");
 }
 
 TEST(CudaConv1d, Gated) {

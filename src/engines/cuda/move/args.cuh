@@ -18,6 +18,15 @@ struct CopyArgs {
   i64 from_step[kCopyAxes], to_step[kCopyAxes];
 };
 
+// Several copies side by side.
+constexpr int kManyCopies = 7;
+template <int N>
+struct Copies {
+  i32 count;
+  i32 first_block[N];
+  CopyArgs copy[N];
+};
+
 // A copy of elements of less than a byte; axes slowest first in the target, where each holds all behind it.
 struct PackedArgs {
   const void* from;

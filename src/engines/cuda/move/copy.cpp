@@ -70,65 +70,92 @@ size_t find_across(const std::vector<CopyAxis>& axes) {
   return none;
 }
 
-// Makes the launches of one copy.
+// Makes the launches of a node's copies.
 class Builder {
  public:
-  Builder(const Graph& g, const Copy& c, TensorId target, const Device& d)
-      : device_(d), copy_(c), x_(g.tensor(c.source)), y_(g.tensor(target)) {}
+  Builder(const Graph& g, TensorId target, const Device& d) : graph_(g), y_(g.tensor(target)), device_(d) {}
 
-  std::vector<DeviceCopy::Launch> run() {
-    std::vector<CopyAxis> axes = merged(copy_.axes);
-    if (is_empty(axes)) return {};
-    if (bits_of(y_) < 8) {
-      int64_t per_byte = 8 / bits_of(y_);
-      if (in_bytes(axes, per_byte, copy_.from, copy_.to))
-        add_runs(axes, copy_.from / per_byte, copy_.to / per_byte, 1);
-      else
-        add_packed(axes);
-      return std::move(launches_);
-    }
-    size_t across = find_across(axes);
-    if (across < axes.size() && axes[across].size >= kSmall && axes.back().size >= kSmall) {
-      add_tiles(axes, across);
-      return std::move(launches_);
-    }
+  void add(const Copy& c) {
+    std::vector<CopyAxis> axes = merged(c.axes);
+    if (is_empty(axes)) return;
+    int64_t per_byte = 8 / std::min(8, bits_of(y_));
+    if (per_byte > 1 && !in_bytes(axes, per_byte, c.from, c.to)) return add_packed(c, axes);
+    size_t across = per_byte > 1 ? axes.size() : find_across(axes);
+    if (across < axes.size() && axes[across].size >= kSmall && axes.back().size >= kSmall)
+      return add_tiles(c, axes, across);
     // A short run of the source is read whole before the next: its lines of memory are then read once.
     if (across < axes.size() && axes[across].size < axes.back().size)
       std::rotate(axes.begin() + static_cast<std::ptrdiff_t>(across),
                   axes.begin() + static_cast<std::ptrdiff_t>(across) + 1, axes.end());
-    add_runs(axes, copy_.from, copy_.to, bytes_of(y_));
+    add_runs(c.source, axes, c.from / per_byte, c.to / per_byte, std::max<int64_t>(1, bytes_of(y_)));
+  }
+
+  std::vector<DeviceCopies::Launch> finish() {
+    auto by_body = [](const Run& a, const Run& b) { return a.body < b.body; };
+    std::stable_sort(runs_.begin(), runs_.end(), by_body);
+    for (size_t first = 0, last; first < runs_.size(); first = last) {
+      last = first + 1;
+      while (last < runs_.size() && last - first < dev::kManyCopies && runs_[last].body == runs_[first].body) ++last;
+      std::vector<Run> same(runs_.begin() + static_cast<std::ptrdiff_t>(first),
+                            runs_.begin() + static_cast<std::ptrdiff_t>(last));
+      same.size() == 1 ? launch_runs<1>(same) : launch_runs<dev::kManyCopies>(same);
+    }
     return std::move(launches_);
   }
 
  private:
+  // A copy that may share a launch with others of its kind.
+  struct Run {
+    std::string body;  // but for the number of copies
+    dev::CopyArgs args;
+    int64_t blocks;
+    DeviceCopies::Place place;
+  };
+
   template <class Args>
-  void add(const std::string& source, const std::string& body, const char* type, const Args& args, int64_t from,
-           int64_t to, Grid grid) {
+  void launch(const std::string& source, const std::string& body, const std::string& type, const Args& args,
+              std::vector<DeviceCopies::Place> places, Grid grid) {
     Program p;
     p.include = cat("engines/cuda/move/", source);
     p.generated = "using namespace tsr::dev;";
     p.args = type;
     p.body = body;
     p.threads = grid.threads = kThreads;
-    launches_.push_back({get_kernel(p, device_), grid, args, from, to});
+    launches_.push_back({get_kernel(p, device_), grid, args, std::move(places)});
   }
 
-  std::string types(int64_t word_bytes) const {
-    if (same_type(x_, y_)) return cat(word_type(word_bytes), ", ", word_type(word_bytes));
-    return cat(device_type(element_type(x_)), ", ", device_type(element_type(y_)));
+  template <int N>
+  void launch_runs(const std::vector<Run>& runs) {
+    dev::Copies<N> a{};
+    a.count = static_cast<int>(runs.size());
+    std::vector<DeviceCopies::Place> places;
+    int64_t blocks = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      a.copy[i] = runs[i].args;
+      a.first_block[i] = static_cast<int>(blocks);
+      blocks += runs[i].blocks;
+      places.push_back(runs[i].place);
+    }
+    launch("copy.cuh", cat(runs[0].body, ", ", N, ">"), cat("Copies<", N, ">"), a, places, {.blocks = blocks});
+  }
+
+  std::string types(const Tensor& x, int64_t word_bytes) const {
+    if (same_type(x, y_)) return cat(word_type(word_bytes), ", ", word_type(word_bytes));
+    return cat(device_type(element_type(x)), ", ", device_type(element_type(y_)));
   }
 
   // Elements of `bytes` bytes in words that are as long as all steps allow.
-  void add_runs(std::vector<CopyAxis> axes, int64_t from, int64_t to, int64_t bytes) {
+  void add_runs(TensorId source, std::vector<CopyAxis> axes, int64_t from, int64_t to, int64_t bytes) {
+    const Tensor& x = graph_.tensor(source);
     int64_t word = 1;  // elements
     if (axes.empty()) axes.push_back({1, 1, 1});
-    if (same_type(x_, y_) && axes.back().from == 1 && axes.back().to == 1) {
-      word = std::max<int64_t>(1, std::min(aligned_bytes(x_, from * bytes), aligned_bytes(y_, to * bytes)) / bytes);
+    if (same_type(x, y_) && axes.back().from == 1 && axes.back().to == 1) {
+      word = std::max<int64_t>(1, std::min(aligned_bytes(x, from * bytes), aligned_bytes(y_, to * bytes)) / bytes);
       for (size_t i = 0; i + 1 < axes.size(); ++i) word = common_power(word, {axes[i].from, axes[i].to});
       int64_t rest = axes.back().size % word;
       if (rest && axes.size() == 1 && axes.back().size >= kWorthTwoLaunches) {
         axes.back().size -= rest;
-        add_runs({{rest, 1, 1}}, from + axes.back().size, to + axes.back().size, bytes);
+        add_runs(source, {{rest, 1, 1}}, from + axes.back().size, to + axes.back().size, bytes);
       }
       word = common_power(word, {axes.back().size});
       for (size_t i = 0; i + 1 < axes.size(); ++i) axes[i].from /= word, axes[i].to /= word;
@@ -136,17 +163,19 @@ class Builder {
     }
     dev::CopyArgs a = copy_args(axes);
     int unroll = word * bytes < 8 ? 8 : 4;
-    add("copy.cuh", cat("copy<", types(word * bytes), ", ", unroll, ", ", index_type(a.count), ">"), "CopyArgs", a,
-        from * (same_type(x_, y_) ? bytes : bytes_of(x_)), to * bytes,
-        {.blocks = ceil_div(a.count, int64_t{kThreads} * unroll)});
+    runs_.push_back({cat("copy<", types(x, word * bytes), ", ", unroll, ", ", index_type(a.count)),
+                     a,
+                     ceil_div(a.count, int64_t{kThreads} * unroll),
+                     {source, from * (same_type(x, y_) ? bytes : bytes_of(x)), to * bytes}});
   }
 
-  void add_tiles(const std::vector<CopyAxis>& axes, size_t across) {
+  void add_tiles(const Copy& c, const std::vector<CopyAxis>& axes, size_t across) {
+    const Tensor& x = graph_.tensor(c.source);
     const CopyAxis &rows = axes.back(), &columns = axes[across];
     std::vector<CopyAxis> outer;
     for (size_t i = 0; i + 1 < axes.size(); ++i)
       if (i != across) outer.push_back(axes[i]);
-    int64_t wide = std::max(bytes_of(x_), bytes_of(y_)), square = std::max<int64_t>(1, 4 / wide),
+    int64_t wide = std::max(bytes_of(x), bytes_of(y_)), square = std::max<int64_t>(1, 4 / wide),
             side = kTileSquares * square;
     // Whole words can be moved if everything is a multiple of them.
     auto in_words = [&](const Tensor& t, int64_t first, int64_t step, int64_t CopyAxis::*side_of) {
@@ -159,35 +188,36 @@ class Builder {
     a.matrices = copy_args(outer);
     a.rows = rows.size, a.columns = columns.size;
     a.from_step = rows.from, a.to_step = columns.to;
-    a.from_words = square == 1 || in_words(x_, copy_.from, rows.from, &CopyAxis::from);
-    a.to_words = square == 1 || in_words(y_, copy_.to, columns.to, &CopyAxis::to);
+    a.from_words = square == 1 || in_words(x, c.from, rows.from, &CopyAxis::from);
+    a.to_words = square == 1 || in_words(y_, c.to, columns.to, &CopyAxis::to);
     a.down = dev::make_divisor(ceil_div(rows.size, side));
     a.across = dev::make_divisor(ceil_div(columns.size, side));
-    add("tiles.cuh", cat("tiles<", types(wide), ", ", square, ">"), "TileArgs", a, copy_.from * bytes_of(x_),
-        copy_.to * bytes_of(y_),
-        {.blocks = a.matrices.count * a.down.value * a.across.value,
-         .shared_bytes = side * kTilePitch * square * bytes_of(y_)});
+    launch("tiles.cuh", cat("tiles<", types(x, wide), ", ", square, ">"), "TileArgs", a,
+           {{c.source, c.from * bytes_of(x), c.to * bytes_of(y_)}},
+           {.blocks = a.matrices.count * a.down.value * a.across.value,
+            .shared_bytes = side * kTilePitch * square * bytes_of(y_)});
   }
 
-  void add_packed(const std::vector<CopyAxis>& axes) {
+  void add_packed(const Copy& c, const std::vector<CopyAxis>& axes) {
     int64_t per_byte = 8 / bits_of(y_);
     dev::PackedArgs a{};
-    a.from_first = copy_.from, a.to_first = copy_.to;
+    a.from_first = c.from, a.to_first = c.to;
     a.span = 1;
     a.axes = static_cast<int>(axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
       a.size[i] = axes[i].size, a.from_step[i] = axes[i].from, a.to_step[i] = axes[i].to;
       a.span += (axes[i].size - 1) * axes[i].to;
     }
-    int64_t bytes = ceil_div(copy_.to + a.span, per_byte) - copy_.to / per_byte;
-    add("copy.cuh", cat("copy_packed<", bits_of(y_), ">"), "PackedArgs", a, 0, 0,
-        {.blocks = ceil_div(bytes, kThreads)});
+    int64_t bytes = ceil_div(c.to + a.span, per_byte) - c.to / per_byte;
+    launch("copy.cuh", cat("copy_packed<", bits_of(y_), ">"), "PackedArgs", a, {{c.source, 0, 0}},
+           {.blocks = ceil_div(bytes, kThreads)});
   }
 
+  const Graph& graph_;
+  const Tensor& y_;
   const Device& device_;
-  const Copy& copy_;
-  const Tensor &x_, &y_;
-  std::vector<DeviceCopy::Launch> launches_;
+  std::vector<Run> runs_;
+  std::vector<DeviceCopies::Launch> launches_;
 };
 
 }  // namespace
@@ -232,20 +262,26 @@ Reason check_copy(const Graph& g, const Copy& c, TensorId target) {
   return Reason::no("tensor ", describe(to), " packs elements into bytes, and its axes are interleaved");
 }
 
-DeviceCopy::DeviceCopy(const Graph& g, const Copy& c, TensorId target, const Device& d)
-    : source_(c.source), target_(target), launches_(Builder(g, c, target, d).run()) {}
+DeviceCopies::DeviceCopies(const Graph& g, const std::vector<Copy>& copies, TensorId target, const Device& d)
+    : target_(target) {
+  Builder b(g, target, d);
+  for (const Copy& c : copies) b.add(c);
+  launches_ = b.finish();
+}
 
-void DeviceCopy::run(void* const* tensors, void* stream) const {
+void DeviceCopies::run(void* const* tensors, void* stream) const {
   for (const Launch& l : launches_) {
-    auto point = [&](auto& args) {
-      args.from = static_cast<const char*>(tensors[source_]) + l.from;
-      args.to = static_cast<char*>(tensors[target_]) + l.to;
+    auto point = [&](auto& args, const Place& p) {
+      args.from = static_cast<const char*>(tensors[p.source]) + p.from;
+      args.to = static_cast<char*>(tensors[target_]) + p.to;
     };
     auto launch = [&](auto args) {
       if constexpr (requires { args.matrices; })
-        point(args.matrices);
+        point(args.matrices, l.places[0]);
+      else if constexpr (requires { args.copy; })
+        for (size_t i = 0; i < l.places.size(); ++i) point(args.copy[i], l.places[i]);
       else
-        point(args);
+        point(args, l.places[0]);
       l.kernel->launch(l.grid, stream, args);
     };
     std::visit(launch, l.args);

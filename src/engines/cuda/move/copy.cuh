@@ -69,9 +69,13 @@ void locate(const CopyArgs& a, Index* index, i64* from, i64* to) {
   }
 }
 
-template <class From, class To, int UNROLL, class Index>
-void copy(const CopyArgs& a) {
-  i64 first = i64(blockIdx.x) * (UNROLL * blockDim.x) + threadIdx.x;
+template <class From, class To, int UNROLL, class Index, int COPIES>
+void copy(const Copies<COPIES>& all) {
+  i32 nth = 0;
+  if constexpr (COPIES > 1)
+    while (nth + 1 < all.count && i32(blockIdx.x) >= all.first_block[nth + 1]) ++nth;
+  const CopyArgs& a = all.copy[nth];
+  i64 first = i64(i32(blockIdx.x) - all.first_block[nth]) * (UNROLL * blockDim.x) + threadIdx.x;
   Index index[UNROLL];
   i64 from[UNROLL], to[UNROLL];
 #pragma unroll

@@ -20,21 +20,27 @@ DType element_type(const Tensor& t);
 // Can these elements be copied, converting them on the way where types differ?
 Reason check_copy(const Graph& g, const Copy& c, TensorId target);
 
-class DeviceCopy {
+// All copies of a node, in as few launches as their kernels allow.
+class DeviceCopies {
  public:
-  DeviceCopy(const Graph& g, const Copy& c, TensorId target, const Device& d);
+  DeviceCopies(const Graph& g, const std::vector<Copy>& copies, TensorId target, const Device& d);
   int kernels() const { return static_cast<int>(launches_.size()); }
   void run(void* const* tensors, void* stream) const;
 
+  // Where a copy starts.
+  struct Place {
+    TensorId source = kNone;
+    int64_t from = 0, to = 0;  // bytes
+  };
   struct Launch {
     std::shared_ptr<const Kernel> kernel;
     Grid grid;
-    std::variant<dev::CopyArgs, dev::TileArgs, dev::PackedArgs> args;
-    int64_t from = 0, to = 0;  // bytes to the first element
+    std::variant<dev::Copies<1>, dev::Copies<dev::kManyCopies>, dev::TileArgs, dev::PackedArgs> args;
+    std::vector<Place> places;
   };
 
  private:
-  TensorId source_, target_;
+  TensorId target_;
   std::vector<Launch> launches_;
 };
 

@@ -20,25 +20,21 @@ Reason check_identity(const Graph& g, const Node& n) {
   return Reason::yes();
 }
 
+std::vector<Copy> copies_in(const Graph& g, const Node& n) {
+  std::vector<Copy> copies;
+  if (Reason why = copies_of(g, n, &copies); !why)
+    fail(Status::internal_error, "move_cuda built what it declines: ", why.text());
+  return copies;
+}
+
 class MoveStep : public Step {
  public:
-  MoveStep(const Graph& g, const Node& n, const Device& d) {
-    std::vector<Copy> copies;
-    if (Reason why = copies_of(g, n, &copies); !why)
-      fail(Status::internal_error, "move_cuda built what it declines: ", why.text());
-    for (const Copy& c : copies) copies_.emplace_back(g, c, n.out[0], d);
-  }
-  int kernels() const override {
-    int n = 0;
-    for (const DeviceCopy& c : copies_) n += c.kernels();
-    return n;
-  }
-  void run(const StepArgs& a) const override {
-    for (const DeviceCopy& c : copies_) c.run(a.tensors, a.stream);
-  }
+  MoveStep(const Graph& g, const Node& n, const Device& d) : copies_(g, copies_in(g, n), n.out[0], d) {}
+  int kernels() const override { return copies_.kernels(); }
+  void run(const StepArgs& a) const override { copies_.run(a.tensors, a.stream); }
 
  private:
-  std::vector<DeviceCopy> copies_;
+  DeviceCopies copies_;
 };
 
 class MoveEngine : public Engine {
@@ -65,12 +61,11 @@ class MoveEngine : public Engine {
   }
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {
-    // Launches after the first start while the one before still runs.
-    constexpr double kNextLaunch = 0.5;
     // A change of layout is one of the pointwise operations; those are modelled as if all their accesses were runs.
     constexpr double kIdentity = 0.9;
     const Node& n = r.graph->node(r.nodes[0]);
-    double launches = n.op->name == "concat" ? 1 + kNextLaunch * static_cast<double>(n.in.size() - 1) : 1;
+    auto launches = static_cast<double>((n.in.size() + dev::kManyCopies - 1) / dev::kManyCopies);
+    if (gathers_pages(n)) launches = 1;
     double share = n.op->name == "pointwise" ? kIdentity : 1;
     return {Config{{}, share * region_bytes(r) / d.bytes_per_second + launches * d.step_seconds}};
   }
