@@ -11,8 +11,11 @@
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
+#include "engines/cuda/conv1d/conv1d.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/host/host.hpp"
+#include "engines/cuda/move/move.hpp"
+#include "engines/cuda/rope/rope.hpp"
 #include "engines/reference/reference.hpp"
 #include "engines/view/view.hpp"
 
@@ -35,6 +38,9 @@ std::span<const Engine* const> all_engines() {
       &ref::engine(),
       &view_engine(DeviceKind::cuda),
       &cuda::fused_engine(),
+      &cuda::move_engine(),
+      &cuda::conv1d_engine(),
+      &cuda::rope_engine(),
       &cuda::host_engine(),
   };
   // clang-format on

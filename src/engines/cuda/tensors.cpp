@@ -18,6 +18,8 @@ std::string device_type(DType t) {
   }
 }
 
+bool lies_on_host(const Tensor& t) { return t.by_value || (t.is_constant() && t.numel() == 1); }
+
 dev::TensorArg tensor_arg(const Tensor& t) {
   dev::TensorArg a{};
   require(t.rank() <= dev::kMaxAxes, "a tensor of ", t.rank(), " dimensions reached a kernel that takes ",

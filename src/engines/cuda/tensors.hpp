@@ -12,6 +12,8 @@ namespace tsr::cuda {
 
 // The type's name in device code (device/types.cuh).
 std::string device_type(DType t);
+// By-value scalars and constants of one element are host memory when a step runs.
+bool lies_on_host(const Tensor& t);
 // Sizes and strides; the pointer is set at each launch.
 dev::TensorArg tensor_arg(const Tensor& t);
 

@@ -21,20 +21,6 @@ constexpr int64_t kPiece = 64 * 1024;        // elements of a longer line that m
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Merges axes that both sides walk through without a gap.
-std::vector<CopyAxis> merged(std::vector<CopyAxis> axes) {
-  std::erase_if(axes, [](const CopyAxis& a) { return a.size == 1; });
-  std::stable_sort(axes.begin(), axes.end(), [](const CopyAxis& a, const CopyAxis& b) { return a.to > b.to; });
-  std::vector<CopyAxis> out;
-  for (const CopyAxis& a : axes) {
-    if (!out.empty() && out.back().from == a.from * a.size && out.back().to == a.to * a.size)
-      out.back() = {out.back().size * a.size, a.from, a.to};
-    else
-      out.push_back(a);
-  }
-  return out;
-}
-
 template <class T>
 void copy_line(const char* from, char* to, const CopyAxis& a) {
   const T* x = reinterpret_cast<const T*>(from);

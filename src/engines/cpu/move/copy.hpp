@@ -5,14 +5,9 @@
 
 #include <vector>
 
-#include "graph/graph.hpp"
+#include "engines/copies/copies.hpp"
 
 namespace tsr::cpu {
-
-// An axis of a copy: its length, and the steps along it in elements.
-struct CopyAxis {
-  int64_t size, from, to;
-};
 
 class StridedCopy {
  public:

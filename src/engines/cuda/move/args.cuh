@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of all kernels of the move engine, shared by host and device.
+#pragma once
+
+#include "device/divide.cuh"
+
+namespace tsr::dev {
+
+constexpr int kCopyAxes = 16;
+
+// A strided copy; axes innermost first, steps in elements (or in the words that are moved at once).
+struct CopyArgs {
+  const void* from;
+  void* to;
+  i64 count;  // of everything that is moved
+  i32 axes;
+  Divisor size[kCopyAxes];
+  i64 from_step[kCopyAxes], to_step[kCopyAxes];
+};
+
+// Several copies side by side.
+constexpr int kManyCopies = 7;
+template <int N>
+struct Copies {
+  i32 count;
+  i32 first_block[N];
+  CopyArgs copy[N];
+};
+
+// A copy of elements of less than a byte; axes slowest first in the target, where each holds all behind it.
+struct PackedArgs {
+  const void* from;
+  void* to;
+  i64 from_first, to_first;  // elements that the copy starts at
+  i64 span;                  // elements of the target from the first to the last, gaps included
+  i32 axes;
+  i64 size[kCopyAxes], from_step[kCopyAxes], to_step[kCopyAxes];
+};
+
+// Many transpositions of matrices: rows and columns are those of the source, whose rows are runs of memory; in the
+// target its columns are.
+struct TileArgs {
+  CopyArgs matrices;
+  i64 rows, columns;
+  i64 from_step, to_step;     // from row to row of the source, from column to column in the target
+  Divisor down, across;       // tiles of a matrix
+  bool from_words, to_words;  // may squares be read and written in whole words?
+};
+
+// Integers that tell where to read.
+struct IndexArg {
+  const void* data;  // null: `value` holds for all
+  i64 value;
+  i64 steps[2];
+  bool wide;  // i64 rather than i32
+};
+
+struct PageArgs {
+  const void* from;
+  void* to;
+  IndexArg table, lengths;                   // by batch and page; by batch
+  i64 pages;                                 // of the container
+  i64 from_page, from_head, from_row;        // steps
+  i64 to_batch, to_head, to_row, to_column;  // a row is one position of a sequence
+  i64 count;                                 // words of the result
+  i64 from_column;
+  Divisor columns, rows, heads, page_rows;  // columns in words
+  Divisor down, across;                     // tiles of [rows, columns]
+  bool from_words, to_words;
+};
+
+}  // namespace tsr::dev

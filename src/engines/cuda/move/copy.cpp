@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/move/copy.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/tensors.hpp"
+#include "graph/op.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+constexpr int kThreads = 256, kTileSquares = 32, kTilePitch = 33;
+constexpr int64_t kSmall = 16;               // axes that are shorter leave most of a tile empty
+constexpr int64_t kWideIndex = 2000000000;   // elements from which 32 bits do not count them
+constexpr int64_t kWorthTwoLaunches = 4096;  // elements; below it a rest that is no whole word narrows all words
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int bits_of(const Tensor& t) { return info(t.dtype).bits; }
+int64_t bytes_of(const Tensor& t) { return bits_of(t) / 8; }
+
+bool same_type(const Tensor& a, const Tensor& b) { return element_type(a) == element_type(b); }
+
+bool is_empty(const std::vector<CopyAxis>& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.size == 0; });
+}
+
+dev::CopyArgs copy_args(const std::vector<CopyAxis>& axes) {
+  require(axes.size() <= dev::kCopyAxes, "a copy has ", axes.size(), " axes");
+  dev::CopyArgs a{};
+  a.count = 1;
+  a.axes = static_cast<int>(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const CopyAxis& axis = axes[axes.size() - 1 - i];  // slowest first here, innermost first there
+    a.count *= axis.size;
+    a.size[i] = dev::make_divisor(axis.size);
+    a.from_step[i] = axis.from;
+    a.to_step[i] = axis.to;
+  }
+  return a;
+}
+
+const char* index_type(int64_t count) { return count > kWideIndex ? "i64" : "i32"; }
+
+// Does every axis of the target, slowest first, hold all that lies behind it?
+bool is_nested(const std::vector<CopyAxis>& axes) {
+  int64_t behind = 1;
+  for (size_t i = axes.size(); i-- > 0; behind = axes[i].size * axes[i].to)
+    if (axes[i].to < behind) return false;
+  return true;
+}
+
+// Elements of less than a byte as whole bytes, if all steps allow it.
+bool in_bytes(std::vector<CopyAxis>& axes, int64_t per_byte, int64_t from, int64_t to) {
+  if (axes.empty() || axes.back().from != 1 || axes.back().to != 1) return false;
+  if (axes.back().size % per_byte || from % per_byte || to % per_byte) return false;
+  for (size_t i = 0; i + 1 < axes.size(); ++i)
+    if (axes[i].from % per_byte || axes[i].to % per_byte) return false;
+  for (size_t i = 0; i + 1 < axes.size(); ++i) axes[i].from /= per_byte, axes[i].to /= per_byte;
+  axes.back().size /= per_byte;
+  return true;
+}
+
+// The axis of the source's runs, where it is another than that of the target's.
+size_t find_across(const std::vector<CopyAxis>& axes) {
+  size_t none = axes.size();
+  if (axes.empty() || axes.back().to != 1 || axes.back().from == 1) return none;
+  for (size_t i = 0; i + 1 < axes.size(); ++i)
+    if (axes[i].from == 1) return i;
+  return none;
+}
+
+// Makes the launches of a node's copies.
+class Builder {
+ public:
+  Builder(const Graph& g, TensorId target, const Device& d) : graph_(g), y_(g.tensor(target)), device_(d) {}
+
+  void add(const Copy& c) {
+    std::vector<CopyAxis> axes = merged(c.axes);
+    if (is_empty(axes)) return;
+    int64_t per_byte = 8 / std::min(8, bits_of(y_));
+    if (per_byte > 1 && !in_bytes(axes, per_byte, c.from, c.to)) return add_packed(c, axes);
+    size_t across = per_byte > 1 ? axes.size() : find_across(axes);
+    if (across < axes.size() && axes[across].size >= kSmall && axes.back().size >= kSmall)
+      return add_tiles(c, axes, across);
+    // A short run of the source is read whole before the next: its lines of memory are then read once.
+    if (across < axes.size() && axes[across].size < axes.back().size)
+      std::rotate(axes.begin() + static_cast<std::ptrdiff_t>(across),
+                  axes.begin() + static_cast<std::ptrdiff_t>(across) + 1, axes.end());
+    add_runs(c.source, axes, c.from / per_byte, c.to / per_byte, std::max<int64_t>(1, bytes_of(y_)));
+  }
+
+  std::vector<DeviceCopies::Launch> finish() {
+    auto by_body = [](const Run& a, const Run& b) { return a.body < b.body; };
+    std::stable_sort(runs_.begin(), runs_.end(), by_body);
+    for (size_t first = 0, last; first < runs_.size(); first = last) {
+      last = first + 1;
+      while (last < runs_.size() && last - first < dev::kManyCopies && runs_[last].body == runs_[first].body) ++last;
+      std::vector<Run> same(runs_.begin() + static_cast<std::ptrdiff_t>(first),
+                            runs_.begin() + static_cast<std::ptrdiff_t>(last));
+      same.size() == 1 ? launch_runs<1>(same) : launch_runs<dev::kManyCopies>(same);
+    }
+    return std::move(launches_);
+  }
+
+ private:
+  // A copy that may share a launch with others of its kind.
+  struct Run {
+    std::string body;  // but for the number of copies
+    dev::CopyArgs args;
+    int64_t blocks;
+    DeviceCopies::Place place;
+  };
+
+  template <class Args>
+  void launch(const std::string& source, const std::string& body, const std::string& type, const Args& args,
+              std::vector<DeviceCopies::Place> places, Grid grid) {
+    Program p;
+    p.include = cat("engines/cuda/move/", source);
+    p.generated = "using namespace tsr::dev;";
+    p.args = type;
+    p.body = body;
+    p.threads = grid.threads = kThreads;
+    launches_.push_back({get_kernel(p, device_), grid, args, std::move(places)});
+  }
+
+  template <int N>
+  void launch_runs(const std::vector<Run>& runs) {
+    dev::Copies<N> a{};
+    a.count = static_cast<int>(runs.size());
+    std::vector<DeviceCopies::Place> places;
+    int64_t blocks = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      a.copy[i] = runs[i].args;
+      a.first_block[i] = static_cast<int>(blocks);
+      blocks += runs[i].blocks;
+      places.push_back(runs[i].place);
+    }
+    launch("copy.cuh", cat(runs[0].body, ", ", N, ">"), cat("Copies<", N, ">"), a, places, {.blocks = blocks});
+  }
+
+  std::string types(const Tensor& x, int64_t word_bytes) const {
+    if (same_type(x, y_)) return cat(word_type(word_bytes), ", ", word_type(word_bytes));
+    return cat(device_type(element_type(x)), ", ", device_type(element_type(y_)));
+  }
+
+  // Elements of `bytes` bytes in words that are as long as all steps allow.
+  void add_runs(TensorId source, std::vector<CopyAxis> axes, int64_t from, int64_t to, int64_t bytes) {
+    const Tensor& x = graph_.tensor(source);
+    int64_t word = 1;  // elements
+    if (axes.empty()) axes.push_back({1, 1, 1});
+    if (same_type(x, y_) && axes.back().from == 1 && axes.back().to == 1) {
+      word = std::max<int64_t>(1, std::min(aligned_bytes(x, from * bytes), aligned_bytes(y_, to * bytes)) / bytes);
+      for (size_t i = 0; i + 1 < axes.size(); ++i) word = common_power(word, {axes[i].from, axes[i].to});
+      int64_t rest = axes.back().size % word;
+      if (rest && axes.size() == 1 && axes.back().size >= kWorthTwoLaunches) {
+        axes.back().size -= rest;
+        add_runs(source, {{rest, 1, 1}}, from + axes.back().size, to + axes.back().size, bytes);
+      }
+      word = common_power(word, {axes.back().size});
+      for (size_t i = 0; i + 1 < axes.size(); ++i) axes[i].from /= word, axes[i].to /= word;
+      axes.back().size /= word;
+    }
+    dev::CopyArgs a = copy_args(axes);
+    int unroll = word * bytes < 8 ? 8 : 4;
+    runs_.push_back({cat("copy<", types(x, word * bytes), ", ", unroll, ", ", index_type(a.count)),
+                     a,
+                     ceil_div(a.count, int64_t{kThreads} * unroll),
+                     {source, from * (same_type(x, y_) ? bytes : bytes_of(x)), to * bytes}});
+  }
+
+  void add_tiles(const Copy& c, const std::vector<CopyAxis>& axes, size_t across) {
+    const Tensor& x = graph_.tensor(c.source);
+    const CopyAxis &rows = axes.back(), &columns = axes[across];
+    std::vector<CopyAxis> outer;
+    for (size_t i = 0; i + 1 < axes.size(); ++i)
+      if (i != across) outer.push_back(axes[i]);
+    int64_t wide = std::max(bytes_of(x), bytes_of(y_)), square = std::max<int64_t>(1, 4 / wide),
+            side = kTileSquares * square;
+    // Whole words can be moved if everything is a multiple of them.
+    auto in_words = [&](const Tensor& t, int64_t first, int64_t step, int64_t CopyAxis::*side_of) {
+      int64_t each = bytes_of(t);
+      bool fits = aligned_bytes(t, first * each) >= square * each && step % square == 0;
+      for (const CopyAxis& a : outer) fits = fits && a.*side_of % square == 0;
+      return fits;
+    };
+    dev::TileArgs a{};
+    a.matrices = copy_args(outer);
+    a.rows = rows.size, a.columns = columns.size;
+    a.from_step = rows.from, a.to_step = columns.to;
+    a.from_words = square == 1 || in_words(x, c.from, rows.from, &CopyAxis::from);
+    a.to_words = square == 1 || in_words(y_, c.to, columns.to, &CopyAxis::to);
+    a.down = dev::make_divisor(ceil_div(rows.size, side));
+    a.across = dev::make_divisor(ceil_div(columns.size, side));
+    launch("tiles.cuh", cat("tiles<", types(x, wide), ", ", square, ">"), "TileArgs", a,
+           {{c.source, c.from * bytes_of(x), c.to * bytes_of(y_)}},
+           {.blocks = a.matrices.count * a.down.value * a.across.value,
+            .shared_bytes = side * kTilePitch * square * bytes_of(y_)});
+  }
+
+  void add_packed(const Copy& c, const std::vector<CopyAxis>& axes) {
+    int64_t per_byte = 8 / bits_of(y_);
+    dev::PackedArgs a{};
+    a.from_first = c.from, a.to_first = c.to;
+    a.span = 1;
+    a.axes = static_cast<int>(axes.size());
+    for (size_t i = 0; i < axes.size(); ++i) {
+      a.size[i] = axes[i].size, a.from_step[i] = axes[i].from, a.to_step[i] = axes[i].to;
+      a.span += (axes[i].size - 1) * axes[i].to;
+    }
+    int64_t bytes = ceil_div(c.to + a.span, per_byte) - c.to / per_byte;
+    launch("copy.cuh", cat("copy_packed<", bits_of(y_), ">"), "PackedArgs", a, {{c.source, 0, 0}},
+           {.blocks = ceil_div(bytes, kThreads)});
+  }
+
+  const Graph& graph_;
+  const Tensor& y_;
+  const Device& device_;
+  std::vector<Run> runs_;
+  std::vector<DeviceCopies::Launch> launches_;
+};
+
+}  // namespace
+
+DType element_type(const Tensor& t) { return info(t.dtype).vector > 1 ? DType::i8 : t.dtype; }
+
+int64_t common_power(int64_t most, std::initializer_list<int64_t> values) {
+  for (int64_t v : values)
+    while (v % most != 0) most /= 2;
+  return most;
+}
+
+int64_t aligned_bytes(const Tensor& t, int64_t distance) {
+  int64_t promised = std::max<int64_t>(t.alignment, std::min<int64_t>(8, bytes_of(t)));
+  return common_power(16, {promised, distance});
+}
+
+std::string word_type(int64_t bytes) { return bytes == 16 ? "Vec<u64, 2>" : cat("u", 8 * bytes); }
+
+Reason check_alignment(const Tensor& t) {
+  if (bits_of(t) / 8 <= aligned_bytes(t, 0)) return Reason::yes();
+  return Reason::no("tensor ", describe(t), " promises an alignment of ", t.alignment, " bytes; its elements need ",
+                    bits_of(t) / 8);
+}
+
+Reason check_copy(const Graph& g, const Copy& c, TensorId target) {
+  const Tensor &from = g.tensor(c.source), &to = g.tensor(target);
+  for (const Tensor* t : {&from, &to}) {
+    if (lies_on_host(*t)) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
+    if (t->ragged != kNone) return Reason::no("tensor ", describe(*t), " is ragged");
+    if (t->reordering != Reordering::none) return Reason::no("tensor ", describe(*t), " is reordered");
+    if (Reason why = check_alignment(*t); !why) return why;
+    if (!same_type(from, to) && (is_complex(t->dtype) || bits_of(*t) < 8))
+      return Reason::no("tensor ", describe(*t), " has another type than its copy, and elements of ", t->dtype,
+                        " are not converted on the way");
+  }
+  std::vector<CopyAxis> axes = merged(c.axes);
+  if (axes.size() > dev::kCopyAxes)
+    return Reason::no("copying ", describe(from), " takes ", axes.size(), " axes; at most ", dev::kCopyAxes);
+  if (bits_of(to) >= 8) return Reason::yes();
+  if (is_empty(axes) || is_nested(axes)) return Reason::yes();
+  return Reason::no("tensor ", describe(to), " packs elements into bytes, and its axes are interleaved");
+}
+
+DeviceCopies::DeviceCopies(const Graph& g, const std::vector<Copy>& copies, TensorId target, const Device& d)
+    : target_(target) {
+  Builder b(g, target, d);
+  for (const Copy& c : copies) b.add(c);
+  launches_ = b.finish();
+}
+
+void DeviceCopies::run(void* const* tensors, void* stream) const {
+  for (const Launch& l : launches_) {
+    auto point = [&](auto& args, const Place& p) {
+      args.from = static_cast<const char*>(tensors[p.source]) + p.from;
+      args.to = static_cast<char*>(tensors[target_]) + p.to;
+    };
+    auto launch = [&](auto args) {
+      if constexpr (requires { args.matrices; })
+        point(args.matrices, l.places[0]);
+      else if constexpr (requires { args.copy; })
+        for (size_t i = 0; i < l.places.size(); ++i) point(args.copy[i], l.places[i]);
+      else
+        point(args, l.places[0]);
+      l.kernel->launch(l.grid, stream, args);
+    };
+    std::visit(launch, l.args);
+  }
+}
+
+}  // namespace tsr::cuda

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strided copies on a GPU: in words of up to 16 bytes where both sides lie in runs, in tiles through shared memory
+// where they lie in runs along different axes, element by element otherwise.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engines/copies/copies.hpp"
+#include "engines/cuda/move/args.cuh"
+#include "runtime/kernel.hpp"
+
+namespace tsr::cuda {
+
+// Vectorised types hold plain elements in another order.
+DType element_type(const Tensor& t);
+// Can these elements be copied, converting them on the way where types differ?
+Reason check_copy(const Graph& g, const Copy& c, TensorId target);
+
+// All copies of a node, in as few launches as their kernels allow.
+class DeviceCopies {
+ public:
+  DeviceCopies(const Graph& g, const std::vector<Copy>& copies, TensorId target, const Device& d);
+  int kernels() const { return static_cast<int>(launches_.size()); }
+  void run(void* const* tensors, void* stream) const;
+
+  // Where a copy starts.
+  struct Place {
+    TensorId source = kNone;
+    int64_t from = 0, to = 0;  // bytes
+  };
+  struct Launch {
+    std::shared_ptr<const Kernel> kernel;
+    Grid grid;
+    std::variant<dev::Copies<1>, dev::Copies<dev::kManyCopies>, dev::TileArgs, dev::PackedArgs> args;
+    std::vector<Place> places;
+  };
+
+ private:
+  TensorId target_;
+  std::vector<Launch> launches_;
+};
+
+// Bytes, up to 16, that can be moved at once at this distance (in bytes) from the tensor's start.
+int64_t aligned_bytes(const Tensor& t, int64_t distance);
+// Can elements be moved whole?
+Reason check_alignment(const Tensor& t);
+// The largest power of two, up to `most`, of which all these are multiples.
+int64_t common_power(int64_t most, std::initializer_list<int64_t> values);
+// The unsigned type of that many bytes in device code.
+std::string word_type(int64_t bytes);
+
+}  // namespace tsr::cuda

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/move/pages.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "engines/cuda/move/copy.hpp"
+#include "engines/cuda/tensors.hpp"
+#include "graph/op.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+enum In { kContainer, kTable, kSeqLen };
+
+constexpr int kThreads = 256, kUnroll = 4, kTileSquares = 32, kTilePitch = 33;
+constexpr int64_t kSmall = 16;
+constexpr int64_t kWideIndex = 2000000000;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The step between neighbours of a tensor that holds one number for each batch, if there is one step.
+std::optional<int64_t> single_step(const Tensor& t) {
+  int64_t step = 0, size = 1;
+  for (int i = t.rank() - 1; i >= 0; --i) {
+    if (t.dims[i] == 1) continue;
+    if (size == 1) step = t.strides[i];
+    if (size > 1 && t.strides[i] != size * step) return std::nullopt;
+    size *= t.dims[i];
+  }
+  return step;
+}
+
+class PagesStep : public Step {
+ public:
+  PagesStep(const Graph& g, const Node& n, const Device& d) : pages_(n.in[kContainer]), result_(n.out[0]) {
+    const Tensor &x = g.tensor(pages_), &y = g.tensor(result_);
+    bool transposed = attrs<tessera::PagedLoadOptions>(n).transposed;
+    int row = transposed ? 3 : 2, column = transposed ? 2 : 3;
+    args_.pages = x.dims[0];
+    args_.from_page = x.strides[0], args_.from_head = x.strides[1], args_.from_row = x.strides[2];
+    args_.from_column = x.strides[3];
+    args_.to_batch = y.strides[0], args_.to_head = y.strides[1];
+    args_.to_row = y.strides[row], args_.to_column = y.strides[column];
+    args_.rows = dev::make_divisor(std::max<int64_t>(1, y.dims[row]));
+    args_.columns = dev::make_divisor(std::max<int64_t>(1, y.dims[column]));
+    args_.heads = dev::make_divisor(std::max<int64_t>(1, y.dims[1]));
+    args_.page_rows = dev::make_divisor(std::max<int64_t>(1, x.dims[2]));
+    args_.count = y.numel();
+    set_index(g, n.in[kTable], table_, args_.table);
+    args_.table.steps[0] = g.tensor(n.in[kTable]).strides[0], args_.table.steps[1] = g.tensor(n.in[kTable]).strides[2];
+    args_.lengths.value = y.dims[row];
+    if (n.in.size() > kSeqLen && n.in[kSeqLen] != kNone) {
+      set_index(g, n.in[kSeqLen], lengths_, args_.lengths);
+      args_.lengths.steps[0] = *single_step(g.tensor(n.in[kSeqLen]));
+    }
+    if (args_.count == 0) return;
+    if (x.strides[3] == 1 && y.strides[row] == 1 && y.strides[column] != 1 && y.dims[row] >= kSmall &&
+        y.dims[column] >= kSmall)
+      use_tiles(x, y, d);
+    else
+      use_words(x, y, d);
+  }
+
+  void run(const StepArgs& s) const override {
+    if (!kernel_) return;
+    dev::PageArgs a = args_;
+    a.from = s.tensors[pages_];
+    a.to = s.tensors[result_];
+    fill_index(s, table_, a.table);
+    fill_index(s, lengths_, a.lengths);
+    kernel_->launch(grid_, s.stream, a);
+  }
+  int kernels() const override { return kernel_ ? 1 : 0; }
+
+ private:
+  struct Index {
+    TensorId id = kNone;
+    DType type = DType::i32;
+    bool on_host = false;
+  };
+  static void set_index(const Graph& g, TensorId id, Index& index, dev::IndexArg& a) {
+    const Tensor& t = g.tensor(id);
+    index = {id, t.dtype, lies_on_host(t)};
+    a.wide = t.dtype == DType::i64;
+  }
+  static void fill_index(const StepArgs& s, const Index& index, dev::IndexArg& a) {
+    if (index.id == kNone) return;
+    if (index.on_host)
+      a.value = load<int64_t>(index.type, s.tensors[index.id], 0);
+    else
+      a.data = s.tensors[index.id];
+  }
+
+  void use_words(const Tensor& x, const Tensor& y, const Device& d) {
+    int64_t bytes = info(y.dtype).bits / 8, word = 1;
+    if (args_.from_column == 1 && args_.to_column == 1) {
+      word = std::max<int64_t>(1, std::min(aligned_bytes(x, 0), aligned_bytes(y, 0)) / bytes);
+      dev::i64* steps[] = {&args_.from_page, &args_.from_head, &args_.from_row,
+                           &args_.to_batch,  &args_.to_head,   &args_.to_row};
+      word = common_power(word, {args_.columns.value});
+      for (const dev::i64* s : steps) word = common_power(word, {*s});
+      for (dev::i64* s : steps) *s /= word;
+      args_.columns = dev::make_divisor(args_.columns.value / word);
+      args_.count /= word;
+    }
+    grid_.blocks = ceil_div(args_.count, int64_t{kThreads} * kUnroll);
+    use(cat("pages<", word_type(word * bytes), ", ", kUnroll, ", ", args_.count > kWideIndex ? "i64" : "i32", ">"), d);
+  }
+
+  void use_tiles(const Tensor& x, const Tensor& y, const Device& d) {
+    int64_t bytes = info(y.dtype).bits / 8, square = std::max<int64_t>(1, 4 / bytes), side = kTileSquares * square;
+    auto fits = [&](const Tensor& t, std::initializer_list<int64_t> steps) {
+      return aligned_bytes(t, 0) >= square * bytes && common_power(square, steps) == square;
+    };
+    args_.from_words = square == 1 || fits(x, {args_.from_page, args_.from_head, args_.from_row});
+    args_.to_words = square == 1 || fits(y, {args_.to_batch, args_.to_head, args_.to_column});
+    args_.down = dev::make_divisor(ceil_div(args_.rows.value, side));
+    args_.across = dev::make_divisor(ceil_div(args_.columns.value, side));
+    grid_.blocks = y.dims[0] * args_.heads.value * args_.down.value * args_.across.value;
+    grid_.shared_bytes = side * kTilePitch * square * bytes;
+    use(cat("page_tiles<", word_type(bytes), ", ", square, ">"), d);
+  }
+
+  void use(const std::string& body, const Device& d) {
+    Program p;
+    p.include = "engines/cuda/move/pages.cuh";
+    p.generated = "using namespace tsr::dev;";
+    p.args = "PageArgs";
+    p.body = body;
+    p.threads = grid_.threads = kThreads;
+    kernel_ = get_kernel(p, d);
+  }
+
+  TensorId pages_, result_;
+  Index table_, lengths_;
+  dev::PageArgs args_{};
+  Grid grid_;
+  std::shared_ptr<const Kernel> kernel_;
+};
+
+}  // namespace
+
+Reason check_pages(const Graph& g, const Node& n) {
+  const Tensor &x = g.tensor(n.in[kContainer]), &y = g.tensor(n.out[0]);
+  for (const Tensor* t : {&x, &y}) {
+    if (lies_on_host(*t)) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
+    if (t->ragged != kNone) return Reason::no("tensor ", describe(*t), " is ragged");
+    if (info(t->dtype).bits < 8) return Reason::no("tensor ", describe(*t), " packs elements into bytes");
+    if (info(t->dtype).vector > 1) return Reason::no("tensor ", describe(*t), " is vectorised");
+    if (Reason why = check_alignment(*t); !why) return why;
+    if (t->dtype != x.dtype)
+      return Reason::no("tensor ", describe(*t), " has another type than ", describe(x),
+                        " and pages are not converted");
+  }
+  constexpr int64_t kMostRows = 2147483647;
+  int64_t rows = y.dims[attrs<tessera::PagedLoadOptions>(n).transposed ? 3 : 2];
+  if (rows > kMostRows) return Reason::no("tensor ", describe(y), " has ", rows, " positions; at most ", kMostRows);
+  if (n.in.size() > kSeqLen && n.in[kSeqLen] != kNone && !single_step(g.tensor(n.in[kSeqLen])))
+    return Reason::no("tensor ", describe(g.tensor(n.in[kSeqLen])), " does not lie in memory evenly");
+  return Reason::yes();
+}
+
+std::unique_ptr<Step> make_pages_step(const Graph& g, const Node& n, const Device& d) {
+  return std::make_unique<PagesStep>(g, n, d);
+}
+
+}  // namespace tsr::cuda

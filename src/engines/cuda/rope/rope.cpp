@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/rope/rope.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/rope/args.cuh"
+#include "engines/cuda/tensors.hpp"
+#include "graph/ops/rope.hpp"
+#include "runtime/kernel.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kMostPairs = 8;               // of a thread, in each sequence
+constexpr int kSequences = 4;               // that a thread turns by the same angles
+constexpr int64_t kWideIndex = 2000000000;  // threads from which 32 bits do not count them
+
+int64_t bytes_of(const Tensor& t) { return info(t.dtype).bits / 8; }
+
+// Elements that a thread can move at once.
+int vector_length(const Tensor& x, const Tensor& y, int64_t passing, int64_t turning) {
+  int64_t v = std::min<int64_t>(kMostPairs, 16 / std::min(bytes_of(x), bytes_of(y)));
+  auto fits = [&](const Tensor& t) {
+    bool ok = t.strides[3] == 1 && t.alignment % std::min<int64_t>(16, v * bytes_of(t)) == 0;
+    for (int i = 0; i < 3; ++i) ok = ok && t.strides[i] % v == 0;
+    return ok;
+  };
+  while (v > 1 && (passing % v || turning % v || !fits(x) || !fits(y))) v /= 2;
+  return static_cast<int>(v);
+}
+
+class RopeStep : public Step {
+ public:
+  RopeStep(const Graph& g, const Node& n, const Device& d) : x_(n.in[0]), angles_(n.in[1]), y_(n.out[0]) {
+    const Tensor &x = g.tensor(x_), &angles = g.tensor(angles_), &y = g.tensor(y_);
+    const auto& o = attrs<tessera::RopeOptions>(n);
+    if (x.numel() == 0) return;
+    args_.turning = rope_dim(o, x) / 2;
+    args_.passing = x.dims[3] - 2 * args_.turning;
+    for (int i = 0; i < 4; ++i) args_.x_steps[i] = x.strides[i], args_.y_steps[i] = y.strides[i];
+    args_.angle_steps[0] = angles.strides[rope_positions(angles)], args_.angle_steps[1] = angles.strides[3];
+    args_.scale = o.scale;
+    args_.sign = n.op->name == "rope" ? 1 : -1;
+    args_.sequences = x.dims[0] * x.dims[1];
+    int v = vector_length(x, y, args_.passing, args_.turning),
+        sequences = args_.sequences >= kSequences ? kSequences : 1;
+    int64_t pieces = (args_.passing + args_.turning) / v;
+    args_.heads = dev::make_divisor(x.dims[1]);
+    args_.positions = dev::make_divisor(x.dims[2]);
+    args_.pieces = dev::make_divisor(pieces);
+    args_.count = (args_.sequences + sequences - 1) / sequences * x.dims[2] * pieces;
+    bool wide = false;
+    for (const Tensor* t : {&x, &angles, &y}) wide = wide || t->dtype == DType::f64;
+    Program p;
+    p.include = "engines/cuda/rope/rope.cuh";
+    p.generated = "using namespace tsr::dev;";
+    p.args = "RopeArgs";
+    p.body =
+        cat("rope<", device_type(x.dtype), ", ", device_type(y.dtype), ", ", device_type(angles.dtype), ", ",
+            wide ? "double" : "float", ", ", v, ", ", sequences, ", ", args_.count > kWideIndex ? "i64" : "i32", ">");
+    p.threads = grid_.threads = kThreads;
+    grid_.blocks = (args_.count + kThreads - 1) / kThreads;
+    kernel_ = get_kernel(p, d);
+  }
+  int kernels() const override { return kernel_ ? 1 : 0; }
+  void run(const StepArgs& s) const override {
+    if (!kernel_) return;
+    dev::RopeArgs a = args_;
+    a.x = s.tensors[x_], a.angles = s.tensors[angles_], a.y = s.tensors[y_];
+    kernel_->launch(grid_, s.stream, a);
+  }
+
+ private:
+  TensorId x_, angles_, y_;
+  dev::RopeArgs args_{};
+  Grid grid_;
+  std::shared_ptr<const Kernel> kernel_;
+};
+
+class RopeEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    static constexpr EngineInfo kInfo = {"rope_cuda", 107, DeviceKind::cuda, true,
+                                         "rotary position embeddings and their gradient"};
+    return kInfo;
+  }
+
+  Reason check(const Region& r, const Device&) const override {
+    if (r.nodes.size() != 1) return Reason::no("a rotary embedding runs alone");
+    const Node& n = r.graph->node(r.nodes[0]);
+    if (n.op->name != "rope" && n.op->name != "rope_bwd") return Reason::no(spelling(n), " is no rotary embedding");
+    for (TensorId t : {n.in[0], n.in[1], n.out[0]}) {
+      const Tensor& x = r.graph->tensor(t);
+      if (lies_on_host(x)) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
+      if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
+      if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
+      if (!is_real(x.dtype)) return Reason::no("tensor ", describe(x), " has type ", x.dtype, "; allowed: real types");
+    }
+    return Reason::yes();
+  }
+
+  std::vector<Config> configs(const Region& r, const Device& d) const override {
+    return {Config{{}, region_bytes(r) / d.bytes_per_second + d.step_seconds}};
+  }
+
+  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
+    return std::make_unique<RopeStep>(*r.graph, r.graph->node(r.nodes[0]), d);
+  }
+};
+
+}  // namespace
+
+const Engine& rope_engine() {
+  static const RopeEngine e;
+  return e;
+}
+
+}  // namespace tsr::cuda
