@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each thread walks over the window of one output element of V neighbouring channels.
+#pragma once
+
+#include "device/block.cuh"
+#include "engines/cuda/resample/window.cuh"
+
+namespace tsr::dev {
+
+// The largest value so far, and where it was. NaN counts as larger than everything; the first of equals stays.
+template <class L, int V, bool INDEX>
+struct Largest {
+  L best[V];
+  i32 at[INDEX ? V : 1];
+  bool started = false;
+
+  void start(L value) {
+#pragma unroll
+    for (int i = 0; i < V; ++i) best[i] = value;
+    if constexpr (INDEX)
+#pragma unroll
+      for (int i = 0; i < V; ++i) at[i] = 0;
+  }
+  void take(int i, L v, i32 position) {
+    bool better = !started || (best[i] == best[i] && !(v <= best[i]));
+    best[i] = better ? v : best[i];
+    if constexpr (INDEX) at[i] = better ? position : at[i];
+  }
+};
+
+constexpr int kAtOnce = 4;  // taps of a row that are loaded before they are used
+
+// Calls f(value source, k0, k1, k2, is_inside) for every tap, row-major; the source is loaded unless the tap is padding
+// without an element.
+template <class L, class X, int V, class F>
+void each_tap(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], const F& f) {
+  bool edge = a.pad == kPadEdge;
+  const ResampleAxis *depth = &a.axes[0], *row = &a.axes[1], *column = &a.axes[2];
+  i64 plane = offset_of(a.x, s);
+  for (i64 z = t[0].first; z < t[0].end; ++z)
+    for (i64 y = t[1].first; y < t[1].end; ++y) {
+      bool row_inside = inside(z, depth->x) && inside(y, row->x);
+      i64 line = plane + clamp_to(z, depth->x) * a.x.strides[2] + clamp_to(y, row->x) * a.x.strides[3];
+      for (i64 x = t[2].first; x < t[2].end; x += kAtOnce) {
+        Elements<L, X, V> e[kAtOnce];
+#pragma unroll
+        for (int u = 0; u < kAtOnce; ++u)
+          if (x + u < t[2].end && (edge || (row_inside && inside(x + u, column->x))))
+            e[u].load(a.x, line + clamp_to(x + u, column->x) * a.x.strides[4]);
+#pragma unroll
+        for (int u = 0; u < kAtOnce; ++u)
+          if (x + u < t[2].end)
+            f(e[u], z - t[0].first, y - t[1].first, x + u - t[2].first, row_inside && inside(x + u, column->x));
+      }
+    }
+}
+
+template <class L, class X, int V, bool INDEX>
+void largest(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], L (&result)[V], i32* position) {
+  Largest<L, V, INDEX> most;
+  bool any = t[0].first < t[0].end && t[1].first < t[1].end && t[2].first < t[2].end;
+  most.start(any && a.pad == kPadInfinity ? L(-infinity()) : L(0));
+  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, i64 z, i64 y, i64 x, bool real) {
+    // Padding with -infinity never beats an element.
+    if (!real && a.pad == kPadInfinity) return;
+    i32 here = i32((z * a.axes[1].extent + y) * a.axes[2].extent + x);
+    bool zero = !real && a.pad == kPadZero;
+#pragma unroll
+    for (int i = 0; i < V; ++i) most.take(i, zero ? L(0) : e.lane(i), here);
+    most.started = true;
+  });
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    result[i] = most.best[i];
+    if constexpr (INDEX) position[i] = most.at[i];
+  }
+}
+
+template <class L, class X, int V>
+void weighted(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], L (&result)[V]) {
+  L mean = 1, fraction[3];
+  bool exclude = a.kind == kMeanExclude, linear = a.kind == kBilinear;
+#pragma unroll
+  for (int d = 0; d < 3; ++d) {
+    i64 count = exclude ? count_inside(t[d], a.axes[d].x) : t[d].end - t[d].first;
+    if (exclude || a.kind == kMeanInclude) mean *= L(count);
+    fraction[d] = linear ? L(t[d].rest) / L(a.axes[d].first.unit.value) : L(0);
+  }
+  mean = L(1) / mean;
+#pragma unroll
+  for (int i = 0; i < V; ++i) result[i] = 0;
+  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, i64 z, i64 y, i64 x, bool real) {
+    if (!real && (exclude || a.pad == kPadZero)) return;
+    L weight = mean;
+    if (linear)
+      weight = (z ? fraction[0] : 1 - fraction[0]) * (y ? fraction[1] : 1 - fraction[1]) *
+               (x ? fraction[2] : 1 - fraction[2]);
+    if (weight == L(0)) return;
+    bool infinite = !real && a.pad == kPadInfinity;
+#pragma unroll
+    for (int i = 0; i < V; ++i) result[i] += weight * (infinite ? L(-infinity()) : e.lane(i));
+  });
+}
+
+// Y may be `none`: only the index is wanted.
+template <class L, class X, class Y, class I, int V, bool MAX>
+void resample(const ResampleArgs& a) {
+  Spot s = find_spot<V>(a, a.axes[1].y);
+  if (!s.real) return;
+  Taps t[3];
+#pragma unroll
+  for (int d = 0; d < 3; ++d) t[d] = find_taps(a.axes[d], s.at[d], a.small);
+  L result[V];
+  i32 position[V];
+  if constexpr (MAX)
+    largest<L, X, V, !kSame<I, none>>(a, s, t, result, position);
+  else
+    weighted<L, X, V>(a, s, t, result);
+  if constexpr (!kSame<Y, none>) {
+    Vec<Y, V> out;
+#pragma unroll
+    for (int i = 0; i < V; ++i) out.v[i] = from_lane<Y>(L(a.alpha) * result[i]);
+    i64 at = offset_of(a.y, s) + s.at[0] * a.y.strides[2] + s.at[1] * a.y.strides[3] + s.at[2] * a.y.strides[4];
+    store_vector(static_cast<Y*>(a.y.data) + at, out);
+  }
+  if constexpr (!kSame<I, none>) {
+    Vec<I, V> out;
+#pragma unroll
+    for (int i = 0; i < V; ++i) out.v[i] = I(position[i]);
+    i64 at = offset_of(a.index, s) + s.at[0] * a.index.strides[2] + s.at[1] * a.index.strides[3] +
+             s.at[2] * a.index.strides[4];
+    store_vector(static_cast<I*>(a.index_in_workspace ? a.workspace : a.index.data) + at, out);
+  }
+}
+
+}  // namespace tsr::dev
