@@ -12,7 +12,8 @@ Reason check_tensor(const Tensor& t, bool written) {
   if (info(t.dtype).vector > 1)
     return Reason::no("tensor ", describe(t), " holds vectors of ", info(t.dtype).vector, " elements");
   if (written && info(t.dtype).bits < 8)
-    return Reason::no("tensor ", describe(t), " packs results into ", info(t.dtype).bits, " bits, at least 8 are needed");
+    return Reason::no("tensor ", describe(t), " packs results into ", info(t.dtype).bits,
+                      " bits, at least 8 are needed");
   return Reason::yes();
 }
 
@@ -31,9 +32,7 @@ size_t host_bytes(const Tensor& t) {
   return on_host ? static_cast<size_t>(byte_size(t.dtype, 1)) : 0;
 }
 
-std::string device_type_of(const Graph& g, TensorId t) {
-  return t == kNone ? "none" : device_type(g.tensor(t).dtype);
-}
+std::string device_type_of(const Graph& g, TensorId t) { return t == kNone ? "none" : device_type(g.tensor(t).dtype); }
 
 Reason check_elements(const Region& r) {
   for (TensorId t : r.inputs)

@@ -48,7 +48,7 @@ class Launches : public Step {
   Args args{};  // but for the pointers
   size_t workspace = 0;
 
-  void bind(dev::Operand Args::* which, const Graph& g, TensorId t) {
+  void bind(dev::Operand Args::*which, const Graph& g, TensorId t) {
     if (t == kNone) return;
     args.*which = operand(g.tensor(t));
     bound_.push_back({which, t, host_bytes(g.tensor(t))});
@@ -77,7 +77,7 @@ class Launches : public Step {
 
  private:
   struct Bound {
-    dev::Operand Args::* which;
+    dev::Operand Args::*which;
     TensorId tensor;
     size_t host_bytes;
   };

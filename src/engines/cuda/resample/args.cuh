@@ -11,7 +11,8 @@ namespace tsr::dev {
 enum ResampleKind : int { kNearest, kBilinear, kMeanInclude, kMeanExclude, kMaximum };
 enum ResamplePad : int { kPadZero, kPadInfinity, kPadEdge };
 
-// A position of x that grows with the output element o: floor((o scale + shift) / unit) - base, nothing negative inside.
+// A position of x that grows with the output element o: floor((o scale + shift) / unit) - base, nothing negative
+// inside.
 struct Line {
   i64 shift, base;
   Divisor scale, unit;
@@ -31,7 +32,6 @@ struct ResampleArgs {
   Divisor channels, tile, columns, rows, depth;
   i64 threads;
   bool channels_last;
-  bool small;  // 31 bits hold all positions and counts
   int kind, pad;
   double alpha;
   void* workspace;

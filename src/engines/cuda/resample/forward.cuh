@@ -30,40 +30,39 @@ struct Largest {
 
 constexpr int kAtOnce = 4;  // taps of a row that are loaded before they are used
 
-// Calls f(value source, k0, k1, k2, is_inside) for every tap, row-major; the source is loaded unless the tap is padding
-// without an element.
-template <class L, class X, int V, class F>
-void each_tap(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], const F& f) {
+// Calls f(element, k0, k1, k2, is_inside) for every tap, row-major; the element is loaded unless the tap is padding
+// without one.
+template <class L, class X, int V, class N, class F>
+void each_tap(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], const F& f) {
   bool edge = a.pad == kPadEdge;
-  const ResampleAxis *depth = &a.axes[0], *row = &a.axes[1], *column = &a.axes[2];
-  i64 plane = offset_of(a.x, s);
-  for (i64 z = t[0].first; z < t[0].end; ++z)
-    for (i64 y = t[1].first; y < t[1].end; ++y) {
-      bool row_inside = inside(z, depth->x) && inside(y, row->x);
-      i64 line = plane + clamp_to(z, depth->x) * a.x.strides[2] + clamp_to(y, row->x) * a.x.strides[3];
-      for (i64 x = t[2].first; x < t[2].end; x += kAtOnce) {
+  N depth = N(a.axes[0].x), rows = N(a.axes[1].x), columns = N(a.axes[2].x), plane = s.plane(a.x);
+  for (N z = t[0].first; z < t[0].end; ++z)
+    for (N y = t[1].first; y < t[1].end; ++y) {
+      bool row_inside = inside(z, depth) && inside(y, rows);
+      N line = plane + clamp_to(z, depth) * N(a.x.strides[2]) + clamp_to(y, rows) * N(a.x.strides[3]);
+      for (N x = t[2].first; x < t[2].end; x += kAtOnce) {
         Elements<L, X, V> e[kAtOnce];
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u)
-          if (x + u < t[2].end && (edge || (row_inside && inside(x + u, column->x))))
-            e[u].load(a.x, line + clamp_to(x + u, column->x) * a.x.strides[4]);
+          if (x + u < t[2].end && (edge || (row_inside && inside(x + u, columns))))
+            e[u].load(a.x, line + clamp_to(x + u, columns) * N(a.x.strides[4]));
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u)
           if (x + u < t[2].end)
-            f(e[u], z - t[0].first, y - t[1].first, x + u - t[2].first, row_inside && inside(x + u, column->x));
+            f(e[u], z - t[0].first, y - t[1].first, x + u - t[2].first, row_inside && inside(x + u, columns));
       }
     }
 }
 
-template <class L, class X, int V, bool INDEX>
-void largest(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], L (&result)[V], i32* position) {
+template <class L, class X, int V, bool INDEX, class N>
+void largest(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (&result)[V], i32* position) {
   Largest<L, V, INDEX> most;
   bool any = t[0].first < t[0].end && t[1].first < t[1].end && t[2].first < t[2].end;
   most.start(any && a.pad == kPadInfinity ? L(-infinity()) : L(0));
-  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, i64 z, i64 y, i64 x, bool real) {
+  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
     // Padding with -infinity never beats an element.
     if (!real && a.pad == kPadInfinity) return;
-    i32 here = i32((z * a.axes[1].extent + y) * a.axes[2].extent + x);
+    i32 here = i32((z * N(a.axes[1].extent) + y) * N(a.axes[2].extent) + x);
     bool zero = !real && a.pad == kPadZero;
 #pragma unroll
     for (int i = 0; i < V; ++i) most.take(i, zero ? L(0) : e.lane(i), here);
@@ -76,20 +75,20 @@ void largest(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], L (&resul
   }
 }
 
-template <class L, class X, int V>
-void weighted(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], L (&result)[V]) {
+template <class L, class X, int V, class N>
+void weighted(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (&result)[V]) {
   L mean = 1, fraction[3];
   bool exclude = a.kind == kMeanExclude, linear = a.kind == kBilinear;
 #pragma unroll
   for (int d = 0; d < 3; ++d) {
-    i64 count = exclude ? count_inside(t[d], a.axes[d].x) : t[d].end - t[d].first;
+    N count = exclude ? count_inside(t[d], N(a.axes[d].x)) : t[d].end - t[d].first;
     if (exclude || a.kind == kMeanInclude) mean *= L(count);
     fraction[d] = linear ? L(t[d].rest) / L(a.axes[d].first.unit.value) : L(0);
   }
   mean = L(1) / mean;
 #pragma unroll
   for (int i = 0; i < V; ++i) result[i] = 0;
-  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, i64 z, i64 y, i64 x, bool real) {
+  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
     if (!real && (exclude || a.pad == kPadZero)) return;
     L weight = mean;
     if (linear)
@@ -103,13 +102,13 @@ void weighted(const ResampleArgs& a, const Spot& s, const Taps (&t)[3], L (&resu
 }
 
 // Y may be `none`: only the index is wanted.
-template <class L, class X, class Y, class I, int V, bool MAX>
+template <class L, class X, class Y, class I, class N, int V, bool MAX>
 void resample(const ResampleArgs& a) {
-  Spot s = find_spot<V>(a, a.axes[1].y);
+  Spot<N> s = find_spot<N, V>(a, a.axes[1].y);
   if (!s.real) return;
-  Taps t[3];
+  Taps<N> t[3];
 #pragma unroll
-  for (int d = 0; d < 3; ++d) t[d] = find_taps(a.axes[d], s.at[d], a.small);
+  for (int d = 0; d < 3; ++d) t[d] = find_taps(a.axes[d], s.at[d]);
   L result[V];
   i32 position[V];
   if constexpr (MAX)
@@ -120,16 +119,13 @@ void resample(const ResampleArgs& a) {
     Vec<Y, V> out;
 #pragma unroll
     for (int i = 0; i < V; ++i) out.v[i] = from_lane<Y>(L(a.alpha) * result[i]);
-    i64 at = offset_of(a.y, s) + s.at[0] * a.y.strides[2] + s.at[1] * a.y.strides[3] + s.at[2] * a.y.strides[4];
-    store_vector(static_cast<Y*>(a.y.data) + at, out);
+    store_vector(static_cast<Y*>(a.y.data) + s.offset(a.y), out);
   }
   if constexpr (!kSame<I, none>) {
     Vec<I, V> out;
 #pragma unroll
     for (int i = 0; i < V; ++i) out.v[i] = I(position[i]);
-    i64 at = offset_of(a.index, s) + s.at[0] * a.index.strides[2] + s.at[1] * a.index.strides[3] +
-             s.at[2] * a.index.strides[4];
-    store_vector(static_cast<I*>(a.index_in_workspace ? a.workspace : a.index.data) + at, out);
+    store_vector(static_cast<I*>(a.index_in_workspace ? a.workspace : a.index.data) + s.offset(a.index), out);
   }
 }
 

@@ -124,7 +124,7 @@ class Builder {
  private:
   dev::ResampleArgs& args() { return step_->args; }
 
-  void bind(dev::Operand dev::ResampleArgs::* which, TensorId t) {
+  void bind(dev::Operand dev::ResampleArgs::*which, TensorId t) {
     step_->bind(which, g_, t);
     if (t != kNone) args().*which = spread(g_.tensor(t));
   }
@@ -143,7 +143,6 @@ class Builder {
                  : o.padding == PaddingMode::edge  ? dev::kPadEdge
                                                    : dev::kPadZero;
     args().alpha = o.alpha;
-    args().small = true;
     for (int d = 0; d < 3; ++d) {
       int real = d - (3 - spatial);
       dev::ResampleAxis& a = args().axes[d];
@@ -151,20 +150,26 @@ class Builder {
         a = {1, 1, make_line(1, 0, 1), make_line(1, 1, 1), 1};
       else
         a = make_axis(o, real, x_.dims[2 + d], y_.dims[2 + d]);
-      args().small = args().small && fits_31_bits(a);
+      small_ = small_ && fits_31_bits(a);
     }
+  }
+
+  std::string number(std::initializer_list<TensorId> tensors) const {
+    bool small = small_;
+    for (TensorId t : tensors)
+      if (t != kNone) small = small && g_.tensor(t).span() < (int64_t{1} << 30);
+    return small ? "i32" : "i64";
   }
 
   // Threads over the elements of one side, `v` channels each.
   Grid share_out(const Side& s, int64_t v, dev::ResampleArgs& a) const {
     const Dims& n = s.dims;
     a.channels_last = channels_last(g_.tensor(s.id));
-    int64_t tile = a.channels_last ? kTileRows : 1, rows = blocks_for(n[3], tile);
+    int64_t tile = a.channels_last ? std::clamp<int64_t>(n[3], 1, kTileRows) : 1, rows = blocks_for(n[3], tile);
     auto divisor = [](int64_t size) { return dev::make_divisor(std::max<int64_t>(1, size)); };
     a.channels = divisor(n[1] / v), a.tile = divisor(tile), a.columns = divisor(n[4]), a.rows = divisor(rows);
     a.depth = divisor(n[2]);
     a.threads = n[0] * (n[1] / v) * n[2] * rows * tile * n[4];
-    a.small = a.small && a.threads < (int64_t{1} << 31);
     return {blocks_for(a.threads, kThreads), kThreads, 0};
   }
 
@@ -173,14 +178,14 @@ class Builder {
     int64_t v = vector_width(g_, {x_.id, y_.id, index_});
     step_->add("engines/cuda/resample/forward.cuh", "ResampleArgs",
                instance("resample", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, x_.id),
-                        device_type_of(g_, y_.id), device_type_of(g_, index_), v, max),
+                        device_type_of(g_, y_.id), device_type_of(g_, index_), number({x_.id, y_.id, index_}), v, max),
                share_out(y_, v, args()), d_);
   }
 
   void backward(const std::string& index, int64_t v) {
     step_->add("engines/cuda/resample/backward.cuh", "ResampleArgs",
                instance("resample_bwd", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, y_.id),
-                        device_type_of(g_, x_.id), index, v),
+                        device_type_of(g_, x_.id), index, number({x_.id, y_.id, index_}), v),
                share_out(x_, v, args()), d_);
   }
 
@@ -189,7 +194,7 @@ class Builder {
   const Graph& g_;
   const Node& n_;
   const Device& d_;
-  bool forward_;
+  bool forward_, small_ = true;  // 31 bits hold all positions
   Side x_, y_;
   TensorId index_ = kNone;
   std::unique_ptr<Launches<dev::ResampleArgs>> step_;
@@ -219,8 +224,7 @@ std::unique_ptr<Step> Builder::with_maxima() {
   dev::Operand index{};
   int64_t stride = 1;
   constexpr int kOrders[2][5] = {{4, 3, 2, 1, 0}, {1, 4, 3, 2, 0}};
-  for (int axis : kOrders[last])
-    index.strides[axis] = stride, stride *= n[axis];
+  for (int axis : kOrders[last]) index.strides[axis] = stride, stride *= n[axis];
   int64_t positions = args().axes[0].extent * args().axes[1].extent * args().axes[2].extent;
   std::string type = positions <= 128 ? "i8" : "i32";
   args().index = index;
@@ -233,9 +237,10 @@ std::unique_ptr<Step> Builder::with_maxima() {
   maxima->args.x = spread(g_.tensor(x));
   maxima->workspace = bytes;
   int64_t v = last ? vector_width(g_, {x}) : 1;
-  maxima->add("engines/cuda/resample/forward.cuh", "ResampleArgs",
-              instance("resample", lane_of(g_, n_, {x}), device_type_of(g_, x), "none", type, v, true),
-              share_out(y_, v, maxima->args), d_);
+  maxima->add(
+      "engines/cuda/resample/forward.cuh", "ResampleArgs",
+      instance("resample", lane_of(g_, n_, {x}), device_type_of(g_, x), "none", type, number({x, y_.id}), v, true),
+      share_out(y_, v, maxima->args), d_);
   step_->workspace = bytes;
   backward(type, last ? vector_width(g_, {x_.id, y_.id}) : 1);
   return std::make_unique<TwoSteps>(std::move(maxima), std::move(step_));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which element a thread computes, and the windows that output elements look at.
+// Which element a thread computes, and the windows that output elements look at. N is i32 where 31 bits hold all
+// positions, counts and offsets, i64 otherwise.
 #pragma once
 
 #include "device/elements.cuh"
@@ -7,63 +8,69 @@
 
 namespace tsr::dev {
 
-inline i64 quotient(i64 n, const Divisor& d, bool small) { return small ? divide(i32(n), d) : n / d.value; }
-
 // Where a thread works: batch, channel and spatial position in the tensor that it writes.
+template <class N>
 struct Spot {
-  i64 n, c, at[3];
+  N n, c, at[3];
   bool real;
+
+  // Where the plane starts in another tensor.
+  N plane(const Operand& o) const { return n * N(o.strides[0]) + c * N(o.strides[1]); }
+  N offset(const Operand& o) const {
+    return plane(o) + at[0] * N(o.strides[2]) + at[1] * N(o.strides[3]) + at[2] * N(o.strides[4]);
+  }
 };
 
-// Cuts the lowest coordinate off a running index.
-inline i64 cut(i64& rest, const Divisor& size, bool small) {
-  i64 above = quotient(rest, size, small), here = rest - above * size.value;
-  rest = above;
-  return here;
-}
-
-template <int V>
-Spot find_spot(const ResampleArgs& a, i64 rows) {
-  i64 rest = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-  Spot s;
-  s.real = rest < a.threads;
+template <class N, int V>
+Spot<N> find_spot(const ResampleArgs& a, i64 rows) {
+  i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  Spot<N> s;
+  s.real = thread < a.threads;
   if (!s.real) return s;
+  N rest = N(thread);
   if (a.channels_last) {
-    s.c = cut(rest, a.channels, a.small) * V;
+    s.c = cut(rest, a.channels) * V;
     // A block covers a tile of rows and columns: what neighbouring windows share comes from its cache.
-    i64 row = cut(rest, a.tile, a.small);
-    s.at[2] = cut(rest, a.columns, a.small);
-    s.at[1] = cut(rest, a.rows, a.small) * a.tile.value + row;
-    s.at[0] = cut(rest, a.depth, a.small);
+    N row = cut(rest, a.tile);
+    s.at[2] = cut(rest, a.columns);
+    s.at[1] = cut(rest, a.rows) * N(a.tile.value) + row;
+    s.at[0] = cut(rest, a.depth);
     s.real = s.at[1] < rows;
   } else {
-    s.at[2] = cut(rest, a.columns, a.small);
-    s.at[1] = cut(rest, a.rows, a.small);
-    s.at[0] = cut(rest, a.depth, a.small);
-    s.c = cut(rest, a.channels, a.small);
+    s.at[2] = cut(rest, a.columns);
+    s.at[1] = cut(rest, a.rows);
+    s.at[0] = cut(rest, a.depth);
+    s.c = cut(rest, a.channels);
   }
   s.n = rest;
   return s;
 }
 
-inline i64 offset_of(const Operand& o, const Spot& s) { return s.n * o.strides[0] + s.c * o.strides[1]; }
-
 // The taps [first, end) of an output element along one axis.
+template <class N>
 struct Taps {
-  i64 first, end;
-  i64 rest;  // of the division that gave `first`
+  N first, end;
+  N rest;  // of the division that gave `first`
 };
-inline Taps find_taps(const ResampleAxis& axis, i64 o, bool small) {
-  i64 n = o * axis.first.scale.value + axis.first.shift, q = quotient(n, axis.first.unit, small);
-  i64 end = quotient(o * axis.end.scale.value + axis.end.shift, axis.end.unit, small) - axis.end.base;
-  return {q - axis.first.base, end, n - q * axis.first.unit.value};
+template <class N>
+Taps<N> find_taps(const ResampleAxis& axis, N o) {
+  N n = o * N(axis.first.scale.value) + N(axis.first.shift), q = divide(n, axis.first.unit);
+  N end = divide(o * N(axis.end.scale.value) + N(axis.end.shift), axis.end.unit) - N(axis.end.base);
+  return {q - N(axis.first.base), end, n - q * N(axis.first.unit.value)};
 }
 
-inline i64 clamp_to(i64 v, i64 size) { return v < 0 ? 0 : v >= size ? size - 1 : v; }
-inline bool inside(i64 v, i64 size) { return v >= 0 && v < size; }
+template <class N>
+N clamp_to(N v, N size) {
+  return v < 0 ? 0 : v >= size ? size - 1 : v;
+}
+template <class N>
+bool inside(N v, N size) {
+  return v >= 0 && v < size;
+}
 // Taps that are not padding.
-inline i64 count_inside(const Taps& t, i64 size) {
-  i64 low = t.first < 0 ? 0 : t.first, high = t.end > size ? size : t.end;
+template <class N>
+N count_inside(const Taps<N>& t, N size) {
+  N low = t.first < 0 ? 0 : t.first, high = t.end > size ? size : t.end;
   return high > low ? high - low : 0;
 }
 
