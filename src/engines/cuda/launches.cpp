@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cuda/launches.hpp"
 
+#include <algorithm>
+
 #include "graph/op.hpp"
 
 namespace tsr::cuda {
@@ -47,6 +49,22 @@ std::string lane_of(const Graph& g, const Node& n, std::initializer_list<TensorI
   for (TensorId t : tensors)
     if (t != kNone && info(g.tensor(t).dtype).bits >= 32 && g.tensor(t).dtype != DType::f32) wide = true;
   return wide ? "double" : "float";
+}
+
+size_t Sequence::workspace_bytes() const {
+  size_t most = 0;
+  for (const auto& s : steps_) most = std::max(most, s->workspace_bytes());
+  return most;
+}
+
+int Sequence::kernels() const {
+  int all = 0;
+  for (const auto& s : steps_) all += s->kernels();
+  return all;
+}
+
+void Sequence::run(const StepArgs& a) const {
+  for (const auto& s : steps_) s->run(a);
 }
 
 }  // namespace tsr::cuda

@@ -85,4 +85,16 @@ class Launches : public Step {
   std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> kernels_;
 };
 
+// Steps after each other, in the same workspace.
+class Sequence : public Step {
+ public:
+  void add(std::unique_ptr<Step> s) { steps_.push_back(std::move(s)); }
+  size_t workspace_bytes() const override;
+  int kernels() const override;
+  void run(const StepArgs& a) const override;
+
+ private:
+  std::vector<std::unique_ptr<Step>> steps_;
+};
+
 }  // namespace tsr::cuda

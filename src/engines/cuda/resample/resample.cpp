@@ -200,23 +200,8 @@ class Builder {
   std::unique_ptr<Launches<dev::ResampleArgs>> step_;
 };
 
-// Two steps after each other: where the maxima of x are, then as if their index had been given.
-class TwoSteps : public Step {
- public:
-  TwoSteps(std::unique_ptr<Step> first, std::unique_ptr<Step> second)
-      : first_(std::move(first)), second_(std::move(second)) {}
-  size_t workspace_bytes() const override { return std::max(first_->workspace_bytes(), second_->workspace_bytes()); }
-  int kernels() const override { return first_->kernels() + second_->kernels(); }
-  void run(const StepArgs& a) const override {
-    first_->run(a);
-    second_->run(a);
-  }
-
- private:
-  std::unique_ptr<Step> first_, second_;
-};
-
-// The index lies in the workspace, packed in the order of dy.
+// Where the maxima of x are, then as if their index had been given. The index lies in the workspace, packed in the
+// order of dy.
 std::unique_ptr<Step> Builder::with_maxima() {
   TensorId x = n_.in[kForwardX];
   const Dims& n = y_.dims;
@@ -243,7 +228,10 @@ std::unique_ptr<Step> Builder::with_maxima() {
       share_out(y_, v, maxima->args), d_);
   step_->workspace = bytes;
   backward(type, last ? vector_width(g_, {x_.id, y_.id}) : 1);
-  return std::make_unique<TwoSteps>(std::move(maxima), std::move(step_));
+  auto both = std::make_unique<Sequence>();
+  both->add(std::move(maxima));
+  both->add(std::move(step_));
+  return both;
 }
 
 class ResampleEngine : public Engine {
