@@ -20,6 +20,7 @@ const Family* find_family(const OpSpec* op) {
       {{&ops::lrn, &ops::lrn_bwd, &ops::divisive_norm, &ops::divisive_norm_bwd}, build_local_norm},
       {{&ops::grid_sample, &ops::grid_sample_bwd, &ops::affine_grid, &ops::affine_grid_bwd}, build_sampling},
       {{&ops::gnn_agg, &ops::gnn_agg_bwd}, build_aggregation, check_aggregation},
+      {{&ops::ctc_loss}, build_ctc, check_ctc},
   };
   for (const Family& f : kFamilies)
     if (std::find(f.operations.begin(), f.operations.end(), op) != f.operations.end()) return &f;

@@ -15,6 +15,7 @@ std::unique_ptr<Step> build_sampling(const Region& r, const Device& d);
 std::unique_ptr<Step> build_aggregation(const Region& r, const Device& d);
 Reason check_aggregation(const Region& r);
 std::unique_ptr<Step> build_ctc(const Region& r, const Device& d);
+Reason check_ctc(const Region& r);
 std::unique_ptr<Step> build_reduce_by(const Region& r, const Device& d);
 Reason check_reduce_by(const Region& r);
 
