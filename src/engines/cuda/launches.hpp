@@ -48,18 +48,20 @@ class Launches : public Step {
   Args args{};  // but for the pointers
   size_t workspace = 0;
 
-  void bind(dev::Operand Args::*which, const Graph& g, TensorId t) {
+  // `o` is one of the operands in `args`.
+  void bind(dev::Operand& o, const Graph& g, TensorId t) {
     if (t == kNone) return;
-    args.*which = operand(g.tensor(t));
-    bound_.push_back({which, t, host_bytes(g.tensor(t))});
+    o = operand(g.tensor(t));
+    auto offset = reinterpret_cast<std::byte*>(&o) - reinterpret_cast<std::byte*>(&args);
+    bound_.push_back({static_cast<size_t>(offset), t, host_bytes(g.tensor(t))});
   }
   // Without blocks there is nothing to do.
   void add(const std::string& include, const std::string& args_type, const std::string& body, const Grid& grid,
-           const Device& d) {
+           const Device& d, const std::string& generated = "") {
     if (grid.blocks == 0) return;
     Program p;
     p.include = include;
-    p.generated = "using namespace tsr::dev;";
+    p.generated = generated + "using namespace tsr::dev;";
     p.args = args_type;
     p.body = body;
     p.threads = grid.threads;
@@ -70,14 +72,17 @@ class Launches : public Step {
   int kernels() const override { return static_cast<int>(kernels_.size()); }
   void run(const StepArgs& a) const override {
     Args now = args;
-    for (const Bound& b : bound_) set_memory(now.*b.which, b.host_bytes, a.tensors[b.tensor]);
+    for (const Bound& b : bound_) {
+      auto* o = reinterpret_cast<dev::Operand*>(reinterpret_cast<std::byte*>(&now) + b.offset);
+      set_memory(*o, b.host_bytes, a.tensors[b.tensor]);
+    }
     now.workspace = a.workspace;
     for (const auto& [kernel, grid] : kernels_) kernel->launch(grid, a.stream, now);
   }
 
  private:
   struct Bound {
-    dev::Operand Args::*which;
+    size_t offset;  // of the operand in the arguments
     TensorId tensor;
     size_t host_bytes;
   };

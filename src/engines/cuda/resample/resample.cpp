@@ -124,15 +124,15 @@ class Builder {
  private:
   dev::ResampleArgs& args() { return step_->args; }
 
-  void bind(dev::Operand dev::ResampleArgs::*which, TensorId t) {
-    step_->bind(which, g_, t);
-    if (t != kNone) args().*which = spread(g_.tensor(t));
+  void bind(dev::Operand& o, TensorId t) {
+    step_->bind(o, g_, t);
+    if (t != kNone) o = spread(g_.tensor(t));
   }
 
   void bind_all() {
-    bind(&dev::ResampleArgs::x, x_.id);
-    bind(&dev::ResampleArgs::y, y_.id);
-    bind(&dev::ResampleArgs::index, index_);
+    bind(args().x, x_.id);
+    bind(args().y, y_.id);
+    bind(args().index, index_);
   }
 
   void set_options() {
@@ -218,7 +218,7 @@ std::unique_ptr<Step> Builder::with_maxima() {
 
   auto maxima = std::make_unique<Launches<dev::ResampleArgs>>();
   maxima->args = args();
-  maxima->bind(&dev::ResampleArgs::x, g_, x);
+  maxima->bind(maxima->args.x, g_, x);
   maxima->args.x = spread(g_.tensor(x));
   maxima->workspace = bytes;
   int64_t v = last ? vector_width(g_, {x}) : 1;

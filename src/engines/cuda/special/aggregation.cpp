@@ -51,9 +51,9 @@ class AggregationBuilder {
 
   std::unique_ptr<Launches<Args>> start(TensorId part, TensorId keys, int64_t column) const {
     auto step = std::make_unique<Launches<Args>>();
-    step->bind(&Args::offsets, g_, offsets_), step->bind(&Args::keys, g_, keys);
-    step->bind(&Args::part, g_, part), step->bind(&Args::whole, g_, whole_);
-    step->bind(&Args::positions, g_, positions_);
+    step->bind(step->args.offsets, g_, offsets_), step->bind(step->args.keys, g_, keys);
+    step->bind(step->args.part, g_, part), step->bind(step->args.whole, g_, whole_);
+    step->bind(step->args.positions, g_, positions_);
     Args& a = step->args;
     a.offsets_bytes = bytes(offsets_), a.keys_bytes = bytes(keys), a.positions_bytes = bytes(positions_);
     a.destinations = g_.tensor(offsets_).numel() - 1, a.edges = g_.tensor(indices_).numel();

@@ -38,9 +38,10 @@ std::unique_ptr<Step> build_ctc(const Region& r, const Device& d) {
   TensorId logits = n.in[kLogits], costs = n.out[0], gradients = slot_of(n.out, 1);
   const Tensor &x = g.tensor(logits), &labels = g.tensor(n.in[kLabels]);
   auto step = std::make_unique<Launches<Args>>();
-  step->bind(&Args::logits, g, logits), step->bind(&Args::labels, g, n.in[kLabels]);
-  step->bind(&Args::label_lengths, g, n.in[kLabelLengths]), step->bind(&Args::input_lengths, g, n.in[kInputLengths]);
-  step->bind(&Args::costs, g, costs), step->bind(&Args::gradients, g, gradients);
+  step->bind(step->args.logits, g, logits), step->bind(step->args.labels, g, n.in[kLabels]);
+  step->bind(step->args.label_lengths, g, n.in[kLabelLengths]),
+      step->bind(step->args.input_lengths, g, n.in[kInputLengths]);
+  step->bind(step->args.costs, g, costs), step->bind(step->args.gradients, g, gradients);
   Args& a = step->args;
   auto bytes = [&](In slot) { return info(g.tensor(n.in[slot]).dtype).bits / 8; };
   a.labels_bytes = bytes(kLabels);

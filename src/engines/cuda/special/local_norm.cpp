@@ -42,7 +42,7 @@ Slots slots_of(const Node& n) {
 std::unique_ptr<Step> build_local_norm(const Region& r, const Device& d) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
-  const auto& o = attrs<tessera::LrnOptions>(n);
+  const auto& options = attrs<tessera::LrnOptions>(n);
   bool across_channels = n.op == &ops::lrn || n.op == &ops::lrn_bwd;
   Slots s = slots_of(n);
   const Tensor& x = g.tensor(s.x);
@@ -51,16 +51,15 @@ std::unique_ptr<Step> build_local_norm(const Region& r, const Device& d) {
   std::vector<int> order = sorted_dims(x);
   int shift = dev::kNormAxes - x.rank();
   bool small = x.numel() < (int64_t{1} << 31);
-  auto bind = [&](dev::Operand Args::*which, TensorId t) {
-    step->bind(which, g, t);
+  auto bind = [&](dev::Operand& o, TensorId t) {
+    step->bind(o, g, t);
     if (t == kNone) return;
     small = small && g.tensor(t).span() < (int64_t{1} << 31);
-    a.*which = {};
-    for (int i = 0; i < x.rank(); ++i)
-      (a.*which).strides[shift + i] = g.tensor(t).strides[order[static_cast<size_t>(i)]];
+    o = {};
+    for (int i = 0; i < x.rank(); ++i) o.strides[shift + i] = g.tensor(t).strides[order[static_cast<size_t>(i)]];
   };
-  bind(&Args::x, s.x), bind(&Args::mean, s.mean), bind(&Args::dy, s.dy);
-  bind(&Args::out, s.out), bind(&Args::dmean, s.dmean);
+  bind(a.x, s.x), bind(a.mean, s.mean), bind(a.dy, s.dy);
+  bind(a.out, s.out), bind(a.dmean, s.dmean);
 
   a.elements = x.numel();
   double box = 1;
@@ -73,11 +72,11 @@ std::unique_ptr<Step> build_local_norm(const Region& r, const Device& d) {
     stride *= size;
     if (across_channels ? axis != 1 : axis < 2) continue;
     // A box that reaches beyond the tensor is no larger than the tensor.
-    a.before[i] = std::min(lrn_before(o.n), size);
-    a.after[i] = std::min(across_channels ? lrn_after(o.n) : lrn_before(o.n), size);
-    box *= static_cast<double>(o.n);
+    a.before[i] = std::min(lrn_before(options.n), size);
+    a.after[i] = std::min(across_channels ? lrn_after(options.n) : lrn_before(options.n), size);
+    box *= static_cast<double>(options.n);
   }
-  a.k = o.k, a.alpha = o.alpha / box, a.beta = o.beta;
+  a.k = options.k, a.alpha = options.alpha / box, a.beta = options.beta;
 
   Grid grid{blocks_for(a.elements, kThreads), kThreads, 0};
   std::string lane = lane_of(g, n, {s.x, s.mean, s.dy, s.out, s.dmean}), number = small ? "i32" : "i64";

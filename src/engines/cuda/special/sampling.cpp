@@ -28,22 +28,20 @@ class SamplingBuilder {
 
  private:
   // Tensors [n, c, (d,) h, w]: three spatial dimensions.
-  void bind_image(dev::Operand Args::*which, TensorId id) {
-    step_->bind(which, g_, id);
+  void bind_image(dev::Operand& o, TensorId id) {
+    step_->bind(o, g_, id);
     if (id == kNone) return;
     const Tensor& t = g_.tensor(id);
-    dev::Operand& o = a_.*which;
     o = {};
     o.strides[0] = t.strides[0], o.strides[1] = t.strides[1];
     for (int i = 2; i < t.rank(); ++i) o.strides[i + 5 - t.rank()] = t.strides[i];
   }
 
   // Grids [n, (d,) h, w, coordinates].
-  void bind_grid(dev::Operand Args::*which, TensorId id) {
-    step_->bind(which, g_, id);
+  void bind_grid(dev::Operand& o, TensorId id) {
+    step_->bind(o, g_, id);
     if (id == kNone) return;
     const Tensor& t = g_.tensor(id);
-    dev::Operand& o = a_.*which;
     o = {};
     o.strides[0] = t.strides[0];
     for (int i = 1; i < t.rank(); ++i) o.strides[i + 5 - t.rank()] = t.strides[i];
@@ -78,7 +76,7 @@ class SamplingBuilder {
     TensorId x = n_.in[0], grid = n_.in[1];
     bool forward = n_.op == &ops::grid_sample;
     TensorId y = forward ? n_.out[0] : n_.in[2];
-    bind_image(&Args::x, x), bind_image(&Args::y, y), bind_grid(&Args::grid, grid);
+    bind_image(a_.x, x), bind_image(a_.y, y), bind_grid(a_.grid, grid);
     set_places(g_.tensor(grid)), set_image(g_.tensor(x));
     const Tensor& sampled = g_.tensor(y);
     a_.channels_last = sampled.strides[1] < sampled.strides[sampled.rank() - 1];
@@ -90,7 +88,7 @@ class SamplingBuilder {
     }
     TensorId dx = n_.out[0], dgrid = n_.out[1];
     std::string lane = lane_of(g_, n_, {x, grid, y, dx, dgrid});
-    bind_image(&Args::dx, dx), bind_grid(&Args::dgrid, dgrid);
+    bind_image(a_.dx, dx), bind_grid(a_.dgrid, dgrid);
     a_.pieces = blocks_for(a_.all_pixels, dev::kPiecePixels);
     a_.channel_pieces = blocks_for(a_.channels, dev::kPieceChannels);
     int64_t shared = int64_t{dev::kPiecePixels} * dev::kPieceChannels * (lane == "double" ? 8 : 4) +
@@ -104,8 +102,8 @@ class SamplingBuilder {
   void affine() {
     bool forward = n_.op == &ops::affine_grid;
     TensorId theta = forward ? n_.in[0] : n_.out[0], grid = forward ? n_.out[0] : n_.in[0];
-    step_->bind(&Args::theta, g_, theta);
-    bind_grid(&Args::grid, grid);
+    step_->bind(a_.theta, g_, theta);
+    bind_grid(a_.grid, grid);
     set_places(g_.tensor(grid));
     std::string lane = lane_of(g_, n_, {theta, grid});
     if (forward)

@@ -21,6 +21,7 @@ const Family* find_family(const OpSpec* op) {
       {{&ops::grid_sample, &ops::grid_sample_bwd, &ops::affine_grid, &ops::affine_grid_bwd}, build_sampling},
       {{&ops::gnn_agg, &ops::gnn_agg_bwd}, build_aggregation, check_aggregation},
       {{&ops::ctc_loss}, build_ctc, check_ctc},
+      {{&ops::reduce_by}, build_reduce_by, check_reduce_by},
   };
   for (const Family& f : kFamilies)
     if (std::find(f.operations.begin(), f.operations.end(), op) != f.operations.end()) return &f;
