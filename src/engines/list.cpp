@@ -14,6 +14,7 @@
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/host/host.hpp"
 #include "engines/cuda/resample/resample.hpp"
+#include "engines/cuda/rnn/rnn.hpp"
 #include "engines/cuda/special/special.hpp"
 #include "engines/reference/reference.hpp"
 #include "engines/view/view.hpp"
@@ -39,6 +40,7 @@ std::span<const Engine* const> all_engines() {
       &cuda::fused_engine(),
       &cuda::resample_engine(),
       &cuda::special_engine(),
+      &cuda::rnn_engine(),
       &cuda::host_engine(),
   };
   // clang-format on
