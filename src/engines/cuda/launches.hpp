@@ -65,6 +65,7 @@ class Launches : public Step {
     p.args = args_type;
     p.body = body;
     p.threads = grid.threads;
+    p.blocks_per_unit = 1;  // otherwise the compiler spills a few registers to fit more blocks
     kernels_.emplace_back(get_kernel(p, d), grid);
   }
 

@@ -22,9 +22,13 @@ struct Largest {
       for (int i = 0; i < V; ++i) at[i] = 0;
   }
   void take(int i, L v, i32 position) {
-    bool better = !started || (best[i] == best[i] && !(v <= best[i]));
-    best[i] = better ? v : best[i];
-    if constexpr (INDEX) at[i] = better ? position : at[i];
+    if constexpr (INDEX) {
+      bool better = !started || (best[i] == best[i] && !(v <= best[i]));
+      best[i] = better ? v : best[i];
+      at[i] = better ? position : at[i];
+    } else {
+      best[i] = larger(best[i], v);
+    }
   }
 };
 
@@ -58,7 +62,7 @@ template <class L, class X, int V, bool INDEX, class N>
 void largest(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (&result)[V], i32* position) {
   Largest<L, V, INDEX> most;
   bool any = t[0].first < t[0].end && t[1].first < t[1].end && t[2].first < t[2].end;
-  most.start(any && a.pad == kPadInfinity ? L(-infinity()) : L(0));
+  most.start(any ? L(-infinity()) : L(0));  // of no element: 0
   each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
     // Padding with -infinity never beats an element.
     if (!real && a.pad == kPadInfinity) return;

@@ -15,7 +15,7 @@ using tessera::PaddingMode;
 using tessera::ResampleMode;
 using tessera::ResampleOptions;
 
-constexpr int kThreads = 256, kTileRows = 4;
+constexpr int kThreads = 128, kTileRows = 4;
 
 enum In { kX = 0, kDy = 0, kForwardX, kY, kIndex };
 

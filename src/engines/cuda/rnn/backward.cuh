@@ -14,10 +14,10 @@ struct RnnColumn {
   bool real;
 };
 inline RnnColumn find_column(const RnnStepArgs& a, i64 columns) {
-  i64 tiles = (a.sequences.batch + kRnnBatch - 1) / kRnnBatch;
+  u32 tiles = batch_tiles(a);
   RnnColumn c;
-  c.column = blockIdx.x / tiles * 32 + threadIdx.x % 32;
-  c.first = blockIdx.x % tiles * kRnnBatch;
+  c.column = i64(blockIdx.x / tiles) * 32 + threadIdx.x % 32;
+  c.first = i64(blockIdx.x % tiles) * kRnnBatch;
   c.b = c.first + threadIdx.x / 32;
   c.real = c.column < columns && c.b < a.sequences.batch;
   return c;

@@ -14,12 +14,15 @@ struct RnnUnit {
   i64 unit, first, b;  // first: of the block's sequences
   bool real, leads;    // leads: the lane has a sequence
 };
+// Groups of sequences; a grid counts them in 32 bits.
+inline u32 batch_tiles(const RnnStepArgs& a) { return u32((a.sequences.batch + kRnnBatch - 1) / kRnnBatch); }
+
 inline RnnUnit find_unit(const RnnStepArgs& a, i64 units) {
-  i64 tiles = (a.sequences.batch + kRnnBatch - 1) / kRnnBatch;
+  u32 tiles = batch_tiles(a);
   int lane = threadIdx.x % 32;
   RnnUnit u;
-  u.unit = blockIdx.x / tiles * kRnnWarps + threadIdx.x / 32;
-  u.first = blockIdx.x % tiles * kRnnBatch;
+  u.unit = i64(blockIdx.x / tiles) * kRnnWarps + threadIdx.x / 32;
+  u.first = i64(blockIdx.x % tiles) * kRnnBatch;
   u.b = u.first + lane;
   u.real = u.unit < units;
   u.leads = lane < kRnnBatch && u.b < a.sequences.batch;

@@ -68,6 +68,7 @@ void RnnNetwork::compile(const Graph& g, const Device& d) {
     p.args = args;
     p.body = body;
     p.threads = dev::kRnnThreads;
+    p.blocks_per_unit = 1;  // otherwise the compiler spills a few registers to fit more blocks
     return get_kernel(p, d);
   };
   // A table without a tensor is read as zeros and not written.

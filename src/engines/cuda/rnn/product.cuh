@@ -26,7 +26,8 @@ void load_tile(const L* from, i64 stride, i64 depth_stride, i64 first, i64 size,
 template <class L>
 void rnn_product(const RnnProductArgs& a) {
   L *left = reinterpret_cast<L*>(shared_memory()), *right = left + kTileDepth * kTilePitch;
-  i64 tiles = (a.n + kTile - 1) / kTile, m = blockIdx.x / tiles * kTile, n = blockIdx.x % tiles * kTile;
+  u32 tiles = u32((a.n + kTile - 1) / kTile);
+  i64 m = i64(blockIdx.x / tiles) * kTile, n = i64(blockIdx.x % tiles) * kTile;
   int row = threadIdx.x / 16 * 4, column = threadIdx.x % 16 * 4;
   L sum[4][4] = {};
   for (i64 k = 0; k < a.k; k += kTileDepth) {
