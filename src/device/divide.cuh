@@ -31,12 +31,4 @@ inline i32 divide(i32 n, const Divisor& d) {
 }
 inline i64 divide(i64 n, const Divisor& d) { return n / d.value; }
 
-// Cuts the lowest coordinate off a running index.
-template <class N>
-N cut(N& rest, const Divisor& size) {
-  N above = divide(rest, size), here = rest - above * N(size.value);
-  rest = above;
-  return here;
-}
-
 }  // namespace tsr::dev

@@ -21,6 +21,10 @@ Reason check_tensor(const Tensor& t, bool written) {
 
 }  // namespace
 
+TensorId wanted(const Region& r, TensorId t) {
+  return std::find(r.outputs.begin(), r.outputs.end(), t) == r.outputs.end() ? kNone : t;
+}
+
 dev::Operand operand(const Tensor& t) {
   require(t.rank() <= dev::kMaxAxes, "a tensor of ", t.rank(), " dimensions reached a kernel that takes ",
           dev::kMaxAxes);

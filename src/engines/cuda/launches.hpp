@@ -18,6 +18,9 @@ inline TensorId slot_of(const std::vector<TensorId>& slots, int slot) {
   return slot < static_cast<int>(slots.size()) ? slots[static_cast<size_t>(slot)] : kNone;
 }
 
+// A result, or kNone if nobody wants it: it has no memory then.
+TensorId wanted(const Region& r, TensorId t);
+
 // Strides of a tensor; the pointer is set at each launch.
 dev::Operand operand(const Tensor& t);
 // Bytes of a tensor that is host memory at the launch, 0 for one in device memory.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/rnn/tensors.hpp"
 
+#include <algorithm>
+
 #include "graph/ops/list.hpp"
 
 namespace tsr {
@@ -14,11 +16,17 @@ RnnTensor describe_slot(const Graph& g, const std::vector<TensorId>& slots, int 
 
 }  // namespace
 
-RnnTensors rnn_tensors(const Graph& g, const Node& n) {
+RnnTensors rnn_tensors(const Region& r) {
+  const Graph& g = *r.graph;
+  const Node& n = g.node(r.nodes[0]);
   bool forward = n.op == &ops::rnn_fwd, data = n.op == &ops::rnn_bwd_data;
   const RnnSlots& s = forward ? kRnnFwdSlots : data ? kRnnBwdDataSlots : kRnnBwdWeightsSlots;
   auto in = [&](int slot) { return describe_slot(g, n.in, slot); };
-  auto out = [&](bool has, int slot) { return has ? describe_slot(g, n.out, slot) : RnnTensor{}; };
+  // Results that nobody wants have no memory.
+  auto out = [&](bool has, int slot) {
+    RnnTensor t = has ? describe_slot(g, n.out, slot) : RnnTensor{};
+    return std::find(r.outputs.begin(), r.outputs.end(), t.id) == r.outputs.end() ? RnnTensor{} : t;
+  };
   RnnTensors t;
   t.x = in(s.x), t.weight = in(s.weight), t.h0 = in(s.h0), t.c0 = in(s.c0), t.lengths = in(s.seq_lengths);
   t.dy = in(s.dy), t.dhn = in(s.dhn), t.dcn = in(s.dcn);

@@ -18,7 +18,7 @@ struct RnnTensors {
   RnnTensor x, weight, h0, c0, lengths, dy, dhn, dcn;  // inputs
   RnnTensor y, hn, cn, dx, dh0, dc0, dweight;          // outputs
 };
-RnnTensors rnn_tensors(const Graph& g, const Node& n);
+RnnTensors rnn_tensors(const Region& r);
 
 // Steps of the longest sequence (of packed sequences an upper bound), sequences, and the rows that all steps take.
 struct RnnExtent {

@@ -16,8 +16,8 @@ constexpr double kFewFlops = 1e6;  // not worth waking another thread
 
 class RnnStep : public Step {
  public:
-  RnnStep(const Graph& g, const Node& n, int threads)
-      : network_(attrs<tessera::RnnOptions>(n), rnn_tensors(g, n),
+  RnnStep(const Region& r, const Node& n, int threads)
+      : network_(attrs<tessera::RnnOptions>(n), rnn_tensors(r),
                  n.op->name == "rnn_fwd" ? Network::Pass::forward : Network::Pass::backward, threads) {}
   size_t workspace_bytes() const override { return network_.workspace_bytes(); }
   void run(const StepArgs& a) const override { network_.run(a.tensors, a.workspace); }
@@ -49,8 +49,7 @@ class RnnEngine : public Engine {
   }
 
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return std::make_unique<RnnStep>(*r.graph, r.graph->node(r.nodes[0]),
-                                     region_flops(r) < kFewFlops ? 1 : thread_count());
+    return std::make_unique<RnnStep>(r, r.graph->node(r.nodes[0]), region_flops(r) < kFewFlops ? 1 : thread_count());
   }
 };
 

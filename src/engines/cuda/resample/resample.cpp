@@ -98,7 +98,8 @@ int64_t vector_width(const Graph& g, std::initializer_list<TensorId> tensors) {
 class Builder {
  public:
   Builder(const Region& r, const Device& d)
-      : g_(*r.graph),
+      : r_(r),
+        g_(*r.graph),
         n_(g_.node(r.nodes[0])),
         d_(d),
         forward_(n_.op == &ops::resample),
@@ -109,7 +110,7 @@ class Builder {
   std::unique_ptr<Step> run() {
     set_options();
     if (forward_) {
-      index_ = slot_of(n_.out, 1);
+      index_ = wanted(r_, slot_of(n_.out, 1));
       bind_all();
       forward();
       return std::move(step_);
@@ -131,7 +132,7 @@ class Builder {
 
   void bind_all() {
     bind(args().x, x_.id);
-    bind(args().y, y_.id);
+    bind(args().y, forward_ ? wanted(r_, y_.id) : y_.id);
     bind(args().index, index_);
   }
 
@@ -175,10 +176,11 @@ class Builder {
 
   void forward() {
     bool max = args().kind == dev::kMaximum;
-    int64_t v = vector_width(g_, {x_.id, y_.id, index_});
+    TensorId y = wanted(r_, y_.id);
+    int64_t v = vector_width(g_, {x_.id, y, index_});
     step_->add("engines/cuda/resample/forward.cuh", "ResampleArgs",
-               instance("resample", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, x_.id),
-                        device_type_of(g_, y_.id), device_type_of(g_, index_), number({x_.id, y_.id, index_}), v, max),
+               instance("resample", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, x_.id), device_type_of(g_, y),
+                        device_type_of(g_, index_), number({x_.id, y_.id, index_}), v, max),
                share_out(y_, v, args()), d_);
   }
 
@@ -191,6 +193,7 @@ class Builder {
 
   std::unique_ptr<Step> with_maxima();
 
+  const Region& r_;
   const Graph& g_;
   const Node& n_;
   const Device& d_;

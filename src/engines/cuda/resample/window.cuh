@@ -3,6 +3,7 @@
 // positions, counts and offsets, i64 otherwise.
 #pragma once
 
+#include "device/cut.cuh"
 #include "device/elements.cuh"
 #include "engines/cuda/resample/args.cuh"
 

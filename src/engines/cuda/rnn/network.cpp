@@ -10,17 +10,19 @@ namespace tsr::cuda {
 
 using tessera::RnnMode;
 
-RnnNetwork::RnnNetwork(const Graph& g, const Node& n, const Device& d)
-    : o_(attrs<tessera::RnnOptions>(n)),
-      t_(rnn_tensors(g, n)),
+RnnNetwork::RnnNetwork(const Region& r, const Device& d)
+    : o_(attrs<tessera::RnnOptions>(r.graph->node(r.nodes[0]))),
+      t_(rnn_tensors(r)),
       w_(o_, t_.x.dims.back()),
       e_(rnn_extent(o_, t_)),
-      keeps_(n.op != &ops::rnn_fwd),
-      lane_(n.compute == DType::f64 ? "double" : "float"),
-      lane_bytes_(n.compute == DType::f64 ? 8 : 4),
-      sums_(w_.gates() * w_.hidden()) {
-  DType lane = n.compute == DType::f64 ? DType::f64 : DType::f32;
-  weights_in_place_ = t_.weight.type == lane && t_.weight.strides[0] == 1 && host_bytes(g.tensor(t_.weight.id)) == 0;
+      keeps_(r.graph->node(r.nodes[0]).op != &ops::rnn_fwd) {
+  const Graph& g = *r.graph;
+  bool wide = g.node(r.nodes[0]).compute == DType::f64;
+  lane_ = wide ? "double" : "float";
+  lane_bytes_ = wide ? 8 : 4;
+  sums_ = w_.gates() * w_.hidden();
+  weights_in_place_ = t_.weight.type == (wide ? DType::f64 : DType::f32) && t_.weight.strides[0] == 1 &&
+                      host_bytes(g.tensor(t_.weight.id)) == 0;
   lay_out();
   if (t_.lengths.id != kNone) lengths_host_bytes_ = host_bytes(g.tensor(t_.lengths.id));
   compile(g, d);

@@ -16,7 +16,7 @@ struct RnnTape {
 
 class RnnNetwork {
  public:
-  RnnNetwork(const Graph& g, const Node& n, const Device& d);
+  RnnNetwork(const Region& r, const Device& d);
   size_t workspace_bytes() const { return bytes_; }
   // With `dry` nothing is launched. Returns the number of launches.
   int run(const StepArgs& a, bool dry = false) const;

@@ -11,7 +11,7 @@ constexpr double kEfficiency = 0.15;
 
 class RnnStep : public Step {
  public:
-  RnnStep(const Graph& g, const Node& n, const Device& d) : network_(g, n, d), launches_(network_.run({}, true)) {}
+  RnnStep(const Region& r, const Device& d) : network_(r, d), launches_(network_.run({}, true)) {}
   size_t workspace_bytes() const override { return network_.workspace_bytes(); }
   int kernels() const override { return launches_; }
   void run(const StepArgs& a) const override { network_.run(a); }
@@ -35,14 +35,14 @@ class RnnEngine : public Engine {
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     const Node& n = r.graph->node(r.nodes[0]);
     const auto& o = attrs<tessera::RnnOptions>(n);
-    auto steps = static_cast<double>(rnn_extent(o, rnn_tensors(*r.graph, n)).steps * o.layers) *
-                 (o.bidirectional ? 2 : 1) * (o.proj > 0 ? 2 : 1);
+    auto steps = static_cast<double>(rnn_extent(o, rnn_tensors(r)).steps * o.layers) * (o.bidirectional ? 2 : 1) *
+                 (o.proj > 0 ? 2 : 1);
     double memory = region_bytes(r) / d.bytes_per_second,
            arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
     return {Config{{}, memory + arithmetic + (steps + 1) * d.step_seconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    return std::make_unique<RnnStep>(*r.graph, r.graph->node(r.nodes[0]), d);
+    return std::make_unique<RnnStep>(r, d);
   }
 };
 

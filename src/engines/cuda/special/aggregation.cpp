@@ -17,16 +17,17 @@ constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // what places of the lists c
 class AggregationBuilder {
  public:
   AggregationBuilder(const Region& r, const Device& d)
-      : g_(*r.graph), n_(g_.node(r.nodes[0])), d_(d), all_(std::make_unique<Sequence>()) {}
+      : r_(r), g_(*r.graph), n_(g_.node(r.nodes[0])), d_(d), all_(std::make_unique<Sequence>()) {}
 
   std::unique_ptr<Step> forward() {
     enum In { kOffsets, kIndices, kNode, kEdge, kConcat, kMap };
-    offsets_ = n_.in[kOffsets], indices_ = n_.in[kIndices], whole_ = n_.out[0], positions_ = slot_of(n_.out, 1);
+    offsets_ = n_.in[kOffsets], indices_ = n_.in[kIndices], whole_ = wanted(r_, n_.out[0]);
+    positions_ = wanted(r_, slot_of(n_.out, 1));
     mode_ = static_cast<int>(attrs<tessera::AggOptions>(n_).mode);
     int64_t column = 0;
     if (TensorId node = slot_of(n_.in, kNode); node != kNone) column += aggregate(node, indices_, column);
     if (TensorId edge = slot_of(n_.in, kEdge); edge != kNone) column += aggregate(edge, slot_of(n_.in, kMap), column);
-    if (TensorId concat = slot_of(n_.in, kConcat); concat != kNone) copy(concat, column, false);
+    if (TensorId concat = slot_of(n_.in, kConcat); concat != kNone && whole_ != kNone) copy(concat, column, false);
     return std::move(all_);
   }
 
@@ -39,9 +40,10 @@ class AggregationBuilder {
     mode_ = static_cast<int>(o.mode);
     bool only_nodes = o.node_features == 0 && o.edge_features == 0;
     int64_t nodes = only_nodes ? g_.tensor(whole_).dims[1] : o.node_features;
-    if (TensorId node = slot_of(n_.out, kDnode); node != kNone) spread(node, indices_, 0);
-    if (TensorId edge = slot_of(n_.out, kDedge); edge != kNone) spread(edge, slot_of(n_.in, kMap), nodes);
-    if (TensorId concat = slot_of(n_.out, kDconcat); concat != kNone) copy(concat, nodes + o.edge_features, true);
+    if (TensorId node = wanted(r_, slot_of(n_.out, kDnode)); node != kNone) spread(node, indices_, 0);
+    if (TensorId edge = wanted(r_, slot_of(n_.out, kDedge)); edge != kNone) spread(edge, slot_of(n_.in, kMap), nodes);
+    if (TensorId concat = wanted(r_, slot_of(n_.out, kDconcat)); concat != kNone)
+      copy(concat, nodes + o.edge_features, true);
     return std::move(all_);
   }
 
@@ -107,6 +109,7 @@ class AggregationBuilder {
     all_->add(std::move(step));
   }
 
+  const Region& r_;
   const Graph& g_;
   const Node& n_;
   const Device& d_;

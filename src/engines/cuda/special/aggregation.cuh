@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/block.cuh"
+#include "device/cut.cuh"
 #include "device/elements.cuh"
 #include "engines/cuda/special/aggregation_args.cuh"
 
@@ -55,7 +56,7 @@ void aggregate(const AggregationArgs& a) {
   }
   if (a.mode == kAggregateMean && count > 0) result /= L(count);
   i64 column = a.first_column + s.column;
-  write<Y>(a.whole, at_column(a.whole, s.row, column), result);
+  if constexpr (!kSame<Y, none>) write<Y>(a.whole, at_column(a.whole, s.row, column), result);
   if (a.positions_bytes == 8) write<i64>(a.positions, at_column(a.positions, s.row, column), winner);
   if (a.positions_bytes == 4) write<i32>(a.positions, at_column(a.positions, s.row, column), winner);
 }

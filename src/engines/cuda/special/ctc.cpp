@@ -35,7 +35,7 @@ std::unique_ptr<Step> build_ctc(const Region& r, const Device& d) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
   const auto& o = attrs<tessera::CtcOptions>(n);
-  TensorId logits = n.in[kLogits], costs = n.out[0], gradients = slot_of(n.out, 1);
+  TensorId logits = n.in[kLogits], costs = wanted(r, n.out[0]), gradients = wanted(r, slot_of(n.out, 1));
   const Tensor &x = g.tensor(logits), &labels = g.tensor(n.in[kLabels]);
   auto step = std::make_unique<Launches<Args>>();
   step->bind(step->args.logits, g, logits), step->bind(step->args.labels, g, n.in[kLabels]);

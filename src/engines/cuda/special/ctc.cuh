@@ -140,7 +140,8 @@ void ctc_lattice(const CtcArgs& a) {
   for (i64 s = states >= 2 ? states - 2 : 0; s < states && steps > 0; ++s) total = log_add(total, ends[s]);
   if (threadIdx.x == 0) {
     m.log_probability[n] = total;
-    write<C>(a.costs, n * a.costs.strides[0], total == never && a.zero_infinity ? L(0) : -total);
+    if constexpr (!kSame<C, none>)
+      write<C>(a.costs, n * a.costs.strides[0], total == never && a.zero_infinity ? L(0) : -total);
   }
   if (!a.with_gradients || total == never) return;  // the same for all threads
   link_states(m, first, states);

@@ -29,11 +29,11 @@ struct Slots {
   TensorId x, mean = kNone, dy = kNone, out, dmean = kNone;
 };
 
-Slots slots_of(const Node& n) {
-  Slots s{.x = n.in[0], .out = n.out[0]};
+Slots slots_of(const Region& r, const Node& n) {
+  Slots s{.x = n.in[0], .out = wanted(r, n.out[0])};
   if (n.op == &ops::divisive_norm) s.mean = slot_of(n.in, 1);
   if (n.op == &ops::lrn_bwd || n.op == &ops::divisive_norm_bwd) s.dy = n.in[1];
-  if (n.op == &ops::divisive_norm_bwd) s.mean = slot_of(n.in, 2), s.dmean = slot_of(n.out, 1);
+  if (n.op == &ops::divisive_norm_bwd) s.mean = slot_of(n.in, 2), s.dmean = wanted(r, slot_of(n.out, 1));
   return s;
 }
 
@@ -44,7 +44,7 @@ std::unique_ptr<Step> build_local_norm(const Region& r, const Device& d) {
   const Node& n = g.node(r.nodes[0]);
   const auto& options = attrs<tessera::LrnOptions>(n);
   bool across_channels = n.op == &ops::lrn || n.op == &ops::lrn_bwd;
-  Slots s = slots_of(n);
+  Slots s = slots_of(r, n);
   const Tensor& x = g.tensor(s.x);
   auto step = std::make_unique<Launches<Args>>();
   Args& a = step->args;

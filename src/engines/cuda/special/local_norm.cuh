@@ -2,6 +2,7 @@
 // Normalisation by the energy in a box around each element; one thread for each. N is i32 or i64, as offsets need it.
 #pragma once
 
+#include "device/cut.cuh"
 #include "device/elements.cuh"
 #include "device/pointwise.cuh"
 #include "engines/cuda/special/local_norm_args.cuh"
@@ -97,7 +98,7 @@ void local_norm_bwd(const LocalNormArgs& a) {
   each_in_box(s, a.packed, a.packed, N(0), N(0), [&](N at, N) { sum += pull[at]; });
   L v = centred<L, X, M>(a, s.offset(a.x), s.offset(a.mean));
   L d = read<L, DY>(a.dy, s.offset(a.dy)) * scale[s.index] - L(2 * a.alpha * a.beta) * v * sum;
-  write<DX>(a.out, s.offset(a.out), d);
+  if constexpr (!kSame<DX, none>) write<DX>(a.out, s.offset(a.out), d);
   if constexpr (!kSame<DM, none>) write<DM>(a.dmean, s.offset(a.dmean), -d);
 }
 

@@ -3,6 +3,7 @@
 // combine two accumulators, so a row cannot be shared.
 #pragma once
 
+#include "device/cut.cuh"
 #include "device/elements.cuh"
 #include "device/pointwise.cuh"
 #include "engines/cuda/special/reduce_by_args.cuh"

@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 class SamplingBuilder {
  public:
   SamplingBuilder(const Region& r, const Device& d)
-      : g_(*r.graph), n_(g_.node(r.nodes[0])), d_(d), step_(std::make_unique<Launches<Args>>()) {}
+      : r_(r), g_(*r.graph), n_(g_.node(r.nodes[0])), d_(d), step_(std::make_unique<Launches<Args>>()) {}
 
   std::unique_ptr<Step> run() {
     if (n_.op == &ops::affine_grid || n_.op == &ops::affine_grid_bwd)
@@ -86,17 +86,19 @@ class SamplingBuilder {
           {blocks_for(a_.batch * a_.channels * a_.all_places, kThreads), kThreads, 0});
       return;
     }
-    TensorId dx = n_.out[0], dgrid = n_.out[1];
+    TensorId dx = wanted(r_, n_.out[0]), dgrid = wanted(r_, n_.out[1]);
     std::string lane = lane_of(g_, n_, {x, grid, y, dx, dgrid});
     bind_image(a_.dx, dx), bind_grid(a_.dgrid, dgrid);
     a_.pieces = blocks_for(a_.all_pixels, dev::kPiecePixels);
     a_.channel_pieces = blocks_for(a_.channels, dev::kPieceChannels);
     int64_t shared = int64_t{dev::kPiecePixels} * dev::kPieceChannels * (lane == "double" ? 8 : 4) +
                      dev::kPieceThreads * 8 + dev::kPieceThreads / 32 * 4;
-    add(instance("grid_sample_dx", lane, type(grid), type(y), type(dx)),
-        {a_.batch * a_.channel_pieces * a_.pieces, dev::kPieceThreads, shared});
-    add(instance("grid_sample_dgrid", lane, type(x), type(grid), type(y), type(dgrid)),
-        {blocks_for(a_.batch * a_.all_places, kThreads), kThreads, 0});
+    if (dx != kNone)
+      add(instance("grid_sample_dx", lane, type(grid), type(y), type(dx)),
+          {a_.batch * a_.channel_pieces * a_.pieces, dev::kPieceThreads, shared});
+    if (dgrid != kNone)
+      add(instance("grid_sample_dgrid", lane, type(x), type(grid), type(y), type(dgrid)),
+          {blocks_for(a_.batch * a_.all_places, kThreads), kThreads, 0});
   }
 
   void affine() {
@@ -119,6 +121,7 @@ class SamplingBuilder {
     step_->add("engines/cuda/special/sampling.cuh", "SamplingArgs", body, grid, d_);
   }
 
+  const Region& r_;
   const Graph& g_;
   const Node& n_;
   const Device& d_;

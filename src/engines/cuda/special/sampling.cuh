@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/block.cuh"
+#include "device/cut.cuh"
 #include "device/elements.cuh"
 #include "engines/cuda/special/sampling_args.cuh"
 
