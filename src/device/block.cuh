@@ -36,6 +36,18 @@ struct Mul {
     return a * b;
   }
 };
+// The larger number, or NaN if one of them is.
+template <class T>
+T larger(T a, T b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (kSame<T, float>) {
+    asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+    return a;
+  }
+#endif
+  return a > b || a != a ? a : b;
+}
+
 // NaN wins: a maximum that hides it would hide a bug.
 struct Max {
   template <class T>
@@ -47,7 +59,7 @@ struct Max {
   }
   template <class T>
   static T join(T a, T b) {
-    return a > b || a != a ? a : b;
+    return larger(a, b);
   }
 };
 struct Min {

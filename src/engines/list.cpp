@@ -16,6 +16,9 @@
 #include "engines/cuda/host/host.hpp"
 #include "engines/cuda/move/move.hpp"
 #include "engines/cuda/rope/rope.hpp"
+#include "engines/cuda/resample/resample.hpp"
+#include "engines/cuda/rnn/rnn.hpp"
+#include "engines/cuda/special/special.hpp"
 #include "engines/reference/reference.hpp"
 #include "engines/view/view.hpp"
 
@@ -41,6 +44,9 @@ std::span<const Engine* const> all_engines() {
       &cuda::move_engine(),
       &cuda::conv1d_engine(),
       &cuda::rope_engine(),
+      &cuda::resample_engine(),
+      &cuda::special_engine(),
+      &cuda::rnn_engine(),
       &cuda::host_engine(),
   };
   // clang-format on

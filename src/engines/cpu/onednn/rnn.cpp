@@ -51,6 +51,9 @@ Reason check(const Region& r) {
       if (Reason why = check_tensor(g.tensor(t)); !why) return why;
       if (!is_convertible(g.tensor(t).dtype)) return Reason::no("tensor ", describe(g.tensor(t)), " has no f32 value");
     }
+  for (TensorId t : n.out)
+    if (t != kNone && std::find(r.outputs.begin(), r.outputs.end(), t) == r.outputs.end())
+      return Reason::no("nobody wants ", describe(g.tensor(t)), ", which oneDNN writes");
   const Tensor& w = g.tensor(n.in[kWeight]);
   if (w.strides[0] != 1) return Reason::no("weight ", describe(w), " has stride ", w.strides[0], ", allowed: 1");
   return Reason::yes();

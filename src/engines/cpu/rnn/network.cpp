@@ -10,7 +10,6 @@
 namespace tsr::cpu {
 namespace {
 
-using tessera::RnnLayout;
 using tessera::RnnMode;
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -19,10 +18,8 @@ int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 Network::Network(const tessera::RnnOptions& o, const RnnTensors& t, Pass pass, int threads)
     : o_(o), t_(t), w_(o, t.x.dims.back()), threads_(threads), keeps_(pass == Pass::backward) {
-  bool batch_major = o.layout == RnnLayout::batch_major;
-  steps_ = t.x.dims[batch_major ? 1 : 0];
-  batch_ = o.packed ? t.lengths.dims[0] : t.x.dims[batch_major ? 0 : 1];
-  rows_ = o.packed ? t.x.dims[0] : steps_ * batch_;
+  RnnExtent e = rnn_extent(o, t);
+  steps_ = e.steps, batch_ = e.batch, rows_ = e.rows;
   sums_ = w_.gates() * w_.hidden();
   stride_ = round_up(sums_, 16) + 16;
   plan_products();

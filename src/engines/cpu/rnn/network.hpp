@@ -11,22 +11,9 @@
 
 #include "engines/cpu/gemm/plain.hpp"
 #include "engines/cpu/rnn/cells.hpp"
-#include "graph/ops/rnn_layout.hpp"
-#include "planner/engine.hpp"
+#include "engines/rnn/tensors.hpp"
 
 namespace tsr::cpu {
-
-// What a tensor of the node is, or that it is absent.
-struct RnnTensor {
-  TensorId id = kNone;
-  DType type = DType::f32;
-  Dims dims, strides;
-};
-
-struct RnnTensors {
-  RnnTensor x, weight, h0, c0, lengths, dy, dhn, dcn;  // inputs
-  RnnTensor y, hn, cn, dx, dh0, dc0, dweight;          // outputs
-};
 
 // Memory of one layer in one direction; offsets into the workspace, in bytes.
 struct RnnTape {
