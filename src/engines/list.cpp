@@ -12,6 +12,7 @@
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
 #include "engines/cuda/fused/fused.hpp"
+#include "engines/cuda/gemm/gemm.hpp"
 #include "engines/cuda/host/host.hpp"
 #include "engines/reference/reference.hpp"
 #include "engines/view/view.hpp"
@@ -35,6 +36,7 @@ std::span<const Engine* const> all_engines() {
       &ref::engine(),
       &view_engine(DeviceKind::cuda),
       &cuda::fused_engine(),
+      &cuda::gemm_engine(),
       &cuda::host_engine(),
   };
   // clang-format on

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// From memory to a tile in shared memory: a tile of an operand is EXTENT neighbours (rows of a, columns of b) by DEPTH
+// inner positions. Each thread moves chunks of four elements that share what must be computed to find them.
+#pragma once
+
+#include "device/memory.cuh"
+#include "engines/cuda/gemm/space.cuh"
+
+namespace tsr::dev {
+
+// Which elements make a chunk and which chunks neighbouring threads take. Vectors are read in one access.
+enum class Access : int {
+  across,         // four inner positions of a neighbour; threads take neighbours
+  along,          // four inner positions of a neighbour; threads take inner positions first
+  along_vector,   // likewise
+  across_vector,  // four neighbours at an inner position
+};
+
+// A side of the product: T as it lies in memory; POSITIONS spatial dimensions are checked against the bounds.
+template <class T, Access ACCESS, int POSITIONS>
+struct From {
+  using Type = T;
+  static constexpr Access kAccess = ACCESS;
+  static constexpr int kPositions = POSITIONS;
+};
+
+template <class T>
+constexpr bool kPacked = kSame<T, e2m1> || kSame<T, i4> || kSame<T, u4> || kSame<T, bit>;
+
+template <class From, class L, int EXTENT, int DEPTH, int THREADS, bool IS_A>
+class Side {
+ public:
+  using T = typename From::Type;
+  // Rows of a tile lie so that threads which store neighbouring inner positions meet different banks.
+  static constexpr int kStride = EXTENT + 4;
+  static constexpr int kElements = DEPTH * kStride;
+
+  // `find(i)` is the index along the axes of neighbour i, negative where there is none.
+  template <class Find>
+  void start(const Frame& f, const void* data, const Axes<kSideAxes>& neighbours, const Find& find) {
+    data_ = data;
+#pragma unroll
+    for (int j = 0; j < kChunks; ++j) {
+      i64 index = find(neighbour(j));
+      real_[j] = index >= 0 && chunk(j) < kTotal;
+      offset_[j] = IS_A ? f.a : f.b;
+      i32 at[kSpatial] = {f.origin[0], f.origin[1], f.origin[2]};
+      if (real_[j])
+        locate(neighbours, index, [&](int i, i64 here) {
+          const Axis& x = neighbours.axis[i];
+          offset_[j] += here * (IS_A ? x.a : x.b);
+#pragma unroll
+          for (int d = 0; d < kPositions; ++d)
+            if (x.dim == d) at[d] += i32(here) * x.step;
+        });
+#pragma unroll
+      for (int d = 0; d < kPositions; ++d) at_[j][d] = at[d];
+    }
+  }
+
+  // Inner positions that `table` describes; those from `left` on are zeros.
+  void load(const Inner* table, int left, const i32* bounds) {
+#pragma unroll
+    for (int j = 0; j < kChunks; ++j) {
+      int k = inner(j);
+      if constexpr (kAccess == Access::along_vector || kAccess == Access::across_vector) {
+        staged_[j] = {};
+        if (real_[j] && k < left && inside(j, table[k], bounds))
+          load_vector(static_cast<const T*>(data_) + offset_[j] + (IS_A ? table[k].a : table[k].b), staged_[j]);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          staged_[j].v[i] = {};
+          if (real_[j] && k + i < left && inside(j, table[k + i], bounds))
+            staged_[j].v[i] = element(offset_[j] + (IS_A ? table[k + i].a : table[k + i].b));
+        }
+      }
+    }
+  }
+
+  void put(L* tile) const {
+#pragma unroll
+    for (int j = 0; j < kChunks; ++j) {
+      if (kTotal % THREADS != 0 && chunk(j) >= kTotal) continue;
+      Vec<L, 4> x;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x.v[i] = lane(staged_[j].v[i]);
+      L* to = tile + inner(j) * kStride + neighbour(j);
+      if constexpr (kAccess == Access::across_vector)
+        store_vector(to, x);
+      else
+        store_each(to, kStride, x);
+    }
+  }
+
+ private:
+  static constexpr Access kAccess = From::kAccess;
+  static constexpr int kPositions = From::kPositions;
+  static constexpr int kTotal = EXTENT * DEPTH / 4, kChunks = (kTotal + THREADS - 1) / THREADS;
+  // Zero bits are 0 in all types but e8m0.
+  static constexpr bool kAsLane = kPacked<T> || kSame<T, e8m0>;
+  template <bool LANE, class A, class B>
+  struct Choose {
+    using Type = A;
+  };
+  template <class A, class B>
+  struct Choose<false, A, B> {
+    using Type = B;
+  };
+  using Staged = typename Choose<kAsLane, L, T>::Type;
+
+  static int chunk(int j) { return int(threadIdx.x) + j * THREADS; }
+  static int neighbour(int j) {
+    if constexpr (kAccess == Access::across) return chunk(j) % EXTENT;
+    if constexpr (kAccess == Access::across_vector) return chunk(j) % (EXTENT / 4) * 4;
+    return chunk(j) / (DEPTH / 4);
+  }
+  static int inner(int j) {
+    if constexpr (kAccess == Access::across) return chunk(j) / EXTENT * 4;
+    if constexpr (kAccess == Access::across_vector) return chunk(j) / (EXTENT / 4);
+    return chunk(j) % (DEPTH / 4) * 4;
+  }
+  bool inside(int j, const Inner& k, const i32* bounds) const {
+    bool yes = true;
+#pragma unroll
+    for (int d = 0; d < kPositions; ++d) yes = yes && u32(at_[j][d] + k.at[d]) < u32(bounds[d]);
+    return yes;
+  }
+  Staged element(i64 at) const {
+    if constexpr (kPacked<T>)
+      return load_packed<L, T>(data_, at);
+    else if constexpr (kAsLane)
+      return to_lane<L>(static_cast<const T*>(data_)[at]);
+    else
+      return static_cast<const T*>(data_)[at];
+  }
+  static L lane(Staged v) {
+    if constexpr (kAsLane)
+      return v;
+    else
+      return to_lane<L>(v);
+  }
+
+  const void* data_;
+  i64 offset_[kChunks];
+  i32 at_[kChunks][kPositions + 1];
+  bool real_[kChunks];
+  Vec<Staged, 4> staged_[kChunks];
+};
+
+}  // namespace tsr::dev
