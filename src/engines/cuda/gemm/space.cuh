@@ -18,6 +18,7 @@ inline i64 clamp(i64 v, i64 low, i64 high) { return v < low ? low : v > high ? h
 // Calls f(axis number, index along it) for each axis of a list.
 template <class Index, class List, class F>
 void each_axis(const List& list, Index index, const F& f) {
+#pragma unroll 1
   for (int i = 0; i < list.count; ++i) {
     Index here = index;
     if (i + 1 < list.count) {
@@ -39,27 +40,32 @@ void locate(const List& list, i64 index, const F& f) {
 template <class List>
 i64 extent(const List& list) {
   i64 n = 1;
+#pragma unroll 1
   for (int i = 0; i < list.count; ++i) n *= list.axis[i].size.value;
   return n;
 }
 
 // Adapts the axes to a residue of the positions; see Residue.
 inline void take_residue(const GemmArgs& g, i64 number, int operands, Frame& f) {
+#pragma unroll 1
   for (int d = 0; d < kSpatial; ++d) {
     const Residue& c = g.residue[d];
     i32 r = i32(number % c.stride), q = 0;
     number /= c.stride;
+#pragma unroll 1
     while (q < c.taps && q < c.tap_step && (r - c.origin - q * c.step) % c.stride != 0) ++q;
     bool met = q < c.taps && q < c.tap_step;
     f.origin[d] = met ? (r - c.origin - q * c.step) / c.stride : 0;
+#pragma unroll 1
     for (int i = 0; i < f.space.inner.count; ++i) {
       Axis& x = f.space.inner.axis[i];
       if (x.dim != d) continue;
-      f.a += q * (x.a / c.tap_step), f.b += q * (x.b / c.tap_step);
+      (g.meets_a ? f.b : f.a) += q * ((g.meets_a ? x.b : x.a) / c.tap_step);  // the filter begins at its first tap
       x.size = make_divisor(met ? (c.taps - q + c.tap_step - 1) / c.tap_step : 1);
       if (!met) f.depth = 0;
     }
     auto shift = [&](Axes<kSideAxes>& list, auto stride) {
+#pragma unroll 1
       for (int i = 0; i < list.count; ++i) {
         Axis& x = list.axis[i];
         if (x.dim != d) continue;
