@@ -11,7 +11,7 @@
 
 namespace tsr::dev {
 
-constexpr int kBatchAxes = 12, kSideAxes = 7, kSpatial = 3, kRestOperands = 8;
+constexpr int kBatchAxes = 8, kSideAxes = 7, kSpatial = 3, kRestOperands = 8;
 
 struct Axis {
   Divisor size;
@@ -36,6 +36,7 @@ struct Space {
 // only some taps meet it, `tap_step` apart. Position r + stride i and tap q meet y at (r - origin - q step) / stride + i.
 struct Residue {
   i32 stride, origin, step, taps, tap_step, size;
+  i64 tap_stride;  // of the filter in memory
 };
 
 // A list of integers on the device, or one value for all (data is null).
@@ -50,6 +51,7 @@ struct RestOperand {
   void* data;
   i64 step;
   i64 batch[kBatchAxes], rows[kSideAxes], columns[kSideAxes];
+  i64 position[kSpatial];  // from one position of the result to the next
 };
 struct RestArgs {
   RestOperand operands[kRestOperands];
@@ -85,6 +87,7 @@ struct GemmArgs {
   Axes<kBatchAxes> batch;
   Space space;
   i64 row_count, column_count, depth;  // sizes; for residues, the largest
+  i64 ranges;                          // of the inner dimension: 1, or as many as an expert has
   i64 batches, row_tiles, column_tiles, splits;
   i32 bounds[kSpatial], origin[kSpatial];  // positions: 0 <= origin + steps < bounds
   i64 position_stride[kSpatial];           // in memory
@@ -109,13 +112,6 @@ struct Frame {
   i64 row_limit, column_limit, range;  // beyond the limits the product is padding; range: of experts
   i32 origin[kSpatial];
   i64 batch, split;
-};
-
-// An inner position as both operands see it.
-struct Inner {
-  i64 a, b;
-  i32 at[kSpatial];
-  i32 unused;
 };
 
 }  // namespace tsr::dev

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engines/cuda/gemm/memory.hpp"
 #include "engines/cuda/gemm/step.hpp"
 
 namespace tsr::cuda {
@@ -101,11 +102,16 @@ class GemmEngine : public Engine {
     if (Reason why = lower_epilogue(r, anchor, &rest); !why) return why;
     if (rest.has_reduction) return Reason::no("what follows ", spelling(n), " reduces rows");
     Problem p = make_problem(r, anchor);
+    constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
+    if (p.depth() > kDeepest)
+      return Reason::no(spelling(n), " sums ", p.depth(), " products, the limit is ", kDeepest);
     DType sum = sum_type(g, n, p);
     if (choices(p, sum, r, d).empty())
       return Reason::no(spelling(n), " has ", p.row_count(), " rows, ", p.column_count(), " columns and ", p.batches(),
                         " batches: more tiles than a launch has blocks");
-    return Rest(r, anchor, sum == DType::i32 ? DType::i64 : sum, p.scaling).check();
+    Rest after(r, anchor, product_type(sum), p.scaling);
+    if (Reason why = after.check(); !why) return why;
+    return Memory(g, p, after).check();
   }
 
   std::vector<Config> configs(const Region& r, const Device& d) const override {

@@ -16,6 +16,13 @@ enum class Access : int {
   across_vector,  // four neighbours at an inner position
 };
 
+// Inner positions as both operands see them: how far they lie from the first, and what they add to positions.
+template <int DEPTH>
+struct InnerTable {
+  i64 offset[2][DEPTH];
+  i32 at[kSpatial][DEPTH];
+};
+
 // A side of the product: T as it lies in memory; POSITIONS spatial dimensions are checked against the bounds.
 template <class T, Access ACCESS, int POSITIONS>
 struct From {
@@ -38,41 +45,43 @@ class Side {
   // `find(i)` is the index along the axes of neighbour i, negative where there is none.
   template <class Find>
   void start(const Frame& f, const void* data, const Axes<kSideAxes>& neighbours, const Find& find) {
-    data_ = data;
 #pragma unroll
     for (int j = 0; j < kChunks; ++j) {
-      i64 index = find(neighbour(j));
+      i64 index = find(neighbour(j)), offset = IS_A ? f.a : f.b;
       real_[j] = index >= 0 && chunk(j) < kTotal;
-      offset_[j] = IS_A ? f.a : f.b;
       i32 at[kSpatial] = {f.origin[0], f.origin[1], f.origin[2]};
       if (real_[j])
         locate(neighbours, index, [&](int i, i64 here) {
           const Axis& x = neighbours.axis[i];
-          offset_[j] += here * (IS_A ? x.a : x.b);
+          offset += here * (IS_A ? x.a : x.b);
 #pragma unroll
           for (int d = 0; d < kPositions; ++d)
-            if (x.dim == d) at[d] += i32(here) * x.step;
+            at[d] += x.dim == d ? i32(here) * x.step : 0;
         });
 #pragma unroll
       for (int d = 0; d < kPositions; ++d) at_[j][d] = at[d];
+      if constexpr (kPacked<T>)
+        first_[j] = {data, offset};
+      else
+        first_[j] = static_cast<const T*>(data) + offset;
     }
   }
 
   // Inner positions that `table` describes; those from `left` on are zeros.
-  void load(const Inner* table, int left, const i32* bounds) {
+  void load(const InnerTable<DEPTH>& table, int left, const i32* bounds) {
 #pragma unroll
     for (int j = 0; j < kChunks; ++j) {
       int k = inner(j);
       if constexpr (kAccess == Access::along_vector || kAccess == Access::across_vector) {
         staged_[j] = {};
-        if (real_[j] && k < left && inside(j, table[k], bounds))
-          load_vector(static_cast<const T*>(data_) + offset_[j] + (IS_A ? table[k].a : table[k].b), staged_[j]);
+        if (real_[j] && k < left && inside(j, table, k, bounds))
+          load_vector(first_[j] + table.offset[!IS_A][k], staged_[j]);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           staged_[j].v[i] = {};
-          if (real_[j] && k + i < left && inside(j, table[k + i], bounds))
-            staged_[j].v[i] = element(offset_[j] + (IS_A ? table[k + i].a : table[k + i].b));
+          if (real_[j] && k + i < left && inside(j, table, k + i, bounds))
+            staged_[j].v[i] = element(first_[j], table.offset[!IS_A][k + i]);
         }
       }
     }
@@ -108,6 +117,11 @@ class Side {
     using Type = B;
   };
   using Staged = typename Choose<kAsLane, L, T>::Type;
+  struct PackedPlace {
+    const void* data;
+    i64 offset;
+  };
+  using First = typename Choose<kPacked<T>, PackedPlace, const T*>::Type;
 
   static int chunk(int j) { return int(threadIdx.x) + j * THREADS; }
   static int neighbour(int j) {
@@ -120,19 +134,19 @@ class Side {
     if constexpr (kAccess == Access::across_vector) return chunk(j) / (EXTENT / 4);
     return chunk(j) % (DEPTH / 4) * 4;
   }
-  bool inside(int j, const Inner& k, const i32* bounds) const {
+  bool inside(int j, const InnerTable<DEPTH>& table, int k, const i32* bounds) const {
     bool yes = true;
 #pragma unroll
-    for (int d = 0; d < kPositions; ++d) yes = yes && u32(at_[j][d] + k.at[d]) < u32(bounds[d]);
+    for (int d = 0; d < kPositions; ++d) yes = yes && u32(at_[j][d] + table.at[d][k]) < u32(bounds[d]);
     return yes;
   }
-  Staged element(i64 at) const {
+  static Staged element(const First& first, i64 at) {
     if constexpr (kPacked<T>)
-      return load_packed<L, T>(data_, at);
+      return load_packed<L, T>(first.data, first.offset + at);
     else if constexpr (kAsLane)
-      return to_lane<L>(static_cast<const T*>(data_)[at]);
+      return to_lane<L>(first[at]);
     else
-      return static_cast<const T*>(data_)[at];
+      return first[at];
   }
   static L lane(Staged v) {
     if constexpr (kAsLane)
@@ -141,8 +155,7 @@ class Side {
       return to_lane<L>(v);
   }
 
-  const void* data_;
-  i64 offset_[kChunks];
+  First first_[kChunks];  // where the neighbour begins
   i32 at_[kChunks][kPositions + 1];
   bool real_[kChunks];
   Vec<Staged, 4> staged_[kChunks];

@@ -44,6 +44,17 @@ ProductLoops Memory::merged(const AxisList& list) const {
   return out;
 }
 
+Reason Memory::check() const {
+  auto limit = [](const ProductLoops& list, std::string_view name, size_t most) {
+    return list.size() <= most ? Reason::yes()
+                               : Reason::no("the product has ", list.size(), " axes of ", name, ", the limit is ", most);
+  };
+  if (Reason why = limit(batch_, "batches", dev::kBatchAxes); !why) return why;
+  if (Reason why = limit(rows_, "rows", dev::kSideAxes); !why) return why;
+  if (Reason why = limit(columns_, "columns", dev::kSideAxes); !why) return why;
+  return limit(inner_, "the inner dimension", dev::kSideAxes);
+}
+
 bool Memory::multiples_of_four(const ProductLoops& list, int side, size_t from) const {
   for (size_t i = from; i < list.size(); ++i)
     if (list[i].side[side] % kVector != 0) return false;

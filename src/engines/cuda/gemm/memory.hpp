@@ -19,6 +19,9 @@ class Memory {
  public:
   Memory(const Graph& g, const Problem& p, const Rest& rest);
 
+  // Why the kernel cannot take it, if it cannot.
+  Reason check() const;
+
   const ProductLoops& batch() const { return batch_; }
   const ProductLoops& rows() const { return rows_; }
   const ProductLoops& columns() const { return columns_; }

@@ -37,6 +37,7 @@ struct Kind {
   using SideA = Side<A, L, Tile::kHeight, Tile::kDepth, Tile::kThreads, true>;
   using SideB = Side<B, L, Tile::kWidth, Tile::kDepth, Tile::kThreads, false>;
   static constexpr bool kListed = LISTED;
+  static constexpr int kPositions = A::kPositions > B::kPositions ? A::kPositions : B::kPositions;
 };
 
 // What becomes of a row or column.
@@ -45,7 +46,7 @@ enum : i32 { kSkip, kInside, kBeyond };
 template <class K, int OPERANDS>
 struct Shared {
   struct Tiles {
-    Inner table[2][K::Tile::kDepth];
+    InnerTable<K::Tile::kDepth> table[2];
     typename K::Lane a[2][K::SideA::kElements], b[2][K::SideB::kElements];
   };
   struct Ends {
@@ -87,7 +88,7 @@ inline i64 target_row(const GemmArgs& g, const Frame& f, i64 row, int* state) {
 
 // By all threads of the block: tile, batch and axes.
 template <class K, int OPERANDS>
-void enter_block(const GemmArgs& g, i64 number, Shared<K, OPERANDS>& s) {
+void enter_block(const GemmArgs& g, u32 number, Shared<K, OPERANDS>& s) {
   const u32* from = reinterpret_cast<const u32*>(&g.space);
   u32* to = reinterpret_cast<u32*>(&s.frame.space);
   for (int i = threadIdx.x; i < int(sizeof(Space) / 4); i += K::Tile::kThreads) to[i] = from[i];
@@ -97,46 +98,57 @@ void enter_block(const GemmArgs& g, i64 number, Shared<K, OPERANDS>& s) {
   __syncthreads();
 }
 
-inline void describe(const Frame& f, i64 k, Inner& to) {
-  Inner x = {};
-  locate(f.space.inner, k, [&](int i, i64 here) {
-    const Axis& axis = f.space.inner.axis[i];
-    x.a += here * axis.a, x.b += here * axis.b;
-#pragma unroll
-    for (int d = 0; d < kSpatial; ++d)
-      if (axis.dim == d) x.at[d] += i32(here) * axis.step;
+// By all threads: inner positions from k on. Each thread finds one number of one position, which takes few registers.
+template <int THREADS, int POSITIONS, int DEPTH>
+void describe(const Axes<kSideAxes>& inner, int k, InnerTable<DEPTH>& table) {
+  static_assert((2 + POSITIONS) * DEPTH <= THREADS);
+  int which = int(threadIdx.x) / DEPTH, number = int(threadIdx.x) % DEPTH, dim = which - 2;
+  if (which >= 2 + POSITIONS) return;
+  i64 sum = 0;
+  each_axis(inner, k + number, [&](int i, i64 here) {
+    const Axis& x = inner.axis[i];
+    sum += here * (which == 0 ? x.a : which == 1 ? x.b : i64(x.dim == dim ? x.step : 0));
   });
-  to = x;
+  if (dim < 0)
+    table.offset[which][number] = sum;
+  else
+    table.at[dim][number] = i32(sum);
 }
 
 // Adds inner positions [begin, end) to the sums.
 template <class K, class S>
-void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB& b, i64 begin, i64 end,
+void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB& b, int begin, int end,
                 typename K::Lane (&sum)[K::Tile::kRows][K::Tile::kColumns]) {
   using Tile = typename K::Tile;
   using L = typename K::Lane;
   constexpr int kDepth = Tile::kDepth;
   if (begin >= end) return;
   auto& t = s.tiles;
-  int thread = threadIdx.x;
+  auto next = [&](int k, int which) {
+    describe<Tile::kThreads, K::kPositions>(s.frame.space.inner, k, t.table[which]);
+  };
+  auto load = [&](int k, int which) {
+    a.load(t.table[which], end - k, g.bounds);
+    b.load(t.table[which], end - k, g.bounds);
+  };
+  auto put = [&](int which) {
+    a.put(t.a[which]);
+    b.put(t.b[which]);
+  };
   __syncthreads();  // tables and tiles of what came before are free
-  if (thread < 2 * kDepth) describe(s.frame, begin + thread, t.table[thread / kDepth][thread % kDepth]);
+  next(begin, 0);
+  next(begin + kDepth, 1);
   __syncthreads();
-  auto left = [&](i64 k) { return int(end - k < kDepth ? end - k : i64(kDepth)); };
-  a.load(t.table[0], left(begin), g.bounds);
-  b.load(t.table[0], left(begin), g.bounds);
-  a.put(t.a[0]);
-  b.put(t.b[0]);
+  load(begin, 0);
+  put(0);
   __syncthreads();
   int now = 0;
-  for (i64 k = begin; k < end; k += kDepth, now ^= 1) {
+#pragma unroll 1
+  for (int k = begin; k < end; k += kDepth, now ^= 1) {
     bool more = k + kDepth < end;
-    if (more) {
-      a.load(t.table[now ^ 1], left(k + kDepth), g.bounds);
-      b.load(t.table[now ^ 1], left(k + kDepth), g.bounds);
-    }
+    if (more) load(k + kDepth, now ^ 1);
     // The table of this tile was used up before the last barrier: it takes the tile after the next.
-    if (thread < kDepth && k + 2 * kDepth < end) describe(s.frame, k + 2 * kDepth + thread, t.table[now][thread]);
+    if (k + 2 * kDepth < end) next(k + 2 * kDepth, now);
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       Vec<L, 4> x[Tile::kRows / 4], y[Tile::kColumns / 4];
@@ -151,21 +163,25 @@ void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB
 #pragma unroll
         for (int c = 0; c < Tile::kColumns; ++c) sum[r][c] += x[r / 4].v[r % 4] * y[c / 4].v[c % 4];
     }
-    if (more) {
-      a.put(t.a[now ^ 1]);
-      b.put(t.b[now ^ 1]);
-    }
+    if (more) put(now ^ 1);
     __syncthreads();
   }
 }
 
-// A block's part of inner positions [begin, end): whole tiles, so that vectors stay aligned.
+// Inner positions that a block sums: all of them, or those of the i-th range of its expert, and of these the part that
+// is left to its split: whole tiles, so that vectors stay aligned.
 template <int DEPTH>
-void split_range(const GemmArgs& g, i64 split, i64& begin, i64& end) {
+void find_range(const GemmArgs& g, const Frame& f, i64 i, int& begin, int& end) {
+  begin = 0, end = int(f.depth);
+  if (g.moe.mode == kExpertGradient) {
+    i64 range = f.batch + i * g.moe.experts;
+    begin = int(clamp(read(g.moe.offsets, range), 0, g.moe.rows));
+    if (range + 1 < g.moe.ranges) end = int(clamp(read(g.moe.offsets, range + 1), 0, g.moe.rows));
+  }
   if (g.splits == 1 || begin >= end) return;
-  i64 each = ((end - begin + g.splits - 1) / g.splits + DEPTH - 1) / DEPTH * DEPTH, first = begin + split * each;
-  end = first + each < end ? first + each : end;
-  begin = first;
+  int splits = int(g.splits), each = ((end - begin + splits - 1) / splits + DEPTH - 1) / DEPTH * DEPTH;
+  begin += int(f.split) * each;
+  end = end - begin > each ? begin + each : end;
 }
 
 // By all threads, once the tiles are no longer needed: what the generated code needs of rows and columns.
@@ -265,23 +281,16 @@ void product(const GemmArgs& g) {
   });
   b.start(f, g.b, f.space.columns, [&](int i) { return f.first_column + i < f.columns ? f.first_column + i : i64(-1); });
   typename K::Lane sum[Tile::kRows][Tile::kColumns] = {};
-  if (g.moe.mode == kExpertGradient) {  // gradient of experts' weights: the inner dimension is every range of rows of the expert
-    for (i64 i = f.batch; i < g.moe.ranges; i += g.moe.experts) {
-      i64 begin = read(g.moe.offsets, i), end = i + 1 < g.moe.ranges ? read(g.moe.offsets, i + 1) : g.moe.rows;
-      begin = begin < 0 ? i64(0) : begin;
-      end = end < g.moe.rows ? end : g.moe.rows;
-      split_range<Tile::kDepth>(g, f.split, begin, end);
-      accumulate<K>(g, s, a, b, begin, end, sum);
-    }
-  } else {
-    i64 begin = 0, end = f.depth;
-    split_range<Tile::kDepth>(g, f.split, begin, end);
+#pragma unroll 1
+  for (i64 i = 0; i < g.ranges; ++i) {
+    int begin, end;
+    find_range<Tile::kDepth>(g, f, i, begin, end);
     accumulate<K>(g, s, a, b, begin, end, sum);
   }
   if (g.splits > 1) {
 #pragma unroll
     for (int i = 0; i < Tile::kRows; ++i) {
-      auto* to = partial<K>(g, f.split, blockIdx.x / g.splits, i);
+      auto* to = partial<K>(g, f.split, blockIdx.x / u32(g.splits), i);
 #pragma unroll
       for (int j = 0; j < Tile::kColumns; ++j) to[j * Tile::kThreads] = sum[i][j];
     }
@@ -300,9 +309,9 @@ template <template <int> class Code, int V, class K>
 void add_splits(const GemmArgs& g) {
   using Tile = typename K::Tile;
   auto& s = *reinterpret_cast<Shared<K, Code<V>::kOperands>*>(shared_memory());
-  i64 tile = blockIdx.x / Tile::kRows;
+  u32 tile = blockIdx.x / Tile::kRows;
   int row = int(blockIdx.x % Tile::kRows);
-  enter_block(g, tile * g.splits, s);
+  enter_block(g, tile * u32(g.splits), s);
   prepare_ends(g, s);
   __syncthreads();
   typename K::Lane sum[Tile::kColumns] = {};

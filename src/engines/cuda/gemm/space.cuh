@@ -37,59 +37,44 @@ void locate(const List& list, i64 index, const F& f) {
     each_axis(list, index, f);
 }
 
-template <class List>
-i64 extent(const List& list) {
-  i64 n = 1;
+// Gives the axis of a spatial dimension another size, and the list another extent.
+inline void resize(Axes<kSideAxes>& list, int dim, i32 size, i64& extent) {
 #pragma unroll 1
-  for (int i = 0; i < list.count; ++i) n *= list.axis[i].size.value;
-  return n;
+  for (int i = 0; i < list.count; ++i) {
+    if (list.axis[i].dim != dim) continue;
+    extent = extent / list.axis[i].size.value * size;
+    list.axis[i].size = make_divisor(size > 1 ? size : 1);
+  }
 }
 
 // Adapts the axes to a residue of the positions; see Residue.
-inline void take_residue(const GemmArgs& g, i64 number, int operands, Frame& f) {
+inline void take_residue(const GemmArgs& g, u32 number, int operands, Frame& f) {
 #pragma unroll 1
   for (int d = 0; d < kSpatial; ++d) {
     const Residue& c = g.residue[d];
-    i32 r = i32(number % c.stride), q = 0;
-    number /= c.stride;
+    i32 r = i32(number % u32(c.stride)), q = 0;
+    number /= u32(c.stride);
 #pragma unroll 1
     while (q < c.taps && q < c.tap_step && (r - c.origin - q * c.step) % c.stride != 0) ++q;
     bool met = q < c.taps && q < c.tap_step;
     f.origin[d] = met ? (r - c.origin - q * c.step) / c.stride : 0;
+    (g.meets_a ? f.b : f.a) += q * c.tap_stride;  // the filter begins at its first tap
 #pragma unroll 1
-    for (int i = 0; i < f.space.inner.count; ++i) {
-      Axis& x = f.space.inner.axis[i];
-      if (x.dim != d) continue;
-      (g.meets_a ? f.b : f.a) += q * ((g.meets_a ? x.b : x.a) / c.tap_step);  // the filter begins at its first tap
-      x.size = make_divisor(met ? (c.taps - q + c.tap_step - 1) / c.tap_step : 1);
-      if (!met) f.depth = 0;
-    }
-    auto shift = [&](Axes<kSideAxes>& list, auto stride) {
-#pragma unroll 1
-      for (int i = 0; i < list.count; ++i) {
-        Axis& x = list.axis[i];
-        if (x.dim != d) continue;
-        i32 left = c.size - r;
-        x.size = make_divisor(left > c.stride ? (left + c.stride - 1) / c.stride : 1);
-        if (left <= 0) f.rows = 0;
-        for (int k = 0; k < operands; ++k) f.at[k] += r * (stride(g.rest.operands[k])[i] / c.stride);
-      }
-    };
-    shift(f.space.rows, [](const RestOperand& o) { return o.rows; });
-    shift(f.space.columns, [](const RestOperand& o) { return o.columns; });
+    for (int k = 0; k < operands; ++k) f.at[k] += r * g.rest.operands[k].position[d];
+    i32 positions = (c.size - r + c.stride - 1) / c.stride, taps = (c.taps - q + c.tap_step - 1) / c.tap_step;
+    resize(f.space.inner, d, met ? taps : 0, f.depth);
+    resize(g.meets_a ? f.space.rows : f.space.columns, d, r < c.size ? positions : 0,
+           g.meets_a ? f.rows : f.columns);
   }
-  if (f.depth) f.depth = extent(f.space.inner);
-  if (f.rows) f.rows = extent(f.space.rows);
-  f.columns = extent(f.space.columns);
 }
 
 // Tiles that run side by side share rows and columns: bands of kBand tile rows, column by column.
-inline void place_tile(const GemmArgs& g, i64 tile, int height, int width, Frame& f) {
-  constexpr int kBand = 8;
-  i64 band = tile / (kBand * g.column_tiles), in_band = tile % (kBand * g.column_tiles);
-  i64 left = g.row_tiles - band * kBand, rows = left < kBand ? left : i64(kBand);
-  f.first_row = (band * kBand + in_band % rows) * height;
-  f.first_column = in_band / rows * width;
+inline void place_tile(const GemmArgs& g, u32 tile, int height, int width, Frame& f) {
+  constexpr u32 kBand = 8;
+  u32 size = kBand * u32(g.column_tiles), band = tile / size, in_band = tile % size;
+  u32 left = u32(g.row_tiles) - band * kBand, rows = left < kBand ? left : kBand;
+  f.first_row = i64(band * kBand + in_band % rows) * height;
+  f.first_column = i64(in_band / rows) * width;
 }
 
 // Rows of an item. Behind the items come tiles of those rows of a scattered result that nothing reaches.
@@ -104,34 +89,36 @@ inline void take_item(const GemmArgs& g, i64 item, int height, Frame& f) {
     f.range = kNoRange;
   }
   if (f.range >= 0)
-    f.b += f.range % m.experts * m.expert_step;
+    f.b += i64(u32(f.range) % u32(m.experts)) * m.expert_step;
   else
     f.row_limit = f.depth = 0;
 }
 
-// By one thread, once the axes are in `f.space`. `number` counts splits, tiles and batches.
-inline void enter(const GemmArgs& g, i64 number, int height, int width, int operands, bool listed, Frame& f) {
-  f.split = number % g.splits;
-  number /= g.splits;
-  i64 tiles = g.row_tiles * g.column_tiles, batch = number / tiles;
+// By one thread, once the axes are in `f.space`. `number` counts splits, tiles and batches: 32 bits hold all blocks.
+inline void enter(const GemmArgs& g, u32 number, int height, int width, int operands, bool listed, Frame& f) {
+  f.split = number % u32(g.splits);
+  number /= u32(g.splits);
+  u32 tiles = u32(g.row_tiles * g.column_tiles), batch = number / tiles;
   place_tile(g, number % tiles, height, width, f);
-  i64 residue = batch / g.batches;
-  f.batch = batch -= residue * g.batches;
+  u32 residue = batch / u32(g.batches);
+  f.batch = batch -= residue * u32(g.batches);
   f.a = f.b = 0;
+#pragma unroll 1
   for (int k = 0; k < operands; ++k) f.at[k] = 0;
-  locate(g.batch, batch, [&](int i, i64 here) {
+  each_axis(g.batch, i32(batch), [&](int i, i64 here) {
     f.a += here * g.batch.axis[i].a, f.b += here * g.batch.axis[i].b;
+#pragma unroll 1
     for (int k = 0; k < operands; ++k) f.at[k] += here * g.rest.operands[k].batch[i];
   });
   f.rows = g.row_count, f.columns = g.column_count, f.depth = g.depth;
   for (int d = 0; d < kSpatial; ++d) f.origin[d] = g.origin[d];
   if (g.residues > 1) take_residue(g, residue, operands, f);
   for (int d = 0; d < kSpatial; ++d) (g.meets_a ? f.a : f.b) += f.origin[d] * g.position_stride[d];
-  i64 index = batch / g.limit_batches;
+  u32 index = batch / u32(g.limit_batches);
   f.row_limit = clamp(read(g.row_limit, index), 0, f.rows);
   f.column_limit = clamp(read(g.column_limit, index), 0, f.columns);
   f.depth = clamp(read(g.depth_limit, index), 0, f.depth);
-  if (listed) take_item(g, f.first_row / height, height, f);
+  if (listed) take_item(g, i32(f.first_row / height), height, f);
 }
 
 }  // namespace tsr::dev

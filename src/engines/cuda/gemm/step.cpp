@@ -18,7 +18,6 @@ size_t rounded(int64_t bytes) { return (static_cast<size_t>(bytes) + kAlign - 1)
 
 template <int N>
 void fill(const ProductLoops& from, dev::Axes<N>& to) {
-  require(from.size() <= static_cast<size_t>(N), "a product has ", from.size(), " axes where ", N, " are possible");
   to.count = static_cast<int>(from.size());
   for (size_t i = 0; i < from.size(); ++i)
     to.axis[i] = {dev::make_divisor(std::max<int64_t>(1, from[i].size)), from[i].side[0], from[i].side[1],
@@ -49,9 +48,9 @@ std::string kind_text(const Graph& g, const Problem& p, const Memory& m, const T
 
 // Of dev::Shared.
 int64_t shared_bytes(const TileShape& t, DType sum, size_t operands) {
-  constexpr int64_t kPad = 4, kSlack = 64;
+  constexpr int64_t kPad = 4, kTableBytes = 2 * 8 + dev::kSpatial * 4, kSlack = 64;
   int64_t sides = t.height + t.width, lane = info(sum).bits / 8;
-  int64_t tiles = 2 * t.depth * (static_cast<int64_t>(sizeof(dev::Inner)) + (sides + 2 * kPad) * lane);
+  int64_t tiles = 2 * t.depth * (kTableBytes + (sides + 2 * kPad) * lane);
   int64_t ends = sides * (static_cast<int64_t>(operands) * 8 + 4);
   return static_cast<int64_t>(sizeof(dev::Frame)) + std::max(tiles, ends) + kSlack;
 }
@@ -63,7 +62,7 @@ GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choic
   const Graph& g = *r.graph;
   const TileShape& t = *c.tile;
   DType sum = sum_type(g, g.node(anchor), p);
-  Rest rest(r, anchor, sum == DType::i32 ? DType::i64 : sum, p.scaling);
+  Rest rest(r, anchor, product_type(sum), p.scaling);
   Memory m(g, p, rest);
   listed_ = p.moe && p.moe->mode != dev::kExpertGradient;
 
@@ -72,6 +71,7 @@ GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choic
   fill(m.columns(), args_.space.columns);
   fill(m.inner(), args_.space.inner);
   args_.row_count = p.row_count(), args_.column_count = p.column_count(), args_.depth = p.depth();
+  args_.ranges = 1;
   args_.batches = p.batches(), args_.splits = c.splits;
   args_.row_tiles = row_tiles(p, t).all, args_.column_tiles = ceil_div(p.column_count(), t.width);
   for (int i = 0; i < dev::kSpatial; ++i) {
@@ -95,6 +95,8 @@ GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choic
   }
   for (size_t k = 0; k < rest.operands().size(); ++k) {
     fill_rest(m, k, args_.rest.operands[k]);
+    for (int i = 0; p.residues > 1 && i < p.positions; ++i)
+      args_.rest.operands[k].position[i] = rest.operands()[k].strides[i + 2];
     if (TensorId id = rest.id(rest.operands()[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
   }
 
@@ -132,6 +134,7 @@ void GemmStep::plan_routes(const Graph& g, const Problem& p, const TileShape& t,
   to.ranges = m.ranges, to.experts = m.experts, to.rows = m.rows, to.sources = m.sources;
   to.top_k = m.top_k, to.expert_step = m.expert_step, to.item_count = tiles.items;
   offsets_ = integers(g, m.offsets, 0), index_ = integers(g, m.index, 0), ks_ = integers(g, m.ks, 0);
+  if (!listed_) args_.ranges = m.ranges / m.experts;
   if (!listed_) return;
   route_.height = t.height, route_.tiles = tiles.plain;
   item_bytes_ = rounded(tiles.items * static_cast<int64_t>(sizeof(dev::MoeItem)));

@@ -23,6 +23,9 @@ std::span<const TileShape> tile_shapes(DType sum);
 // What the product is summed in.
 DType sum_type(const Graph& g, const Node& n, const Problem& p);
 
+// What the work behind the product sees it as.
+inline DType product_type(DType sum) { return sum == DType::i32 ? DType::i64 : sum; }
+
 // Rows of tiles; items of experts and, behind them, tiles of rows that nothing reaches.
 struct RowTiles {
   int64_t plain, items, all;
