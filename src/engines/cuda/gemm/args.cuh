@@ -87,7 +87,7 @@ struct GemmArgs {
   Axes<kBatchAxes> batch;
   Space space;
   i64 row_count, column_count, depth;  // sizes; for residues, the largest
-  i64 ranges;                          // of the inner dimension: 1, or as many as an expert has
+  i32 ranges;                          // of the inner dimension: 1, or as many as an expert has
   i64 batches, row_tiles, column_tiles, splits;
   i32 bounds[kSpatial], origin[kSpatial];  // positions: 0 <= origin + steps < bounds
   i64 position_stride[kSpatial];           // in memory

@@ -48,9 +48,9 @@ class Side {
 #pragma unroll
     for (int j = 0; j < kChunks; ++j) {
       i64 index = find(neighbour(j)), offset = IS_A ? f.a : f.b;
-      real_[j] = index >= 0 && chunk(j) < kTotal;
+      bool real = index >= 0 && chunk(j) < kTotal;
       i32 at[kSpatial] = {f.origin[0], f.origin[1], f.origin[2]};
-      if (real_[j])
+      if (real)
         locate(neighbours, index, [&](int i, i64 here) {
           const Axis& x = neighbours.axis[i];
           offset += here * (IS_A ? x.a : x.b);
@@ -61,9 +61,9 @@ class Side {
 #pragma unroll
       for (int d = 0; d < kPositions; ++d) at_[j][d] = at[d];
       if constexpr (kPacked<T>)
-        first_[j] = {data, offset};
+        first_[j] = {real ? data : nullptr, offset};
       else
-        first_[j] = static_cast<const T*>(data) + offset;
+        first_[j] = real ? static_cast<const T*>(data) + offset : nullptr;
     }
   }
 
@@ -74,13 +74,13 @@ class Side {
       int k = inner(j);
       if constexpr (kAccess == Access::along_vector || kAccess == Access::across_vector) {
         staged_[j] = {};
-        if (real_[j] && k < left && inside(j, table, k, bounds))
+        if (real(j) && k < left && inside(j, table, k, bounds))
           load_vector(first_[j] + table.offset[!IS_A][k], staged_[j]);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           staged_[j].v[i] = {};
-          if (real_[j] && k + i < left && inside(j, table, k + i, bounds))
+          if (real(j) && k + i < left && inside(j, table, k + i, bounds))
             staged_[j].v[i] = element(first_[j], table.offset[!IS_A][k + i]);
         }
       }
@@ -134,6 +134,12 @@ class Side {
     if constexpr (kAccess == Access::across_vector) return chunk(j) / (EXTENT / 4);
     return chunk(j) % (DEPTH / 4) * 4;
   }
+  bool real(int j) const {
+    if constexpr (kPacked<T>)
+      return first_[j].data != nullptr;
+    else
+      return first_[j] != nullptr;
+  }
   bool inside(int j, const InnerTable<DEPTH>& table, int k, const i32* bounds) const {
     bool yes = true;
 #pragma unroll
@@ -155,9 +161,8 @@ class Side {
       return to_lane<L>(v);
   }
 
-  First first_[kChunks];  // where the neighbour begins
+  First first_[kChunks];  // where the neighbour begins; null: there is none
   i32 at_[kChunks][kPositions + 1];
-  bool real_[kChunks];
   Vec<Staged, 4> staged_[kChunks];
 };
 

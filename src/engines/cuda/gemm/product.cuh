@@ -171,10 +171,10 @@ void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB
 // Inner positions that a block sums: all of them, or those of the i-th range of its expert, and of these the part that
 // is left to its split: whole tiles, so that vectors stay aligned.
 template <int DEPTH>
-void find_range(const GemmArgs& g, const Frame& f, i64 i, int& begin, int& end) {
+void find_range(const GemmArgs& g, const Frame& f, int i, int& begin, int& end) {
   begin = 0, end = int(f.depth);
   if (g.moe.mode == kExpertGradient) {
-    i64 range = f.batch + i * g.moe.experts;
+    i64 range = f.batch + i64(i) * g.moe.experts;
     begin = int(clamp(read(g.moe.offsets, range), 0, g.moe.rows));
     if (range + 1 < g.moe.ranges) end = int(clamp(read(g.moe.offsets, range + 1), 0, g.moe.rows));
   }
@@ -282,7 +282,7 @@ void product(const GemmArgs& g) {
   b.start(f, g.b, f.space.columns, [&](int i) { return f.first_column + i < f.columns ? f.first_column + i : i64(-1); });
   typename K::Lane sum[Tile::kRows][Tile::kColumns] = {};
 #pragma unroll 1
-  for (i64 i = 0; i < g.ranges; ++i) {
+  for (int i = 0; i < g.ranges; ++i) {
     int begin, end;
     find_range<Tile::kDepth>(g, f, i, begin, end);
     accumulate<K>(g, s, a, b, begin, end, sum);

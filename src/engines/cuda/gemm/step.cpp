@@ -134,7 +134,7 @@ void GemmStep::plan_routes(const Graph& g, const Problem& p, const TileShape& t,
   to.ranges = m.ranges, to.experts = m.experts, to.rows = m.rows, to.sources = m.sources;
   to.top_k = m.top_k, to.expert_step = m.expert_step, to.item_count = tiles.items;
   offsets_ = integers(g, m.offsets, 0), index_ = integers(g, m.index, 0), ks_ = integers(g, m.ks, 0);
-  if (!listed_) args_.ranges = m.ranges / m.experts;
+  if (!listed_) args_.ranges = static_cast<int>(m.ranges / m.experts);
   if (!listed_) return;
   route_.height = t.height, route_.tiles = tiles.plain;
   item_bytes_ = rounded(tiles.items * static_cast<int64_t>(sizeof(dev::MoeItem)));
