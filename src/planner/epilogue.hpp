@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows a matrix product or convolution (the anchor) in its region, as an expression over the product's elements.
+// What follows a matrix product or convolution (the anchor) in its region, as an expression over the product's
+// elements.
 #pragma once
 
 #include "planner/expr.hpp"

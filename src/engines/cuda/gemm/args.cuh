@@ -33,7 +33,8 @@ struct Space {
 };
 
 // Gradients of strided convolutions fall apart into one product for each residue of the positions modulo the strides:
-// only some taps meet it, `tap_step` apart. Position r + stride i and tap q meet y at (r - origin - q step) / stride + i.
+// only some taps meet it, `tap_step` apart. Position r + stride i and tap q meet y at (r - origin - q step) / stride +
+// i.
 struct Residue {
   i32 stride, origin, step, taps, tap_step, size;
   i64 tap_stride;  // of the filter in memory
@@ -68,7 +69,7 @@ struct MoeArgs {
   Integers offsets, index, ks;
   i64 ranges, experts, rows, sources;
   i64 top_k;
-  i32 mode;         // MoeMode below
+  i32 mode;  // MoeMode below
   i64 item_count;
   MoeItem* items;   // by first row
   u64* writer;      // scatter: for each row of the result, the last row that goes there

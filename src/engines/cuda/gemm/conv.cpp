@@ -60,8 +60,8 @@ Problem data_gradient(const ConvShape& c) {
     p.bounds[d] = s.out, p.origin[d] = -s.origin, p.position_stride[d] = dy.strides[i];
     p.residues *= s.stride;
     auto small = [](int64_t v) { return static_cast<int32_t>(v); };
-    p.residue[d] = {small(s.stride), small(s.origin), small(s.step), small(s.taps), small(apart), small(s.in),
-                    w.strides[i]};
+    p.residue[d] = {small(s.stride), small(s.origin), small(s.step), small(s.taps),
+                    small(apart),    small(s.in),     w.strides[i]};
   }
   for (size_t d = c.axes.size(); d < dev::kSpatial; ++d) p.residue[d] = {1, 0, 1, 1, 1, 1, 0};
   p.rows.push_back({c.images, dy.strides[0], 0, 0});

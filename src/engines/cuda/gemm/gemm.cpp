@@ -17,9 +17,9 @@ struct Kind {
   Reason (*check)(const Graph& g, const Node& n);  // null: nothing to check
 };
 constexpr Kind kKinds[] = {
-    {"matmul", matmul_problem, nullptr},         {"conv_fprop", conv_problem, check_conv},
-    {"conv_dgrad", conv_problem, check_conv},    {"conv_wgrad", conv_problem, check_conv},
-    {"moe_matmul", moe_problem, nullptr},        {"moe_matmul_bwd", moe_bwd_problem, nullptr},
+    {"matmul", matmul_problem, nullptr},      {"conv_fprop", conv_problem, check_conv},
+    {"conv_dgrad", conv_problem, check_conv}, {"conv_wgrad", conv_problem, check_conv},
+    {"moe_matmul", moe_problem, nullptr},     {"moe_matmul_bwd", moe_bwd_problem, nullptr},
 };
 
 const Kind* kind_of(const Node& n) {
@@ -103,8 +103,7 @@ class GemmEngine : public Engine {
     if (rest.has_reduction) return Reason::no("what follows ", spelling(n), " reduces rows");
     Problem p = make_problem(r, anchor);
     constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
-    if (p.depth() > kDeepest)
-      return Reason::no(spelling(n), " sums ", p.depth(), " products, the limit is ", kDeepest);
+    if (p.depth() > kDeepest) return Reason::no(spelling(n), " sums ", p.depth(), " products, the limit is ", kDeepest);
     DType sum = sum_type(g, n, p);
     if (choices(p, sum, r, d).empty())
       return Reason::no(spelling(n), " has ", p.row_count(), " rows, ", p.column_count(), " columns and ", p.batches(),

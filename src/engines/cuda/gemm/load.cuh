@@ -55,8 +55,7 @@ class Side {
           const Axis& x = neighbours.axis[i];
           offset += here * (IS_A ? x.a : x.b);
 #pragma unroll
-          for (int d = 0; d < kPositions; ++d)
-            at[d] += x.dim == d ? i32(here) * x.step : 0;
+          for (int d = 0; d < kPositions; ++d) at[d] += x.dim == d ? i32(here) * x.step : 0;
         });
 #pragma unroll
       for (int d = 0; d < kPositions; ++d) at_[j][d] = at[d];

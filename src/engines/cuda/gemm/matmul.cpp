@@ -14,8 +14,7 @@ TensorId input(const Node& n, size_t slot) { return slot < n.in.size() ? n.in[sl
 void add_batch(int i, const Tensor& a, const Tensor& b, int64_t size, AxisList& to) {
   int64_t share_a = a.dims[i] ? size / a.dims[i] : 1, share_b = b.dims[i] ? size / b.dims[i] : 1;
   int64_t run = std::max(share_a, share_b);  // one of them is 1
-  if (run > 1)
-    to.push_back({run, share_a > 1 ? 0 : a.strides[i], share_b > 1 ? 0 : b.strides[i], i});
+  if (run > 1) to.push_back({run, share_a > 1 ? 0 : a.strides[i], share_b > 1 ? 0 : b.strides[i], i});
   int64_t a_runs = share_a > 1 ? 1 : run, b_runs = share_b > 1 ? 1 : run;
   if (size / run != 1) to.push_back({size / run, a.strides[i] * a_runs, b.strides[i] * b_runs, i, run});
 }

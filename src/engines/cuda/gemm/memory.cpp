@@ -46,8 +46,9 @@ ProductLoops Memory::merged(const AxisList& list) const {
 
 Reason Memory::check() const {
   auto limit = [](const ProductLoops& list, std::string_view name, size_t most) {
-    return list.size() <= most ? Reason::yes()
-                               : Reason::no("the product has ", list.size(), " axes of ", name, ", the limit is ", most);
+    return list.size() <= most
+               ? Reason::yes()
+               : Reason::no("the product has ", list.size(), " axes of ", name, ", the limit is ", most);
   };
   if (Reason why = limit(batch_, "batches", dev::kBatchAxes); !why) return why;
   if (Reason why = limit(rows_, "rows", dev::kSideAxes); !why) return why;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product or convolution as the kernel sees it (args.cuh): lists of axes and what else its blocks must know. Each kind
-// of anchor has one file that describes it.
+// A product or convolution as the kernel sees it (args.cuh): lists of axes and what else its blocks must know. Each
+// kind of anchor has one file that describes it.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,8 @@ struct MoeProblem {
 struct Problem {
   AxisList batch, rows, columns, inner;
   TensorId a = kNone, b = kNone;
-  int positions = 0;          // spatial dimensions that one side must check
-  bool rows_meet = true;      // that side is a, else b
+  int positions = 0;      // spatial dimensions that one side must check
+  bool rows_meet = true;  // that side is a, else b
   int64_t bounds[dev::kSpatial] = {1, 1, 1}, origin[dev::kSpatial] = {0, 0, 0};
   int64_t position_stride[dev::kSpatial] = {0, 0, 0};  // in memory
   dev::Residue residue[dev::kSpatial] = {};

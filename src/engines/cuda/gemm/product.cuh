@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one product of this engine: a block computes a tile of the result, each thread a part of it in registers, while
-// the inner dimension runs through shared memory, twice buffered. What the sides are is Side's business, what becomes of
-// the result the generated code's. Where there are too few tiles, blocks share the inner dimension and a second kernel
-// adds what they leave, in a fixed order.
+// the inner dimension runs through shared memory, twice buffered. What the sides are is Side's business, what becomes
+// of the result the generated code's. Where there are too few tiles, blocks share the inner dimension and a second
+// kernel adds what they leave, in a fixed order.
 #pragma once
 
 #include "device/pointwise.cuh"
@@ -93,8 +93,7 @@ void enter_block(const GemmArgs& g, u32 number, Shared<K, OPERANDS>& s) {
   u32* to = reinterpret_cast<u32*>(&s.frame.space);
   for (int i = threadIdx.x; i < int(sizeof(Space) / 4); i += K::Tile::kThreads) to[i] = from[i];
   __syncthreads();
-  if (threadIdx.x == 0)
-    enter(g, number, K::Tile::kHeight, K::Tile::kWidth, OPERANDS, K::kListed, s.frame);
+  if (threadIdx.x == 0) enter(g, number, K::Tile::kHeight, K::Tile::kWidth, OPERANDS, K::kListed, s.frame);
   __syncthreads();
 }
 
@@ -153,8 +152,7 @@ void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB
     for (int i = 0; i < kDepth; ++i) {
       Vec<L, 4> x[Tile::kRows / 4], y[Tile::kColumns / 4];
 #pragma unroll
-      for (int r = 0; r < Tile::kRows / 4; ++r)
-        load_vector(t.a[now] + i * K::SideA::kStride + Tile::row(r * 4), x[r]);
+      for (int r = 0; r < Tile::kRows / 4; ++r) load_vector(t.a[now] + i * K::SideA::kStride + Tile::row(r * 4), x[r]);
 #pragma unroll
       for (int c = 0; c < Tile::kColumns / 4; ++c)
         load_vector(t.b[now] + i * K::SideB::kStride + Tile::column(c * 4), y[c]);
@@ -235,8 +233,7 @@ void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, 
     if (s.ends.column_state[column] == kSkip) continue;
     i64 at[C::kOperands + 1];
 #pragma unroll
-    for (int k = 0; k < C::kOperands; ++k)
-      at[k] = s.frame.at[k] + s.ends.row_at[k][row] + s.ends.column_at[k][column];
+    for (int k = 0; k < C::kOperands; ++k) at[k] = s.frame.at[k] + s.ends.row_at[k][row] + s.ends.column_at[k][column];
     typename C::Loaded x;
     typename C::Late late;
     typename C::Kept kept;
@@ -279,7 +276,8 @@ void product(const GemmArgs& g) {
     i64 source;
     return source_row<K>(g, f, i, &source) == kInside ? source : i64(-1);
   });
-  b.start(f, g.b, f.space.columns, [&](int i) { return f.first_column + i < f.columns ? f.first_column + i : i64(-1); });
+  b.start(f, g.b, f.space.columns,
+          [&](int i) { return f.first_column + i < f.columns ? f.first_column + i : i64(-1); });
   typename K::Lane sum[Tile::kRows][Tile::kColumns] = {};
 #pragma unroll 1
   for (int i = 0; i < g.ranges; ++i) {

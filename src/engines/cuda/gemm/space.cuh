@@ -63,8 +63,7 @@ inline void take_residue(const GemmArgs& g, u32 number, int operands, Frame& f) 
     for (int k = 0; k < operands; ++k) f.at[k] += r * g.rest.operands[k].position[d];
     i32 positions = (c.size - r + c.stride - 1) / c.stride, taps = (c.taps - q + c.tap_step - 1) / c.tap_step;
     resize(f.space.inner, d, met ? taps : 0, f.depth);
-    resize(g.meets_a ? f.space.rows : f.space.columns, d, r < c.size ? positions : 0,
-           g.meets_a ? f.rows : f.columns);
+    resize(g.meets_a ? f.space.rows : f.space.columns, d, r < c.size ? positions : 0, g.meets_a ? f.rows : f.columns);
   }
 }
 

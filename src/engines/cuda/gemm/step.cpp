@@ -31,9 +31,7 @@ void fill_rest(const Memory& m, size_t operand, dev::RestOperand& to) {
   to.step = m.columns().empty() ? 0 : m.columns()[0].rest[operand];
 }
 
-std::string qualified(DType t) {
-  return (t == DType::f32 || t == DType::f64 ? "" : "tsr::dev::") + device_type(t);
-}
+std::string qualified(DType t) { return (t == DType::f32 || t == DType::f64 ? "" : "tsr::dev::") + device_type(t); }
 
 // The template argument that names tile, types and how the sides are read.
 std::string kind_text(const Graph& g, const Problem& p, const Memory& m, const TileShape& t, DType sum, bool listed) {
