@@ -13,6 +13,7 @@
 #endif
 #include "engines/cuda/conv1d/conv1d.hpp"
 #include "engines/cuda/fused/fused.hpp"
+#include "engines/cuda/gemm/gemm.hpp"
 #include "engines/cuda/host/host.hpp"
 #include "engines/cuda/move/move.hpp"
 #include "engines/cuda/rope/rope.hpp"
@@ -47,6 +48,7 @@ std::span<const Engine* const> all_engines() {
       &cuda::resample_engine(),
       &cuda::special_engine(),
       &cuda::rnn_engine(),
+      &cuda::gemm_engine(),
       &cuda::host_engine(),
   };
   // clang-format on

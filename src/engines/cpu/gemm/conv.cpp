@@ -2,57 +2,21 @@
 // Convolutions as matrix products over patches. Where the result has its channels side by side, rows of the product are
 // positions and columns are channels; otherwise images are batches, rows are channels and columns positions. Groups are
 // batches. Every filter tap counts as a run of channels, also in the gradient of the filter.
-#include "graph/ops/conv.hpp"
-
 #include <algorithm>
 
 #include "engines/cpu/gemm/depthwise.hpp"
 #include "engines/cpu/gemm/patches.hpp"
 #include "engines/cpu/gemm/problem.hpp"
+#include "planner/conv_shape.hpp"
 
 namespace tsr::cpu {
 namespace {
 
 enum In : size_t { kFirst, kSecond, kC };
 
-// The three tensors of a convolution, whichever of them is the result.
-struct Conv {
-  const Tensor *x, *w, *y;
-  bool dgrad, wgrad;
-  std::vector<ConvAxis> axes;
-  int64_t groups, images, filters, channels, positions, taps;  // filters and channels of one group; positions of y
-  bool plain = true;                                           // every position meets one element, at even strides
-};
+using Conv = ConvShape;
 
-Conv conv_of(const Anchored& a) {
-  Conv c{};
-  c.dgrad = a.node().op->name == "conv_dgrad", c.wgrad = a.node().op->name == "conv_wgrad";
-  c.x = c.dgrad ? &a.out() : &a.in(c.wgrad ? kSecond : kFirst);
-  c.w = c.wgrad ? &a.out() : &a.in(kSecond);
-  c.y = c.dgrad || c.wgrad ? &a.in(kFirst) : &a.out();
-  const Dims &x = c.x->dims, &w = c.w->dims, &y = c.y->dims;
-  auto o = with_defaults(attrs<tessera::ConvOptions>(a.node()), x.size() - 2);
-  c.groups = conv_groups(x, w);
-  c.images = x[0], c.filters = w[0] / c.groups, c.channels = w[1];
-  c.positions = c.taps = 1;
-  for (int i = 2; i < x.size(); ++i) {
-    auto d = static_cast<size_t>(i - 2);
-    ConvAxis axis{x[i], y[i], w[i], o.stride[d], -o.pad[d], o.dilation[d]};
-    if (o.mode == tessera::ConvMode::convolution) {
-      axis.origin += (axis.taps - 1) * axis.step;
-      axis.step = -axis.step;
-    }
-    c.axes.push_back(axis);
-    c.positions *= axis.out, c.taps *= axis.taps;
-    bool inside = axis.taps == 1 && axis.origin == 0 && (axis.out - 1) * axis.stride < axis.in;
-    c.plain = c.plain && inside && (!c.dgrad || (axis.stride == 1 && axis.in == axis.out));
-  }
-  return c;
-}
-
-int64_t depth_of(const Conv& c) {
-  return c.wgrad ? c.images * c.positions : c.taps * (c.dgrad ? c.filters : c.channels);
-}
+Conv conv_of(const Anchored& a) { return conv_shape(a.graph(), a.node()); }
 
 bool channels_last(const Anchored& a, const Conv& c) {
   int last = a.out().rank() - 1;
@@ -180,7 +144,7 @@ bool conv_is_wide(const Anchored& a) {
   const auto& o = attrs<tessera::ConvOptions>(a.node());
   // Factors make exact sums real before they are rounded again.
   bool scaled = is_integer(a.node().compute) && (o.alpha != 1 || o.beta != 0);
-  return scaled || needs_wide(a, kFirst, kSecond, depth_of(conv_of(a)));
+  return scaled || needs_wide(a, kFirst, kSecond, conv_of(a).depth());
 }
 
 template <class T>
@@ -191,7 +155,7 @@ Problem<T> conv_problem(const Anchored& a) {
   const auto& o = attrs<tessera::ConvOptions>(a.node());
   p.scaling = {o.alpha, o.beta, a.has(kC) ? a.node().in[kC] : kNone};
   p.place = place(a.out(), p.frame, c.wgrad ? 0 : 1, c.groups);
-  p.shape.depth = depth_of(c);
+  p.shape.depth = c.depth();
   if (c.wgrad) {
     p.shape.batches = c.groups, p.shape.rows = c.filters, p.shape.columns = c.taps * c.channels;
     p.left = result_gradient<T>(a, c, p.frame);

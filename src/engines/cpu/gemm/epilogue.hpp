@@ -4,19 +4,9 @@
 #pragma once
 
 #include "engines/cpu/fused/program.hpp"
-#include "planner/expr.hpp"
+#include "planner/epilogue.hpp"
 
 namespace tsr::cpu {
-
-// The region without its anchor, as an expression that reads the anchor's result `product`; or why that cannot be. The
-// space has the sizes of the product.
-Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out);
-
-// The anchor's result is alpha * product + beta * c.
-struct Scaling {
-  double alpha = 1, beta = 0;
-  TensorId c = kNone;
-};
 
 class Epilogue {
  public:
@@ -31,14 +21,7 @@ class Epilogue {
   void run(void* const* tensors, int64_t first, int64_t n, const void* at, std::byte* scratch) const;
 
  private:
-  struct Parts {
-    Expr expr;
-    Graph graph;                // only the tensors that the expression reads and writes
-    std::vector<TensorId> ids;  // what they are in the region's graph; kNone: the product
-  };
-  static Parts prepare(const Region& r, NodeId anchor, DType type, const Scaling& scaling,
-                       const std::vector<int>& order);
-  Epilogue(const Parts& p, DType type, const std::vector<int>& order);
+  Epilogue(const EpilogueParts& p, DType type, const std::vector<int>& order);
 
   std::vector<TensorId> ids_;
   int64_t element_bytes_;

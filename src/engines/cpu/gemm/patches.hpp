@@ -5,14 +5,9 @@
 
 #include "engines/cpu/gemm/product.hpp"
 #include "engines/cpu/gemm/strided.hpp"
+#include "planner/conv_shape.hpp"
 
 namespace tsr::cpu {
-
-// One spatial axis. Position p and tap q meet at p * stride + origin + q * step.
-struct ConvAxis {
-  int64_t in, out, taps;  // sizes of x, y and the filter
-  int64_t stride, origin, step;
-};
 
 template <class T>
 class PatchOperand : public Operand<T> {

@@ -42,8 +42,8 @@ bool costly(const Instr& c) {
 
 class Printer {
  public:
-  Printer(const Expr& e, const Graph& g, const Layout& l, bool keep)
-      : e_(e), g_(g), l_(l), keep_(keep && !l.columns) {}
+  Printer(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args)
+      : e_(e), g_(g), l_(l), keep_(keep && !l.columns), args_(args) {}
 
   Code run() {
     if (l_.columns) lane_ = "[i]";
@@ -58,8 +58,10 @@ class Printer {
       shuffles += print_partials(s, "q.v#[i] = __shfl_xor_sync(0xffffffffu, p.v#[i], bits);");
     }
     std::string stores = print_elements(stages_), row_stores = print_row_stores();
-    std::string args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ",
-                           l_.inner.size(), ">");
+    std::string args = args_;
+    if (args.empty())
+      args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ",
+                 l_.inner.size(), ">");
     std::string t = cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
                         ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
                         ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ", W = ", l_.columns ? "V" : "1", ";\n");
@@ -252,6 +254,7 @@ class Printer {
         s += cat("    ", into, ".t", k, " = *(", pointer(k), ");\n");
       } else {
         fields += cat("    Vec<", device_type(o.type), ", V> t", k, ";\n");
+        if (o.access == OperandPlan::given) continue;
         s += o.access == OperandPlan::vector
                  ? cat("    load_vector(", pointer(k), ", ", into, ".t", k, ");\n")
                  : cat("    load_each(", pointer(k), ", a.operands[", k, "].step, ", into, ".t", k, ");\n");
@@ -477,6 +480,7 @@ class Printer {
   const Graph& g_;
   const Layout& l_;
   bool keep_;
+  std::string args_;
   std::string lane_ = "[0]";  // which of a thread's rows an element belongs to
   int stages_ = 0;
   std::vector<int> known_, first_;
@@ -487,6 +491,24 @@ class Printer {
 };
 
 }  // namespace
+
+dev::Number to_number(Lane lane, double v) {
+  dev::Number n{};
+  if (lane == Lane::f32)
+    n.f = static_cast<float>(v);
+  else if (lane == Lane::f64)
+    n.d = v;
+  else
+    n.i = static_cast<int64_t>(v);
+  return n;
+}
+
+dev::Number read_number(Lane lane, DType type, const void* data) {
+  dev::Number n{};
+  if (lane != Lane::i64) return to_number(lane, load<double>(type, data, 0));
+  n.i = load<int64_t>(type, data, 0);
+  return n;
+}
 
 Reason check_code(const Expr& e, const Graph& g) {
   for (const Instr& c : e.code) {
@@ -501,6 +523,8 @@ Reason check_code(const Expr& e, const Graph& g) {
   return Reason::yes();
 }
 
-Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep) { return Printer(e, g, l, keep).run(); }
+Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args) {
+  return Printer(e, g, l, keep, args).run();
+}
 
 }  // namespace tsr::cuda

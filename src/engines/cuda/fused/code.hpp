@@ -14,6 +14,10 @@ struct NumberPlan {
   TensorId tensor = kNone;
 };
 
+// A number as a launch carries it; of a scalar, from where its value lies.
+dev::Number to_number(Lane lane, double v);
+dev::Number read_number(Lane lane, DType type, const void* data);
+
 struct Code {
   std::string text;
   std::string args;  // the type of the arguments
@@ -28,7 +32,8 @@ struct Code {
 
 // `keep`: a thread keeps its elements from stage to stage, so costly values need not be computed again, and what only
 // the last stage reads and the cache holds is loaded late.
-Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep);
+// `args`: the type that holds operands and numbers, where it is not this folder's.
+Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args = "");
 // Why the expression cannot be printed, if it cannot.
 Reason check_code(const Expr& e, const Graph& g);
 

@@ -32,7 +32,7 @@ class Builder {
   Builder(const Expr& e, const Graph& g, Layout& l) : e_(e), g_(g), l_(l) {}
 
   Reason run() {
-    if (Reason why = find_operands(); !why) return why;
+    if (Reason why = find_operands(e_, g_, &l_); !why) return why;
     l_.outer = loops(false);
     l_.inner = loops(true);
     for (const auto* list : {&l_.outer, &l_.inner})
@@ -52,48 +52,6 @@ class Builder {
     if (!e_.has_reduction || !main || l_.rows <= 1 || l_.length <= 1) return false;
     auto k = static_cast<size_t>(main - l_.operands.data());
     return l_.outer[0].strides[k] == 1 && l_.inner[0].strides[k] != 1;
-  }
-
-  Reason find_operands() {
-    l_.operand_of.assign(e_.code.size(), -1);
-    int64_t largest = e_.rows() * e_.row_length();
-    size_t numbers = 0;
-    for (size_t i = 0; i < e_.code.size(); ++i) {
-      const Instr& c = e_.code[i];
-      if (c.kind == Instr::constant) numbers += 1;
-      if (c.kind == Instr::apply) numbers += parameters(c);
-      bool operand = c.kind == Instr::load || c.kind == Instr::store || c.kind == Instr::index ||
-                     c.kind == Instr::random || c.kind == Instr::across;
-      if (!operand) continue;
-      OperandPlan o;
-      o.instr = static_cast<int>(i);
-      o.kind = c.kind;
-      o.row = c.row;
-      o.tensor = c.tensor;
-      if (c.tensor != kNone) {
-        const Tensor& t = g_.tensor(c.tensor);
-        if (t.by_value || (t.is_constant() && t.numel() == 1)) continue;  // travels as a number
-        o.type = t.dtype;
-        o.strides = e_.strides_of(t);
-        largest = std::max(largest, t.span());
-      } else if (c.kind == Instr::random) {
-        o.strides = c.positions;
-        o.type = DType::i64;
-      } else {
-        o.strides = Dims::filled(e_.space.size(), 0);
-        o.strides[c.axis] = 1;
-        o.type = DType::i64;
-      }
-      l_.operand_of[i] = static_cast<int>(l_.operands.size());
-      l_.operands.push_back(std::move(o));
-    }
-    if (l_.operands.size() > dev::kMaxOperands)
-      return Reason::no("the region reads and writes ", l_.operands.size(), " tensors, the limit is ",
-                        dev::kMaxOperands);
-    if (numbers > dev::kMaxNumbers)
-      return Reason::no("the region has up to ", numbers, " numbers, the limit is ", dev::kMaxNumbers);
-    l_.wide = largest >= (int64_t{1} << 31);
-    return Reason::yes();
   }
 
   // Bytes that an operand moves decide which axis should be innermost: the one along which most of them lie in a run.
@@ -199,6 +157,48 @@ class Builder {
 };
 
 }  // namespace
+
+Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
+  out->operand_of.assign(e.code.size(), -1);
+  int64_t largest = e.rows() * e.row_length();
+  size_t numbers = 0;
+  for (size_t i = 0; i < e.code.size(); ++i) {
+    const Instr& c = e.code[i];
+    if (c.kind == Instr::constant) numbers += 1;
+    if (c.kind == Instr::apply) numbers += parameters(c);
+    if (c.kind != Instr::load && c.kind != Instr::store && c.kind != Instr::index && c.kind != Instr::random &&
+        c.kind != Instr::across)
+      continue;
+    OperandPlan o;
+    o.instr = static_cast<int>(i);
+    o.kind = c.kind;
+    o.row = c.row;
+    o.tensor = c.tensor;
+    if (c.tensor != kNone) {
+      const Tensor& t = g.tensor(c.tensor);
+      if (t.by_value || (t.is_constant() && t.numel() == 1)) continue;  // travels as a number
+      o.type = t.dtype;
+      o.strides = e.strides_of(t);
+      largest = std::max(largest, t.span());
+    } else if (c.kind == Instr::random) {
+      o.strides = c.positions;
+      o.type = DType::i64;
+    } else {
+      o.strides = Dims::filled(e.space.size(), 0);
+      o.strides[c.axis] = 1;
+      o.type = DType::i64;
+    }
+    out->operand_of[i] = static_cast<int>(out->operands.size());
+    out->operands.push_back(std::move(o));
+  }
+  if (out->operands.size() > dev::kMaxOperands)
+    return Reason::no("the region reads and writes ", out->operands.size(), " tensors, the limit is ",
+                      dev::kMaxOperands);
+  if (numbers > dev::kMaxNumbers)
+    return Reason::no("the region has up to ", numbers, " numbers, the limit is ", dev::kMaxNumbers);
+  out->wide = largest >= (int64_t{1} << 31);
+  return Reason::yes();
+}
 
 Reason make_layout(const Expr& e, const Graph& g, Layout* out) { return Builder(e, g, *out).run(); }
 

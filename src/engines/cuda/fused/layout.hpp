@@ -16,7 +16,8 @@ struct OperandPlan {
   DType type = DType::f32;
   bool row = false;                                                  // one value for each row
   Dims strides;                                                      // by axis of the space, in elements
-  enum Access : uint8_t { vector, same, strided } access = strided;  // of a thread's elements
+  // Of a thread's elements; given: the kernel itself puts them where loads would.
+  enum Access : uint8_t { vector, same, strided, given } access = strided;
 };
 
 struct Loop {
@@ -36,6 +37,8 @@ struct Layout {
   int64_t elements() const { return rows * length; }
 };
 
+// What the expression reads and writes. `out` gets operands, operand_of and wide.
+Reason find_operands(const Expr& e, const Graph& g, Layout* out);
 // Raises nothing: a reason says why the kernels cannot take it.
 Reason make_layout(const Expr& e, const Graph& g, Layout* out);
 

@@ -32,17 +32,6 @@ int64_t vector_bytes(const Layout& l, bool rows) {
   return std::max<int64_t>(bytes, 1);
 }
 
-dev::Number to_number(Lane lane, double v) {
-  dev::Number n{};
-  if (lane == Lane::f32)
-    n.f = static_cast<float>(v);
-  else if (lane == Lane::f64)
-    n.d = v;
-  else
-    n.i = static_cast<int64_t>(v);
-  return n;
-}
-
 // Appends values to bytes.
 class Packer {
  public:
@@ -246,11 +235,7 @@ void FusedProgram::run(void* const* tensors, std::byte* workspace, void* stream)
   std::memcpy(args, args_.data(), args_.size());
   for (const Pointer& p : pointers_) std::memcpy(args + p.at, &tensors[p.tensor], sizeof(void*));
   for (const Scalar& s : scalars_) {
-    dev::Number n;
-    if (s.lane == Lane::i64)
-      n.i = load<int64_t>(s.type, tensors[s.tensor], 0);
-    else
-      n = to_number(s.lane, load<double>(s.type, tensors[s.tensor], 0));
+    dev::Number n = read_number(s.lane, s.type, tensors[s.tensor]);
     std::memcpy(args + s.at, &n, sizeof n);
   }
   void* scratch[] = {workspace, workspace + partial_bytes_};

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one product of this engine: a block computes a tile of the result, each thread a part of it in registers, while
+// the inner dimension runs through shared memory, twice buffered. What the sides are is Side's business, what becomes
+// of the result the generated code's. Where there are too few tiles, blocks share the inner dimension and a second
+// kernel adds what they leave, in a fixed order.
+#pragma once
+
+#include "device/pointwise.cuh"
+#include "device/random.cuh"
+#include "engines/cuda/gemm/load.cuh"
+
+namespace tsr::dev {
+
+// HEIGHT x WIDTH elements of a block, ROWS x COLUMNS of a thread, DEPTH inner positions at a time.
+template <int HEIGHT, int WIDTH, int ROWS, int COLUMNS, int DEPTH>
+struct Tile {
+  static constexpr int kHeight = HEIGHT, kWidth = WIDTH, kRows = ROWS, kColumns = COLUMNS, kDepth = DEPTH;
+  static constexpr int kThreads = HEIGHT * WIDTH / (ROWS * COLUMNS);
+  // A warp is 4 x 8 threads; their elements lie in groups of four.
+  static constexpr int kWarpHeight = 4 * ROWS, kWarpWidth = 8 * COLUMNS;
+  static_assert(HEIGHT % kWarpHeight == 0 && WIDTH % kWarpWidth == 0 && ROWS % 4 == 0 && COLUMNS % 4 == 0);
+
+  static int row(int i) {
+    return int(threadIdx.x) / 32 / (WIDTH / kWarpWidth) * kWarpHeight + i / 4 * 16 + int(threadIdx.x) % 32 / 8 * 4 +
+           i % 4;
+  }
+  static int column(int j) {
+    return int(threadIdx.x) / 32 % (WIDTH / kWarpWidth) * kWarpWidth + j / 4 * 32 + int(threadIdx.x) % 8 * 4 + j % 4;
+  }
+};
+
+// L: what is summed in; LISTED: rows are those of experts.
+template <class TILE, class L, class A, class B, bool LISTED>
+struct Kind {
+  using Tile = TILE;
+  using Lane = L;
+  using SideA = Side<A, L, Tile::kHeight, Tile::kDepth, Tile::kThreads, true>;
+  using SideB = Side<B, L, Tile::kWidth, Tile::kDepth, Tile::kThreads, false>;
+  static constexpr bool kListed = LISTED;
+  static constexpr int kPositions = A::kPositions > B::kPositions ? A::kPositions : B::kPositions;
+};
+
+// What becomes of a row or column.
+enum : i32 { kSkip, kInside, kBeyond };
+
+template <class K, int OPERANDS>
+struct Shared {
+  struct Tiles {
+    InnerTable<K::Tile::kDepth> table[2];
+    typename K::Lane a[2][K::SideA::kElements], b[2][K::SideB::kElements];
+  };
+  struct Ends {
+    i64 row_at[OPERANDS][K::Tile::kHeight], column_at[OPERANDS][K::Tile::kWidth];
+    i32 row_state[K::Tile::kHeight], column_state[K::Tile::kWidth];
+  };
+  Frame frame;
+  union {
+    alignas(16) Tiles tiles;
+    Ends ends;
+  };
+};
+
+template <class K>
+int source_row(const GemmArgs& g, const Frame& f, int i, i64* source) {
+  i64 row = f.first_row + i;
+  *source = row;
+  if (row >= f.rows) return kSkip;
+  if (K::kListed && g.moe.mode == kGather) {
+    *source = read(g.moe.index, row);
+    if (*source < 0 || *source >= g.moe.sources) return kBeyond;
+  }
+  return row < f.row_limit ? kInside : kBeyond;
+}
+
+// Where a row goes, and whether it is the one that stays there.
+inline i64 target_row(const GemmArgs& g, const Frame& f, i64 row, int* state) {
+  if (g.moe.mode != kScatter) return row;
+  if (f.range == kNoRange) {
+    if (g.moe.writer[row]) *state = kSkip;
+    return row;
+  }
+  i64 k = read(g.moe.ks, row), place = read(g.moe.index, row);
+  bool valid = place >= 0 && place < g.moe.rows && k >= 0 && k < g.moe.top_k && f.range >= 0;
+  i64 to = valid ? place * g.moe.top_k + k : -1;
+  if (to < 0 || to >= g.moe.rows || g.moe.writer[to] != u64(f.range * g.moe.rows + row + 1)) *state = kSkip;
+  return to;
+}
+
+// By all threads of the block: tile, batch and axes.
+template <class K, int OPERANDS>
+void enter_block(const GemmArgs& g, u32 number, Shared<K, OPERANDS>& s) {
+  const u32* from = reinterpret_cast<const u32*>(&g.space);
+  u32* to = reinterpret_cast<u32*>(&s.frame.space);
+  for (int i = threadIdx.x; i < int(sizeof(Space) / 4); i += K::Tile::kThreads) to[i] = from[i];
+  __syncthreads();
+  if (threadIdx.x == 0) enter(g, number, K::Tile::kHeight, K::Tile::kWidth, OPERANDS, K::kListed, s.frame);
+  __syncthreads();
+}
+
+// By all threads: inner positions from k on. Each thread finds one number of one position, which takes few registers.
+template <int THREADS, int POSITIONS, int DEPTH>
+void describe(const Axes<kSideAxes>& inner, int k, InnerTable<DEPTH>& table) {
+  static_assert((2 + POSITIONS) * DEPTH <= THREADS);
+  int which = int(threadIdx.x) / DEPTH, number = int(threadIdx.x) % DEPTH, dim = which - 2;
+  if (which >= 2 + POSITIONS) return;
+  i64 sum = 0;
+  each_axis(inner, k + number, [&](int i, i64 here) {
+    const Axis& x = inner.axis[i];
+    sum += here * (which == 0 ? x.a : which == 1 ? x.b : i64(x.dim == dim ? x.step : 0));
+  });
+  if (dim < 0)
+    table.offset[which][number] = sum;
+  else
+    table.at[dim][number] = i32(sum);
+}
+
+// Adds inner positions [begin, end) to the sums.
+template <class K, class S>
+void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB& b, int begin, int end,
+                typename K::Lane (&sum)[K::Tile::kRows][K::Tile::kColumns]) {
+  using Tile = typename K::Tile;
+  using L = typename K::Lane;
+  constexpr int kDepth = Tile::kDepth;
+  if (begin >= end) return;
+  auto& t = s.tiles;
+  auto next = [&](int k, int which) {
+    describe<Tile::kThreads, K::kPositions>(s.frame.space.inner, k, t.table[which]);
+  };
+  auto load = [&](int k, int which) {
+    a.load(t.table[which], end - k, g.bounds);
+    b.load(t.table[which], end - k, g.bounds);
+  };
+  auto put = [&](int which) {
+    a.put(t.a[which]);
+    b.put(t.b[which]);
+  };
+  __syncthreads();  // tables and tiles of what came before are free
+  next(begin, 0);
+  next(begin + kDepth, 1);
+  __syncthreads();
+  load(begin, 0);
+  put(0);
+  __syncthreads();
+  int now = 0;
+#pragma unroll 1
+  for (int k = begin; k < end; k += kDepth, now ^= 1) {
+    bool more = k + kDepth < end;
+    if (more) load(k + kDepth, now ^ 1);
+    // The table of this tile was used up before the last barrier: it takes the tile after the next.
+    if (k + 2 * kDepth < end) next(k + 2 * kDepth, now);
+#pragma unroll
+    for (int i = 0; i < kDepth; ++i) {
+      Vec<L, 4> x[Tile::kRows / 4], y[Tile::kColumns / 4];
+#pragma unroll
+      for (int r = 0; r < Tile::kRows / 4; ++r) load_vector(t.a[now] + i * K::SideA::kStride + Tile::row(r * 4), x[r]);
+#pragma unroll
+      for (int c = 0; c < Tile::kColumns / 4; ++c)
+        load_vector(t.b[now] + i * K::SideB::kStride + Tile::column(c * 4), y[c]);
+#pragma unroll
+      for (int r = 0; r < Tile::kRows; ++r)
+#pragma unroll
+        for (int c = 0; c < Tile::kColumns; ++c) sum[r][c] += x[r / 4].v[r % 4] * y[c / 4].v[c % 4];
+    }
+    if (more) put(now ^ 1);
+    __syncthreads();
+  }
+}
+
+// Inner positions that a block sums: all of them, or those of the i-th range of its expert, and of these the part that
+// is left to its split: whole tiles, so that vectors stay aligned.
+template <int DEPTH>
+void find_range(const GemmArgs& g, const Frame& f, int i, int& begin, int& end) {
+  begin = 0, end = int(f.depth);
+  if (g.moe.mode == kExpertGradient) {
+    i64 range = f.batch + i64(i) * g.moe.experts;
+    begin = int(clamp(read(g.moe.offsets, range), 0, g.moe.rows));
+    if (range + 1 < g.moe.ranges) end = int(clamp(read(g.moe.offsets, range + 1), 0, g.moe.rows));
+  }
+  if (g.splits == 1 || begin >= end) return;
+  int splits = int(g.splits), each = ((end - begin + splits - 1) / splits + DEPTH - 1) / DEPTH * DEPTH;
+  begin += int(f.split) * each;
+  end = end - begin > each ? begin + each : end;
+}
+
+// By all threads, once the tiles are no longer needed: what the generated code needs of rows and columns.
+template <class K, int OPERANDS>
+void prepare_ends(const GemmArgs& g, Shared<K, OPERANDS>& s) {
+  constexpr int kHeight = K::Tile::kHeight, kWidth = K::Tile::kWidth;
+  const Frame& f = s.frame;
+  for (int i = threadIdx.x; i < kHeight + kWidth; i += K::Tile::kThreads) {
+    bool is_row = i < kHeight;
+    int at = is_row ? i : i - kHeight, state;
+    i64 index = f.first_column + at, sums[OPERANDS] = {};
+    if (is_row) {
+      state = source_row<K>(g, f, at, &index);
+      index = f.first_row + at;
+      if (K::kListed && state != kSkip) index = target_row(g, f, index, &state);
+    } else {
+      state = index >= f.columns ? kSkip : index < f.column_limit ? kInside : kBeyond;
+    }
+    if (state != kSkip)
+      locate(is_row ? f.space.rows : f.space.columns, index, [&](int j, i64 here) {
+#pragma unroll
+        for (int k = 0; k < OPERANDS; ++k)
+          sums[k] += here * (is_row ? g.rest.operands[k].rows[j] : g.rest.operands[k].columns[j]);
+      });
+#pragma unroll
+    for (int k = 0; k < OPERANDS; ++k) (is_row ? s.ends.row_at[k][at] : s.ends.column_at[k][at]) = sums[k];
+    (is_row ? s.ends.row_state[at] : s.ends.column_state[at]) = state;
+  }
+}
+
+template <class Lane>
+struct Widened {
+  using Type = Lane;
+};
+template <>
+struct Widened<i32> {
+  using Type = i64;
+};
+
+// A thread's row i of sums goes through the generated code.
+template <template <int> class Code, int V, class K, class S>
+void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, int i,
+                const typename K::Lane (&sum)[K::Tile::kColumns]) {
+  using C = Code<V>;
+  using W = typename Widened<typename K::Lane>::Type;
+  int row = K::Tile::row(i);
+  if (s.ends.row_state[row] == kSkip) return;
+#pragma unroll
+  for (int j = 0; j < K::Tile::kColumns; j += V) {
+    int column = K::Tile::column(j);
+    if (s.ends.column_state[column] == kSkip) continue;
+    i64 at[C::kOperands + 1];
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k) at[k] = s.frame.at[k] + s.ends.row_at[k][row] + s.ends.column_at[k][column];
+    typename C::Loaded x;
+    typename C::Late late;
+    typename C::Kept kept;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      bool inside = s.ends.row_state[row] == kInside && s.ends.column_state[column + v] == kInside;
+      x.t0.v[v] = inside ? W(sum[j + v]) : W(g.padding);
+    }
+    C::load(g.rest, at, x);
+    C::store(g.rest, at, x, late, kept, r);
+  }
+}
+
+// Values that all elements share.
+template <class C>
+typename C::Rows before(const GemmArgs& g) {
+  typename C::Rows r;
+  i64 origin[C::kOperands + 1] = {};
+  C::before(g.rest, origin, r);
+  return r;
+}
+
+// Where a thread leaves its sums when the inner dimension is split.
+template <class K>
+typename K::Lane* partial(const GemmArgs& g, i64 split, i64 tile, int row) {
+  i64 tiles = g.row_tiles * g.column_tiles * g.batches * g.residues;
+  i64 first = ((split * tiles + tile) * K::Tile::kRows + row) * K::Tile::kColumns * K::Tile::kThreads;
+  return static_cast<typename K::Lane*>(g.partials) + first + threadIdx.x;
+}
+
+template <template <int> class Code, int V, class K>
+void product(const GemmArgs& g) {
+  using Tile = typename K::Tile;
+  auto& s = *reinterpret_cast<Shared<K, Code<V>::kOperands>*>(shared_memory());
+  enter_block(g, blockIdx.x, s);
+  const Frame& f = s.frame;
+  typename K::SideA a;
+  typename K::SideB b;
+  a.start(f, g.a, f.space.rows, [&](int i) {
+    i64 source;
+    return source_row<K>(g, f, i, &source) == kInside ? source : i64(-1);
+  });
+  b.start(f, g.b, f.space.columns,
+          [&](int i) { return f.first_column + i < f.columns ? f.first_column + i : i64(-1); });
+  typename K::Lane sum[Tile::kRows][Tile::kColumns] = {};
+#pragma unroll 1
+  for (int i = 0; i < g.ranges; ++i) {
+    int begin, end;
+    find_range<Tile::kDepth>(g, f, i, begin, end);
+    accumulate<K>(g, s, a, b, begin, end, sum);
+  }
+  if (g.splits > 1) {
+#pragma unroll
+    for (int i = 0; i < Tile::kRows; ++i) {
+      auto* to = partial<K>(g, f.split, blockIdx.x / u32(g.splits), i);
+#pragma unroll
+      for (int j = 0; j < Tile::kColumns; ++j) to[j * Tile::kThreads] = sum[i][j];
+    }
+    return;
+  }
+  __syncthreads();
+  prepare_ends(g, s);
+  __syncthreads();
+  typename Code<V>::Rows r = before<Code<V>>(g);
+#pragma unroll
+  for (int i = 0; i < Tile::kRows; ++i) finish_row<Code, V, K>(g, s, r, i, sum[i]);
+}
+
+// Adds the parts of splits: a block takes one row of each thread of a tile.
+template <template <int> class Code, int V, class K>
+void add_splits(const GemmArgs& g) {
+  using Tile = typename K::Tile;
+  auto& s = *reinterpret_cast<Shared<K, Code<V>::kOperands>*>(shared_memory());
+  u32 tile = blockIdx.x / Tile::kRows;
+  int row = int(blockIdx.x % Tile::kRows);
+  enter_block(g, tile * u32(g.splits), s);
+  prepare_ends(g, s);
+  __syncthreads();
+  typename K::Lane sum[Tile::kColumns] = {};
+  for (i64 split = 0; split < g.splits; ++split) {
+    const auto* from = partial<K>(g, split, tile, row);
+#pragma unroll
+    for (int j = 0; j < Tile::kColumns; ++j) sum[j] += from[j * Tile::kThreads];
+  }
+  finish_row<Code, V, K>(g, s, before<Code<V>>(g), row, sum);
+}
+
+}  // namespace tsr::dev

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a finished tile: the pointwise work behind the product, and the stores, as generated code. A product
+// alone is stored by the same means.
+#pragma once
+
+#include "engines/cuda/fused/code.hpp"
+#include "engines/cuda/gemm/problem.hpp"
+
+namespace tsr::cuda {
+
+class Rest {
+ public:
+  // The product arrives in `type`: f32, f64 or i64.
+  Rest(const Region& r, NodeId anchor, DType type, const Scaling& scaling);
+  // Why not, if it cannot be.
+  Reason check() const;
+
+  const std::vector<OperandPlan>& operands() const { return layout_.operands; }  // the first is the product
+  const Tensor& tensor(const OperandPlan& o) const { return parts_.graph.tensor(o.tensor); }
+  // Prints the code for `vector` columns at once; accesses of the operands are to be set.
+  Code print(const std::vector<OperandPlan::Access>& access, int vector) const;
+
+  // The tensor of the region's graph; kNone: the product, or no tensor.
+  TensorId id(TensorId local) const { return local == kNone ? kNone : parts_.ids[static_cast<size_t>(local)]; }
+
+ private:
+  const Graph* graph_;
+  EpilogueParts parts_;
+  Layout layout_;
+  Reason found_ = Reason::yes();
+};
+
+}  // namespace tsr::cuda

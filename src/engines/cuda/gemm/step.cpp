@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/gemm/step.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "engines/cuda/gemm/memory.hpp"
+#include "engines/cuda/tensors.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+constexpr int kRouteThreads = 256;
+constexpr size_t kAlign = 256;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+size_t rounded(int64_t bytes) { return (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign; }
+
+template <int N>
+void fill(const ProductLoops& from, dev::Axes<N>& to) {
+  to.count = static_cast<int>(from.size());
+  for (size_t i = 0; i < from.size(); ++i)
+    to.axis[i] = {dev::make_divisor(std::max<int64_t>(1, from[i].size)), from[i].side[0], from[i].side[1],
+                  static_cast<int>(from[i].step), from[i].dim};
+}
+
+void fill_rest(const Memory& m, size_t operand, dev::RestOperand& to) {
+  for (size_t i = 0; i < m.batch().size(); ++i) to.batch[i] = m.batch()[i].rest[operand];
+  for (size_t i = 0; i < m.rows().size(); ++i) to.rows[i] = m.rows()[i].rest[operand];
+  for (size_t i = 0; i < m.columns().size(); ++i) to.columns[i] = m.columns()[i].rest[operand];
+  to.step = m.columns().empty() ? 0 : m.columns()[0].rest[operand];
+}
+
+std::string qualified(DType t) { return (t == DType::f32 || t == DType::f64 ? "" : "tsr::dev::") + device_type(t); }
+
+// The template argument that names tile, types and how the sides are read.
+std::string kind_text(const Graph& g, const Problem& p, const Memory& m, const TileShape& t, DType sum, bool listed) {
+  auto from = [&](int side) {
+    bool meets = p.rows_meet == (side == 0);
+    return cat("tsr::dev::From<", qualified(g.tensor(side == 0 ? p.a : p.b).dtype),
+               ", tsr::dev::Access::", m.access(side), ", ", meets ? p.positions : 0, ">");
+  };
+  return cat("tsr::dev::Kind<tsr::dev::Tile<", t.height, ", ", t.width, ", ", t.rows, ", ", t.columns, ", ", t.depth,
+             ">, ", qualified(sum), ", ", from(0), ", ", from(1), ", ", listed ? "true" : "false", ">");
+}
+
+// Of dev::Shared.
+int64_t shared_bytes(const TileShape& t, DType sum, size_t operands) {
+  constexpr int64_t kPad = 4, kTableBytes = 2 * 8 + dev::kSpatial * 4, kSlack = 64;
+  int64_t sides = t.height + t.width, lane = info(sum).bits / 8;
+  int64_t tiles = 2 * t.depth * (kTableBytes + (sides + 2 * kPad) * lane);
+  int64_t ends = sides * (static_cast<int64_t>(operands) * 8 + 4);
+  return static_cast<int64_t>(sizeof(dev::Frame)) + std::max(tiles, ends) + kSlack;
+}
+
+}  // namespace
+
+GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choice& c, const Device& d)
+    : a_(p.a), b_(p.b) {
+  const Graph& g = *r.graph;
+  const TileShape& t = *c.tile;
+  DType sum = sum_type(g, g.node(anchor), p);
+  Rest rest(r, anchor, product_type(sum), p.scaling);
+  Memory m(g, p, rest);
+  listed_ = p.moe && p.moe->mode != dev::kExpertGradient;
+
+  fill(m.batch(), args_.batch);
+  fill(m.rows(), args_.space.rows);
+  fill(m.columns(), args_.space.columns);
+  fill(m.inner(), args_.space.inner);
+  args_.row_count = p.row_count(), args_.column_count = p.column_count(), args_.depth = p.depth();
+  args_.ranges = 1;
+  args_.batches = p.batches(), args_.splits = c.splits;
+  args_.row_tiles = row_tiles(p, t).all, args_.column_tiles = ceil_div(p.column_count(), t.width);
+  for (int i = 0; i < dev::kSpatial; ++i) {
+    args_.bounds[i] = static_cast<int>(p.bounds[i]), args_.origin[i] = static_cast<int>(p.origin[i]);
+    args_.position_stride[i] = p.position_stride[i];
+    args_.residue[i] = p.residue[i];
+  }
+  args_.meets_a = p.rows_meet, args_.residues = static_cast<int>(p.residues);
+  args_.limit_batches = std::max<int64_t>(1, p.limit_batches), args_.padding = p.padding;
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  row_limit_ = integers(g, p.row_limit, kAll);
+  column_limit_ = integers(g, p.column_limit, kAll);
+  depth_limit_ = integers(g, p.depth_limit, kAll);
+
+  Code code = rest.print(m.rest_access(), m.vector());
+  for (size_t i = 0; i < code.numbers.size(); ++i) {
+    const NumberPlan& n = code.numbers[i];
+    args_.rest.numbers[i] = to_number(n.lane, n.value);
+    if (TensorId id = rest.id(n.tensor); id != kNone)
+      scalars_.push_back({static_cast<int>(i), n.lane, g.tensor(id).dtype, id});
+  }
+  for (size_t k = 0; k < rest.operands().size(); ++k) {
+    fill_rest(m, k, args_.rest.operands[k]);
+    for (int i = 0; p.residues > 1 && i < p.positions; ++i)
+      args_.rest.operands[k].position[i] = rest.operands()[k].strides[i + 2];
+    if (TensorId id = rest.id(rest.operands()[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
+  }
+
+  int64_t tiles = args_.row_tiles * args_.column_tiles * args_.batches * args_.residues;
+  empty_ = args_.row_count == 0 || args_.column_count == 0 || args_.batches == 0;
+  grid_ = {tiles * c.splits, t.threads(), shared_bytes(t, sum, rest.operands().size())};
+  if (c.splits > 1) {
+    partial_bytes_ = rounded(c.splits * tiles * t.height * t.width * info(sum).bits / 8);
+    add_grid_ = {tiles * t.rows, t.threads(), grid_.shared_bytes};
+  }
+  Program program;
+  program.include = "engines/cuda/gemm/product.cuh";
+  program.generated = code.text;
+  program.args = "tsr::dev::GemmArgs";
+  program.threads = t.threads();
+  program.blocks_per_unit = t.resident;
+  std::string instance = cat("<tsr::dev::Code, ", m.vector(), ", ", kind_text(g, p, m, t, sum, listed_), ">");
+  program.body = "tsr::dev::product" + instance;
+  std::vector<Program> programs = {program};
+  if (c.splits > 1) {
+    program.body = "tsr::dev::add_splits" + instance;
+    programs.push_back(program);
+  }
+  auto kernels = get_kernels(programs, d);
+  product_ = kernels[0];
+  if (c.splits > 1) add_splits_ = kernels[1];
+  if (p.moe) plan_routes(g, p, t, d);
+}
+
+void GemmStep::plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d) {
+  const MoeProblem& m = *p.moe;
+  RowTiles tiles = row_tiles(p, t);
+  dev::MoeArgs& to = args_.moe;
+  to.mode = m.mode;
+  to.ranges = m.ranges, to.experts = m.experts, to.rows = m.rows, to.sources = m.sources;
+  to.top_k = m.top_k, to.expert_step = m.expert_step, to.item_count = tiles.items;
+  offsets_ = integers(g, m.offsets, 0), index_ = integers(g, m.index, 0), ks_ = integers(g, m.ks, 0);
+  if (!listed_) args_.ranges = static_cast<int>(m.ranges / m.experts);
+  if (!listed_) return;
+  route_.height = t.height, route_.tiles = tiles.plain;
+  item_bytes_ = rounded(tiles.items * static_cast<int64_t>(sizeof(dev::MoeItem)));
+  Program program;
+  program.include = "engines/cuda/gemm/route.cuh";
+  program.args = "tsr::dev::RouteArgs";
+  program.threads = kRouteThreads;
+  program.body = "tsr::dev::route";
+  route_kernel_ = get_kernel(program, d);
+  int64_t rows = m.mode == dev::kScatter ? m.rows : 0;
+  route_grid_ = {ceil_div(std::max(tiles.items, rows), kRouteThreads), kRouteThreads};
+  if (m.mode != dev::kScatter) return;
+  writer_bytes_ = rounded(m.rows * 8);
+  program.body = "tsr::dev::clear_writers";
+  clear_writers_ = get_kernel(program, d);
+}
+
+GemmStep::IntegerPlan GemmStep::integers(const Graph& g, TensorId id, int64_t otherwise) const {
+  IntegerPlan p;
+  p.otherwise = otherwise;
+  if (id == kNone) return p;
+  const Tensor& t = g.tensor(id);
+  p.tensor = id, p.type = t.dtype, p.host = on_host(t);
+  for (int i = 0; i < t.rank(); ++i)
+    if (t.dims[i] != 1) p.stride = t.strides[i];
+  return p;
+}
+
+dev::Integers GemmStep::bind(const IntegerPlan& p, void* const* tensors) {
+  if (p.tensor == kNone) return {nullptr, 0, p.otherwise, 0};
+  if (p.host) return {nullptr, 0, load<int64_t>(p.type, tensors[p.tensor], 0), 0};
+  return {tensors[p.tensor], p.stride, 0, p.type == DType::i64};
+}
+
+int GemmStep::kernels() const {
+  return empty_ ? 0 : 1 + (add_splits_ != nullptr) + (route_kernel_ != nullptr) + (clear_writers_ != nullptr);
+}
+
+dev::GemmArgs GemmStep::bound(const StepArgs& s) const {
+  dev::GemmArgs args = args_;
+  args.a = s.tensors[a_], args.b = s.tensors[b_];
+  for (auto [k, t] : pointers_) args.rest.operands[k].data = s.tensors[t];
+  for (const Scalar& x : scalars_) args.rest.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
+  args.row_limit = bind(row_limit_, s.tensors);
+  args.column_limit = bind(column_limit_, s.tensors);
+  args.depth_limit = bind(depth_limit_, s.tensors);
+  args.moe.offsets = bind(offsets_, s.tensors);
+  args.moe.index = bind(index_, s.tensors);
+  args.moe.ks = bind(ks_, s.tensors);
+  args.partials = s.workspace;
+  args.moe.items = reinterpret_cast<dev::MoeItem*>(s.workspace + partial_bytes_);
+  args.moe.writer = reinterpret_cast<dev::u64*>(s.workspace + partial_bytes_ + item_bytes_);
+  return args;
+}
+
+void GemmStep::run(const StepArgs& s) const {
+  if (empty_) return;
+  dev::GemmArgs args = bound(s);
+  dev::RouteArgs route = route_;
+  route.moe = args.moe;
+  if (clear_writers_) clear_writers_->launch(route_grid_, s.stream, route);
+  if (route_kernel_) route_kernel_->launch(route_grid_, s.stream, route);
+  product_->launch(grid_, s.stream, args);
+  if (add_splits_) add_splits_->launch(add_grid_, s.stream, args);
+}
+
+}  // namespace tsr::cuda

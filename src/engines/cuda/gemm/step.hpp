@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product made ready for a GPU: its kernels, compiled, and their arguments but for the pointers.
+#pragma once
+
+#include "engines/cuda/gemm/rest.hpp"
+#include "engines/cuda/gemm/tiles.hpp"
+#include "runtime/kernel.hpp"
+
+namespace tsr::cuda {
+
+class GemmStep : public Step {
+ public:
+  GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choice& c, const Device& d);
+  size_t workspace_bytes() const override { return partial_bytes_ + item_bytes_ + writer_bytes_; }
+  int kernels() const override;
+  void run(const StepArgs& a) const override;
+
+ private:
+  // A list of integers: on the device, or its one value on the host.
+  struct IntegerPlan {
+    TensorId tensor = kNone;
+    DType type = DType::i32;
+    int64_t stride = 0;
+    bool host = false;
+    int64_t otherwise = 0;
+  };
+  IntegerPlan integers(const Graph& g, TensorId t, int64_t otherwise) const;
+  static dev::Integers bind(const IntegerPlan& p, void* const* tensors);
+  void plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d);
+  dev::GemmArgs bound(const StepArgs& a) const;
+
+  TensorId a_, b_;
+  bool empty_ = false, listed_ = false;
+  dev::GemmArgs args_{};
+  dev::RouteArgs route_{};
+  IntegerPlan row_limit_, column_limit_, depth_limit_, offsets_, index_, ks_;
+  std::vector<std::pair<int, TensorId>> pointers_;  // operand of the generated code, tensor
+  struct Scalar {
+    int number;
+    Lane lane;
+    DType type;
+    TensorId tensor;
+  };
+  std::vector<Scalar> scalars_;
+  size_t partial_bytes_ = 0, item_bytes_ = 0, writer_bytes_ = 0;
+  Grid grid_, add_grid_, route_grid_;
+  std::shared_ptr<const Kernel> product_, add_splits_, route_kernel_, clear_writers_;
+};
+
+}  // namespace tsr::cuda

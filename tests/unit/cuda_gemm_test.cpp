@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products on CUDA cores: every tile and every number of splits gives the same sums, and no kernel spills registers.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engines/cuda/gemm/gemm.hpp"
+#include "engines/reference/reference.hpp"
+#include "graph/text.hpp"
+#include "harness/buffers.hpp"
+#include "harness/runner.hpp"
+#include "planner/partition.hpp"
+#include "runtime/devices.hpp"
+#include "runtime/jit/nvrtc.hpp"
+#include "runtime/kernel.hpp"
+
+namespace tsr {
+namespace {
+
+Region whole(const Graph& g) {
+  std::vector<NodeId> nodes;
+  for (NodeId n = 0; n < g.node_count(); ++n) nodes.push_back(n);
+  return make_region(g, GraphIndex(g), nodes);
+}
+
+// Small integers: sums are exact in any order, so every configuration must give the same bits.
+void expect_all_configs_equal(const char* text, const DataSpec& data) {
+  SCOPED_TRACE(text);
+  auto g = std::make_shared<Graph>(parse_graph(text));
+  Device d = emulated_device("h200");
+  const Engine& engine = cuda::gemm_engine();
+  Region r = whole(*g);
+  Reason accepted = engine.check(r, d);
+  ASSERT_TRUE(accepted.ok()) << accepted.text();
+  GraphBuffers expected(*g, data);
+  ref::evaluate_graph<double>(*g, expected.table().data());
+  std::vector<Config> configs = engine.configs(r, d);
+  EXPECT_GE(configs.size(), 2u);
+  for (const Config& c : configs) {
+    auto plan = plan_as_one(g, d, engine, c);
+    GraphBuffers buffers(*g, data);
+    GuardedBuffer workspace(plan->workspace_bytes(), 256);
+    workspace.poison();
+    plan->execute(bind(*g, buffers), workspace.data(), workspace.size());
+    EXPECT_TRUE(workspace.intact()) << to_string(c);
+    for (TensorId t : g->outputs())
+      EXPECT_EQ(std::memcmp(buffers.buffer(t).data(), expected.buffer(t).data(), expected.buffer(t).size()), 0)
+          << to_string(c);
+  }
+}
+
+TEST(CudaGemm, EveryTileAndSplitGivesTheSameSums) {
+  DataSpec integers{.all = "integers", .by_name = {}, .seed = 0};
+  for (const char* text : {
+           "a = input f32[130,257]; b = input f32[257,140]; c = matmul a b; output c",
+           "a = input bf16[132,256]; b = input bf16[256,136]; c = matmul a b; output c",
+           "a = input f64[70,200]; b = input f64[200,130]; c = matmul a b; output c",
+           "a = input i8[140,300]; b = input i8[300,20]; c = matmul a b; output c",
+           "x = input f32[2,16,9,9]:nhwc; w = input f32[132,16,3,3]:nhwc; y = conv_fprop x w pad=1,1; output y",
+           "x = input f32[2,15,9,9]; w = input f32[33,15,3,3]; y = conv_fprop x w pad=1,1 stride=2,2; output y",
+           "dy = input f32[2,36,5,5]:nhwc; w = input f32[36,20,3,3]; dx f32[2,20,9,10]:nhwc = conv_dgrad dy w "
+           "pad=1,1 stride=2,2; output dx",
+           "dy = input f32[3,36,9,9]:nhwc; x = input f32[3,20,9,9]:nhwc; dw = conv_wgrad dy x pad=1,1 size=3,3; "
+           "output dw",
+       })
+    expect_all_configs_equal(text, integers);
+  DataSpec routed{.all = "integers", .by_name = {{"o", "values:3,40,40,120"}, {"t", "below:150"}}, .seed = 0};
+  for (const char* text : {
+           "token = input f32[1,150,132]; weight = input f32[4,132,90]; o = input i32[4,1,1]; "
+           "y = moe_matmul token weight o; output y",
+           "token = input f32[1,150,132]; weight = input f32[2,132,90]; o = input i32[4,1,1]; t = input i32[1,150,1]; "
+           "y = moe_matmul token weight o t mode=scatter; output y",
+           "dy = input f32[1,150,70]; token = input f32[1,150,90]; o = input i32[4,1,1]; "
+           "dw = moe_matmul_bwd dy token o experts=2; output dw",
+       })
+    expect_all_configs_equal(text, routed);
+}
+
+TEST(CudaGemm, NoKernelSpills) {
+  if (!jit::nvrtc()) GTEST_SKIP() << jit::nvrtc().missing;
+  for (const char* text : {
+           "a = input f32[4096,4096]; b = input f32[4096,4096]; c = matmul a b; output c",
+           "a = input bf16[2048,2048]:col; b = input bf16[2048,2048]; s = input f32[1,2048]; "
+           "c = relu (add (matmul a b) s); output c bf16",
+           "a = input f32[8,4096]; b = input f32[4096,4096]; c = matmul a b; output c",
+           "a = input f64[1024,1024]; b = input f64[1024,1024]; c = matmul a b; output c",
+           "a = input i8[1024,1024]; b = input i8[1024,1024]; c = matmul a b; output c",
+           "x = input f32[32,128,28,28]; w = input f32[128,128,3,3]; y = conv_fprop x w pad=1,1; output y",
+           "x = input f32[32,128,28,28]:nhwc; w = input f32[128,128,3,3]:nhwc; y = conv_fprop x w pad=1,1; output y",
+           "dy = input f32[32,128,28,28]:nhwc; x = input f32[32,128,28,28]:nhwc; dw = conv_wgrad dy x pad=1,1 "
+           "size=3,3; output dw",
+           "token = input bf16[1,4096,1024]; weight = input bf16[8,1024,2048]; o = input i32[8,1,1]; "
+           "y = moe_matmul token weight o; output y bf16",
+       })
+    for (const char* device : {"h200", "a100"}) {
+      KernelRecorder recorder;
+      auto plan = make_plan(std::make_shared<Graph>(parse_graph(text)), find_device(device), {.tuned = false});
+      EXPECT_EQ(plan->steps()[0].engine->info().name, "gemm_cuda") << text;
+      for (const auto& [program, kernel] : recorder.entries())
+        EXPECT_EQ(kernel->info().spill_bytes, 0) << device << ": " << program.body;
+    }
+}
+
+}  // namespace
+}  // namespace tsr
