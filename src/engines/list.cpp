@@ -10,6 +10,7 @@
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
+#include "engines/cuda/attention/attention.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/host/host.hpp"
 #include "engines/reference/reference.hpp"
@@ -33,6 +34,7 @@ std::span<const Engine* const> all_engines() {
       &ref::engine(),
       &view_engine(DeviceKind::cuda),
       &cuda::fused_engine(),
+      &cuda::attention_engine(),
       &cuda::host_engine(),
   };
   // clang-format on

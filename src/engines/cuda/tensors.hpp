@@ -12,6 +12,8 @@ namespace tsr::cuda {
 
 // The type's name in device code (device/types.cuh).
 std::string device_type(DType t);
+// The same where a kernel chooses at run time (device/any.cuh); types of less than a byte and complex ones have none.
+dev::ElementType element_type(DType t);
 // Sizes and strides; the pointer is set at each launch.
 dev::TensorArg tensor_arg(const Tensor& t);
 

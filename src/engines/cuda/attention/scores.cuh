@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// From products to masked scores, and dropout. `Mod` is the generated code of score_mod (score_text.hpp).
+#pragma once
+
+#include "device/random.cuh"
+#include "engines/cuda/attention/rows.cuh"
+
+namespace tsr::dev {
+
+constexpr i32 kMaskBlock = 128;
+
+template <class L>
+L score_scale(const AttentionArgs& a) {
+  return L(a.scale_option) * read<L>(a.scale) * read<L>(a.descale_q) * read<L>(a.descale_k);
+}
+
+template <class L>
+bool hidden(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key) {
+  return a.block_mask.given && read<i64>(a.block_mask, b, r.head, r.query / kMaskBlock, key / kMaskBlock) == 0;
+}
+
+// What a scaled product becomes; -inf where masked, whatever the product was.
+template <class Mod, class L>
+L finish_score(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key, L scaled) {
+  if (key < r.first || key >= r.last || hidden(a, b, r, key)) return -L(infinity());
+  L s = scaled;
+  if constexpr (Mod::kForward) s = Mod::template forward<L>(a, s, b, r.head, r.query, key);
+  if (a.bias.given) s += read<L>(a.bias, b, r.head, r.query, key);
+  if (a.alibi) s += r.slope * L(key - r.query);
+  return s;
+}
+
+// Factors of dropout for four keys that lie side by side: 1 or 0, or what a mask says.
+struct Dropout {
+  u64 seed, offset;
+};
+inline Dropout read_dropout(const AttentionArgs& a) {
+  if (!a.random) return {0, 0};
+  return {u64(read_integer(a.seed)), u64(read_integer(a.offset))};
+}
+template <class L>
+void keep_four(const AttentionArgs& a, const Dropout& d, i32 b, i32 head, i32 query, i32 key, L* y) {
+  if (a.random) {
+    float u[4];
+    uniforms<4>(d.seed, d.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), 1, u);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) y[j] = L(u[j] < a.keep_below);
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) y[j] = key + j < a.skv ? read<L>(a.dropout_mask, b, head, query, key + j) : L(0);
+  }
+}
+
+// As it reads back from one of the 8-bit types.
+template <class L>
+L round_small(ElementType type, L v) {
+  return type == ElementType::e4m3 ? round_as<e4m3>(v) : round_as<e5m2>(v);
+}
+
+// --- the running softmax of one row, shared by WIDTH neighbouring lanes
+template <class L>
+struct Softmax {
+  L max, sum;
+};
+template <class L>
+Softmax<L> start_softmax(const AttentionArgs& a, const Row<L>& r, bool with_sink) {
+  Softmax<L> y = {-L(infinity()), L(0)};
+  if (!with_sink || r.head < 0) return y;
+  y.max = read<L>(a.sink, r.head);
+  // Not simply 1: infinity and NaN make the sum NaN.
+  if (y.max != -L(infinity())) y.sum = f_exp(y.max - y.max);
+  return y;
+}
+// Turns N scores of each lane into exp(score - max); returns what earlier sums are to be multiplied by.
+template <int WIDTH, int N, class L>
+L update_softmax(Softmax<L>& y, L* s) {
+  L largest = s[0];
+#pragma unroll
+  for (int j = 1; j < N; ++j) largest = Max::join(largest, s[j]);
+  largest = Max::join(y.max, warp_reduce<Max, WIDTH>(largest));
+  L factor = largest == -L(infinity()) ? L(1) : f_exp(y.max - largest), sum = L(0);
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    s[j] = s[j] == -L(infinity()) ? L(0) : f_exp(s[j] - largest);
+    sum += s[j];
+  }
+  y.max = largest;
+  y.sum = y.sum * factor + warp_reduce<Add, WIDTH>(sum);
+  return factor;
+}
+
+// Statistics of a row.
+template <class L>
+void write_statistics(const AttentionArgs& a, i32 b, i32 head, i32 query, i32 length, const Softmax<L>& y) {
+  bool nothing = y.max == -L(infinity()) && y.sum == L(0);
+  L stats = nothing ? y.max : (y.max + f_log(y.sum)) * (a.stats_log2 ? L(1.44269504088896340736) : L(1));
+  auto write = [&](const Sequences& x, L v) {
+    if (!x.data) return;
+    Place at = place(x, b);
+    if (holds(x, at, query, length)) store_any(x.data, x.type, row_offset(x, at, head, query), v);
+  };
+  write(a.stats, stats);
+  write(a.max, y.max);
+  write(a.sum_exp, y.sum);
+}
+
+// What the weighted sums are multiplied by.
+template <class L>
+L result_scale(const AttentionArgs& a) {
+  return read<L>(a.descale_v) * read<L>(a.descale_s);
+}
+
+}  // namespace tsr::dev
