@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements whose type is known at the launch only: for tensors that are read or written so rarely that a branch for
-// each element costs less than another kernel for each type.
+// Elements whose type is known at the launch only: for numbers that a thread reads or writes once or twice. Never
+// inlined: a branch for each type, repeated at every use, would be most of a kernel's code.
 #pragma once
 
 #include "device/types.cuh"
@@ -8,7 +8,7 @@
 namespace tsr::dev {
 
 template <class L>
-L load_any(const void* data, ElementType type, i64 at) {
+__noinline__ L load_any(const void* data, ElementType type, i64 at) {
   switch (type) {
     case ElementType::f16:
       return to_lane<L>(static_cast<const f16*>(data)[at]);
@@ -39,7 +39,7 @@ L load_any(const void* data, ElementType type, i64 at) {
 }
 
 template <class L>
-void store_any(void* data, ElementType type, i64 at, L v) {
+__noinline__ void store_any(void* data, ElementType type, i64 at, L v) {
   switch (type) {
     case ElementType::f16:
       static_cast<f16*>(data)[at] = from_lane<f16>(v);

@@ -19,8 +19,6 @@ struct Numbers {
 
 // Broadcasts to the scores [b, h, sq, skv].
 struct Spread {
-  bool given;
-  ElementType type;
   const void* data;  // null: one value for all
   double value;
   i64 strides[4];
@@ -57,9 +55,8 @@ struct AttentionArgs {
   i32 splits;  // of the keys, or of what a bias gradient sums up
   // --- scores
   i64 left, right;
-  bool bottom_right, alibi, slopes_given, stats_log2;
+  bool bottom_right, slopes_given, stats_log2;
   bool padded_q, padded_kv, prefix_q, prefix_kv;  // lengths are given; as prefix sums
-  bool drops, random;                             // probabilities are dropped; by random numbers
   float keep_below;                               // uniform numbers below this keep
   Numbers lengths_q, lengths_kv, sink, slopes;
   Numbers seed, offset, keep_factor;

@@ -24,10 +24,9 @@ Arguments::Arguments(const Graph& g, const attention::Problem& p) : g_(g) {
   a.left = std::min(p.options.left.value_or(attention::kFar), attention::kFar);
   a.right = std::min(p.options.right.value_or(attention::kFar), attention::kFar);
   a.bottom_right = p.options.align == tessera::Align::bottom_right;
-  a.alibi = p.alibi, a.slopes_given = p.slopes.given(), a.stats_log2 = p.options.stats_log2;
+  a.slopes_given = p.slopes.given(), a.stats_log2 = p.options.stats_log2;
   a.prefix_q = p.cu_seq_len_q.given(), a.prefix_kv = p.cu_seq_len_kv.given();
   a.padded_q = a.prefix_q || p.seq_len_q.given(), a.padded_kv = a.prefix_kv || p.seq_len_kv.given();
-  a.random = p.options.dropout != 0, a.drops = a.random || p.dropout_mask.given();
   a.keep_below = static_cast<float>(p.keep_threshold()) * 0x1p-24f;
   set(a.lengths_q, a.prefix_q ? p.cu_seq_len_q : p.seq_len_q, 0);
   set(a.lengths_kv, a.prefix_kv ? p.cu_seq_len_kv : p.seq_len_kv, 0);
@@ -65,7 +64,7 @@ void Arguments::set(dev::Numbers& to, const attention::Numbers& from, double fal
 
 void Arguments::set(dev::Spread& to, const attention::Broadcast& from) {
   if (!from.given()) return;
-  to = {true, element_type(from.type), nullptr, 0, {from.batch, from.head, from.query, from.key}};
+  to = {nullptr, 0, {from.batch, from.head, from.query, from.key}};
   if (on_host(g_.tensor(from.id)))
     set(to.value, from.id);
   else

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/cuda/attention/score_text.hpp"
+#include "engines/cuda/attention/options_text.hpp"
 #include "engines/cuda/attention/steps.hpp"
 
 namespace tsr::cuda {
@@ -57,7 +57,7 @@ class AttentionEngine : public Engine {
     if (Reason why = attention::check_tensors(g, n); !why) return why;
     if (Reason why = check_memory(g, n); !why) return why;
     if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
-    return check_score_text(g, n);
+    return check_options(g, n);
   }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     bool forward = is_forward(r.graph->node(r.nodes[0]));

@@ -12,29 +12,30 @@ using namespace sdpa::bwd;
 class BackwardStep : public AttentionStep {
  public:
   BackwardStep(const Region& r, const Device& d) : AttentionStep(r, d) {
+    attention::Sequences o = attention::make_sequences(g_, n_.in[kO]);
     attention::Sequences grad_o = attention::make_sequences(g_, n_.in[kDo]);
     do_type_ = grad_o.type;
-    fill(r, grad_o);
+    fill(r, o, grad_o);
     int64_t rows = p_.n.b * p_.n.hq * p_.n.sq;
     dev::AttentionArgs& a = arguments_.base();
     arguments_.reserve(a.row_stats, rows * lane_bytes_);
     arguments_.reserve(a.row_delta, rows * lane_bytes_);
-    launches_.add(plain("prepare"), sdpa::ceil_div(rows, dev::kRestThreads / 32), 0, {});
+    launches_.add(plain("prepare<", {o.type, do_type_}), sdpa::ceil_div(rows, dev::kRestThreads / 32), 0, {});
     Columns of_d = columns_of(p_.n.d), of_dv = columns_of(p_.n.dv);
     int64_t blocks = p_.n.b * p_.groups() * a.row_tiles * of_d.parts;
     if (wants(r, {kDq, kAmaxDq, kAmaxDp})) {
-      add("query_gradient<", of_d, blocks);
+      add(r, kDq, "query_gradient<", of_d, blocks);
       add_amax(r, 0, kAmaxDq, blocks);
       add_amax(r, 3, kAmaxDp, blocks);
     }
     blocks = p_.n.b * p_.n.hk * a.key_tiles * of_d.parts;
-    if (wants(r, {kDk, kAmaxDk})) add("key_gradient<false, ", of_d, blocks);
+    if (wants(r, {kDk, kAmaxDk})) add(r, kDk, "key_gradient<false, ", of_d, blocks);
     add_amax(r, 1, kAmaxDk, blocks);
     blocks = p_.n.b * p_.n.hv * a.key_tiles * of_dv.parts;
-    if (wants(r, {kDv, kAmaxDv})) add("key_gradient<true, ", of_dv, blocks);
+    if (wants(r, {kDv, kAmaxDv})) add(r, kDv, "key_gradient<true, ", of_dv, blocks);
     add_amax(r, 2, kAmaxDv, blocks);
     if (wants(r, {kDbias})) add_bias();
-    if (wants(r, {kDsink})) launches_.add(plain("sink_gradient"), p_.n.hq, dev::kRestShared, {});
+    if (wants(r, {kDsink})) launches_.add(plain("sink_gradient<"), p_.n.hq, dev::kRestShared, {});
     join_amax();
     launches_.compile(d);
   }
@@ -44,9 +45,9 @@ class BackwardStep : public AttentionStep {
     return std::any_of(slots.begin(), slots.end(), [&](int slot) { return attention::make_output(r, slot).given(); });
   }
 
-  void fill(const Region& r, const attention::Sequences& grad_o) {
+  void fill(const Region& r, const attention::Sequences& o, const attention::Sequences& grad_o) {
     dev::AttentionArgs& a = arguments_.base();
-    arguments_.set(a.o, attention::make_sequences(g_, n_.in[kO]));
+    arguments_.set(a.o, o);
     arguments_.set(a.grad_o, grad_o);
     arguments_.set(a.stats, attention::make_sequences(g_, n_.in[kStats]));
     if (sdpa::has(n_, kDelta)) arguments_.set(a.delta, attention::make_sequences(g_, n_.in[kDelta]));
@@ -63,9 +64,10 @@ class BackwardStep : public AttentionStep {
     for (int i = 0; dbias.given() && i < 4; ++i) a.dbias_sizes[i] = dbias.dims[i];
   }
 
-  void add(const char* function, Columns c, int64_t blocks) {
-    launches_.add(tiles("backward", function, {p_.q.type, p_.k.type, p_.v.type, do_type_}, cat(", ", c.slices)), blocks,
-                  tile_bytes(), {c.parts, 1});
+  void add(const Region& r, int slot, const char* function, Columns c, int64_t blocks) {
+    DType type = attention::make_output(r, slot).type;
+    launches_.add(tiles("backward", function, {p_.q.type, p_.k.type, p_.v.type, do_type_, type}, cat(", ", c.slices)),
+                  blocks, tile_bytes(), {c.parts, 1});
   }
 
   // Where the bias is small, many tiles of scores add up to each of its own: they are shared among blocks.
@@ -81,7 +83,7 @@ class BackwardStep : public AttentionStep {
     arguments_.reserve(a.bias_parts, splits * all * lane_bytes_);
     launches_.add(tiles("backward", "bias_gradient<", {p_.q.type, p_.k.type, p_.v.type, do_type_}, ""), blocks * splits,
                   tile_bytes(), {1, splits});
-    launches_.add(plain("join_bias"), sdpa::ceil_div(all, dev::kRestThreads), 0, {1, splits});
+    launches_.add(plain("join_bias<"), sdpa::ceil_div(all, dev::kRestThreads), 0, {1, splits});
   }
 
   DType do_type_;

@@ -27,7 +27,7 @@ struct Factors {
   L score, scale, do_v, keep, scale_s, scale_dp;
   Dropout dropout;
 };
-template <class L>
+template <class O, class L>
 Factors<L> read_factors(const AttentionArgs& a) {
   Factors<L> f;
   f.score = score_scale<L>(a);
@@ -36,62 +36,62 @@ Factors<L> read_factors(const AttentionArgs& a) {
   f.keep = read<L>(a.keep_factor);
   f.scale_s = read<L>(a.scale_s);
   f.scale_dp = read<L>(a.scale_dp);
-  f.dropout = read_dropout(a);
+  f.dropout = read_dropout<O>(a);
   return f;
 }
 
 // p: probabilities before dropout; `scaled`: the products that score_mod receives.
-template <class TQ, class TK, class Mod, class L>
+template <class O, class TQ, class TK, class L>
 void tile_probabilities(const AttentionArgs& a, TileMemory<L>& m, const Factors<L>& f, const Meeting& t, L (&p)[4][4],
                         L (&scaled)[4][4]) {
-  Place at_q = place_operand<TQ>(a.q, t.b), at_k = place_operand<TK>(a.k, t.b);
-  auto queries = query_rows(m, a.q, at_q);
-  auto keys = key_rows(a.k, at_k, t.k_head, t.first, t.end);
+  Place at_q = place_operand<O, TQ>(a.q, t.b), at_k = place_operand<O, TK>(a.k, t.b);
+  auto queries = query_rows<O>(m, a.q, at_q);
+  auto keys = key_rows<O>(a.k, at_k, t.k_head, t.first, t.end);
   product(
-      m, a.d, [&](i32 c, L* to) { load_rows<true, kDepth, TQ>(a.q, at_q, a.d, c, to, queries); },
-      [&](i32 c, L* to) { load_rows<true, kDepth, TK>(a.k, at_k, a.d, c, to, keys); }, p);
+      m, a.d, [&](i32 c, L* to) { load_rows<O, true, kDepth, TQ>(a.q, at_q, a.d, c, to, queries); },
+      [&](i32 c, L* to) { load_rows<O, true, kDepth, TK>(a.k, at_k, a.d, c, to, keys); }, p);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const Row<L>& r = m.rows[tile_y() + i];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      if constexpr (Mod::kBackward) scaled[i][j] = p[i][j] * f.score;
-      L s = finish_score<Mod>(a, t.b, r, t.first + tile_x() + j, p[i][j] * f.score);
+      if constexpr (O::kBackward) scaled[i][j] = p[i][j] * f.score;
+      L s = finish_score<O>(a, t.b, r, t.first + tile_x() + j, p[i][j] * f.score);
       p[i][j] = s == -L(infinity()) ? L(0) : f_exp(s - r.stats);
     }
   }
 }
 
 // x *= factors of dropout
-template <class L>
+template <class O, class L>
 void drop_tile(const AttentionArgs& a, const TileMemory<L>& m, const Factors<L>& f, const Meeting& t, L (&x)[4][4]) {
-  if (!a.drops) return;
+  if constexpr (!O::kDrops) return;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const Row<L>& r = m.rows[tile_y() + i];
     if (r.head < 0) continue;
     L keep[4];
-    keep_four(a, f.dropout, t.b, r.head, r.query, t.first + tile_x(), keep);
+    keep_four<O>(a, f.dropout, t.b, r.head, r.query, t.first + tile_x(), keep);
 #pragma unroll
     for (int j = 0; j < 4; ++j) x[i][j] *= keep[j] * f.keep;
   }
 }
 
 // ds: the gradient of what softmax receives.
-template <class TV, class TD, class L>
+template <class O, class TV, class TD, class L>
 void tile_gradient(const AttentionArgs& a, TileMemory<L>& m, const Factors<L>& f, const Meeting& t, const L (&p)[4][4],
                    L (&ds)[4][4]) {
-  Place at_v = place_operand<TV>(a.v, t.b), at_do = place_operand<TD>(a.grad_o, t.b);
-  auto queries = query_rows(m, a.grad_o, at_do);
-  auto keys = key_rows(a.v, at_v, t.v_head, t.first, t.end);
+  Place at_v = place_operand<O, TV>(a.v, t.b), at_do = place_operand<O, TD>(a.grad_o, t.b);
+  auto queries = query_rows<O>(m, a.grad_o, at_do);
+  auto keys = key_rows<O>(a.v, at_v, t.v_head, t.first, t.end);
   product(
-      m, a.dv, [&](i32 c, L* to) { load_rows<true, kDepth, TD>(a.grad_o, at_do, a.dv, c, to, queries); },
-      [&](i32 c, L* to) { load_rows<true, kDepth, TV>(a.v, at_v, a.dv, c, to, keys); }, ds);
+      m, a.dv, [&](i32 c, L* to) { load_rows<O, true, kDepth, TD>(a.grad_o, at_do, a.dv, c, to, queries); },
+      [&](i32 c, L* to) { load_rows<O, true, kDepth, TV>(a.v, at_v, a.dv, c, to, keys); }, ds);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j) ds[i][j] *= f.do_v;
-  drop_tile(a, m, f, t, ds);
+  drop_tile<O>(a, m, f, t, ds);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -99,7 +99,7 @@ void tile_gradient(const AttentionArgs& a, TileMemory<L>& m, const Factors<L>& f
 }
 
 // The gradient of the products: through score_mod, times the scale, rounded. Returns the largest magnitude so far.
-template <class Mod, class L>
+template <class O, class L>
 L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Factors<L>& f, const Meeting& t,
                    const L (&p)[4][4], const L (&scaled)[4][4], L largest, L (&ds)[4][4]) {
 #pragma unroll
@@ -107,10 +107,10 @@ L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Factors
     const Row<L>& r = m.rows[tile_y() + i];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      if constexpr (Mod::kBackward) {
+      if constexpr (O::kBackward) {
         i32 key = t.first + tile_x() + j;
         bool seen = p[i][j] != L(0);  // what was masked stays 0
-        ds[i][j] = seen ? Mod::template backward<L>(a, ds[i][j], scaled[i][j], t.b, r.head, r.query, key) : L(0);
+        ds[i][j] = seen ? O::template backward<L>(a, ds[i][j], scaled[i][j], t.b, r.head, r.query, key) : L(0);
       }
       ds[i][j] *= f.scale;
       largest = Max::join(largest, f_abs(ds[i][j]));
@@ -121,7 +121,7 @@ L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Factors
 }
 
 // Stores 64 rows of a result: `locate_row` gives head and step of a row, head -1 for none.
-template <int SLICES, class L, class Rows>
+template <class T, int SLICES, class L, class Rows>
 void write_gradient(const AttentionArgs& a, TileMemory<L>& m, const Sequences& to, i32 b, i32 width, i32 first,
                     i32 length, L factor, L stored, int which, const Rows& locate_row, const L (&acc)[SLICES][4][4]) {
   Place at = place(to, b);
@@ -140,14 +140,14 @@ void write_gradient(const AttentionArgs& a, TileMemory<L>& m, const Sequences& t
         if (column >= width) continue;
         L y = acc[c][i][j] * factor;
         largest = Max::join(largest, f_abs(y));
-        if (there) store_any(to.data, to.type, offset + column * to.strides[3], y * stored);
+        if (there) static_cast<T*>(to.data)[offset + column * to.strides[3]] = from_lane<T>(y * stored);
       }
   }
   write_amax(a, m, which, largest);
 }
 
 // --- dq
-template <class L, class TQ, class TK, class TV, class TD, int SLICES, class Mod>
+template <class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
 void query_gradient(const AttentionArgs& a) {
   TileMemory<L>& m = tile_memory<L>();
   i32 index = blockIdx.x, groups = a.hq / a.group, column = index % a.parts * SLICES * kTile;
@@ -156,26 +156,26 @@ void query_gradient(const AttentionArgs& a) {
   index /= a.row_tiles;
   i32 head = index % groups * a.group, b = index / groups;
   if (threadIdx.x == 0) m.odd = 0;
-  fill_rows(a, m, b, head, a.group, row);
+  fill_rows<O>(a, m, b, head, a.group, row);
   Range keys = range_of(m.rows, kTile);
-  Factors<L> f = read_factors<L>(a);
-  Place at_k = place_operand<TK>(a.k, b);
+  Factors<L> f = read_factors<O, L>(a);
+  Place at_k = place_operand<O, TK>(a.k, b);
   L acc[SLICES][4][4] = {}, largest = L(0);
   i32 loads = 0;
   for (i32 first = keys.lo / kTile * kTile; first < keys.hi; first += kTile) {
-    if (all_hidden(a, m, b, first)) continue;
+    if (all_hidden<O>(a, m, b, first)) continue;
     Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, keys.hi};
     L p[4][4], ds[4][4], scaled[4][4];
-    tile_probabilities<TQ, TK, Mod>(a, m, f, t, p, scaled);
-    tile_gradient<TV, TD>(a, m, f, t, p, ds);
-    largest = product_gradient<Mod>(a, m, f, t, p, scaled, largest, ds);
+    tile_probabilities<O, TQ, TK>(a, m, f, t, p, scaled);
+    tile_gradient<O, TV, TD>(a, m, f, t, p, ds);
+    largest = product_gradient<O>(a, m, f, t, p, scaled, largest, ds);
     set_weights<true>(m, ds);
-    auto rows = key_rows(a.k, at_k, t.k_head, first, keys.hi);
+    auto rows = key_rows<O>(a.k, at_k, t.k_head, first, keys.hi);
     accumulate<SLICES>(
         m, min(kTile, keys.hi - first), a.d, column,
-        [&](i32 c, L* to) { return load_rows<false, kTile, TK>(a.k, at_k, a.d, c, to, rows); }, loads, acc);
+        [&](i32 c, L* to) { return load_rows<O, false, kTile, TK>(a.k, at_k, a.d, c, to, rows); }, loads, acc);
   }
-  write_gradient(
+  write_gradient<TO>(
       a, m, a.grad_q, b, a.d, column, length_q(a, b), read<L>(a.descale_dp) * read<L>(a.descale_k), read<L>(a.scale_dq),
       0,
       [&](int i) {
@@ -187,7 +187,7 @@ void query_gradient(const AttentionArgs& a) {
 
 // --- dk, or dv when VALUES. A block takes 64 keys of one head and meets all queries that share them, in groups of
 // heads that share k and v both.
-template <bool VALUES, class L, class TQ, class TK, class TV, class TD, int SLICES, class Mod>
+template <bool VALUES, class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
 void key_gradient(const AttentionArgs& a) {
   TileMemory<L>& m = tile_memory<L>();
   i32 heads = VALUES ? a.hv : a.hk, sharers = a.hq / heads, index = blockIdx.x;
@@ -197,22 +197,22 @@ void key_gradient(const AttentionArgs& a) {
   index /= a.key_tiles;
   i32 own = index % heads, b = index / heads, end = min(first + kTile, length_kv(a, b));
   if (threadIdx.x == 0) m.odd = 0;
-  Factors<L> f = read_factors<L>(a);
+  Factors<L> f = read_factors<O, L>(a);
   const Operand& x = VALUES ? a.grad_o : a.q;
   using T = typename Choose<VALUES, TD, TQ>::type;
-  Place at = place_operand<T>(x, b);
+  Place at = place_operand<O, T>(x, b);
   i32 width = VALUES ? a.dv : a.d, loads = 0;
   L acc[SLICES][4][4] = {};
   for (i32 head = own * sharers; head < (own + 1) * sharers; head += a.group)
     for (i32 tile = 0; tile < a.row_tiles; ++tile) {
-      fill_rows(a, m, b, head, a.group, i64(tile) * kTile);
+      fill_rows<O>(a, m, b, head, a.group, i64(tile) * kTile);
       Range keys = range_of(m.rows, kTile);
-      if (keys.lo >= end || keys.hi <= first || all_hidden(a, m, b, first)) continue;
+      if (keys.lo >= end || keys.hi <= first || all_hidden<O>(a, m, b, first)) continue;
       Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, min(end, keys.hi)};
       L p[4][4], scaled[4][4];
-      tile_probabilities<TQ, TK, Mod>(a, m, f, t, p, scaled);
+      tile_probabilities<O, TQ, TK>(a, m, f, t, p, scaled);
       if constexpr (VALUES) {
-        drop_tile(a, m, f, t, p);
+        drop_tile<O>(a, m, f, t, p);
 #pragma unroll
         for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -221,17 +221,17 @@ void key_gradient(const AttentionArgs& a) {
         set_weights<false>(m, p);
       } else {
         L ds[4][4];
-        tile_gradient<TV, TD>(a, m, f, t, p, ds);
-        product_gradient<Mod>(a, m, f, t, p, scaled, L(0), ds);
+        tile_gradient<O, TV, TD>(a, m, f, t, p, ds);
+        product_gradient<O>(a, m, f, t, p, scaled, L(0), ds);
         set_weights<false>(m, ds);
       }
-      auto rows = query_rows(m, x, at);
+      auto rows = query_rows<O>(m, x, at);
       accumulate<SLICES>(
-          m, kTile, width, column, [&](i32 c, L* to) { return load_rows<false, kTile, T>(x, at, width, c, to, rows); },
-          loads, acc);
+          m, kTile, width, column,
+          [&](i32 c, L* to) { return load_rows<O, false, kTile, T>(x, at, width, c, to, rows); }, loads, acc);
     }
   L factor = VALUES ? read<L>(a.descale_s) * read<L>(a.descale_do) : read<L>(a.descale_dp) * read<L>(a.descale_q);
-  write_gradient(
+  write_gradient<TO>(
       a, m, VALUES ? a.grad_v : a.grad_k, b, width, column, length_kv(a, b), factor,
       read<L>(VALUES ? a.scale_dv : a.scale_dk), VALUES ? 2 : 1,
       [&](int i) {
@@ -241,7 +241,7 @@ void key_gradient(const AttentionArgs& a) {
 }
 
 // --- dbias: one tile of it from all tiles of scores that it was added to, or from one part of them.
-template <class L, class TQ, class TK, class TV, class TD, class Mod>
+template <class L, class TQ, class TK, class TV, class TD, class O>
 void bias_gradient(const AttentionArgs& a) {
   TileMemory<L>& m = tile_memory<L>();
   const i64* size = a.dbias_sizes;
@@ -255,19 +255,19 @@ void bias_gradient(const AttentionArgs& a) {
   i64 n_b = size[0] == 1 ? a.b : 1, n_h = size[1] == 1 ? a.hq : 1;
   i64 n_q = size[2] == 1 ? tiles(a.sq) : 1, n_k = size[3] == 1 ? tiles(a.skv) : 1;
   i64 all = n_b * n_h * n_q * n_k, each = (all + a.splits - 1) / a.splits;
-  Factors<L> f = read_factors<L>(a);
+  Factors<L> f = read_factors<O, L>(a);
   L acc[4][4] = {};
   for (i64 i = split * each; i < (split + 1) * each && i < all; ++i) {
     i32 first = i32((n_k == 1 ? key_tile : i % n_k) * kTile);
     i64 row = (n_q == 1 ? query_tile : i / n_k % n_q) * kTile;
     i32 head = i32(n_h == 1 ? h : i / n_k / n_q % n_h), b = i32(n_b == 1 ? batch : i / n_k / n_q / n_h);
-    fill_rows(a, m, b, head, 1, row);
+    fill_rows<O>(a, m, b, head, 1, row);
     Range keys = range_of(m.rows, kTile);
-    if (keys.lo >= first + kTile || keys.hi <= first || all_hidden(a, m, b, first)) continue;
+    if (keys.lo >= first + kTile || keys.hi <= first || all_hidden<O>(a, m, b, first)) continue;
     Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, keys.hi};
     L p[4][4], ds[4][4], scaled[4][4];
-    tile_probabilities<TQ, TK, Mod>(a, m, f, t, p, scaled);
-    tile_gradient<TV, TD>(a, m, f, t, p, ds);
+    tile_probabilities<O, TQ, TK>(a, m, f, t, p, scaled);
+    tile_gradient<O, TV, TD>(a, m, f, t, p, ds);
 #pragma unroll
     for (int y = 0; y < 4; ++y)
 #pragma unroll

@@ -11,9 +11,9 @@ namespace tsr::dev {
 constexpr int kFewAtOnce = 4;  // vectors that a thread has under way
 
 // V elements, 0 where there are none.
-template <class T, class L, int V>
+template <class O, class T, class L, int V>
 void read_vector(const Operand& x, const Place& at, const Spot& s, i32 width, i32 column, L (&y)[V]) {
-  if (!at.quick || column + V > width) return read_slowly<T, V>(x, at, s, width, column, y);
+  if (!at.quick || column + V > width) return read_slowly<O, T, V>(x, at, s, width, column, y);
   Vec<T, V> raw = {};
   if (s.offset >= 0) load_vector(static_cast<const T*>(x.data) + s.offset + column, raw);
 #pragma unroll
@@ -21,7 +21,7 @@ void read_vector(const Operand& x, const Place& at, const Spot& s, i32 width, i3
 }
 
 // Scaled products of keys [first, end), at most kFewKeys of them.
-template <int ROWS, class TK, class L>
+template <class O, int ROWS, class TK, class L>
 void few_products(const AttentionArgs& a, FewMemory<L>& m, const L* q, const Place& at, i32 head, i32 first, i32 end,
                   L scale) {
   constexpr int V = kVector<TK>, kSharers = 8, kTogether = kTileThreads / kSharers;
@@ -31,12 +31,12 @@ void few_products(const AttentionArgs& a, FewMemory<L>& m, const L* q, const Pla
 #pragma unroll
   for (int n = 0; n < kFewAtOnce; ++n) {
     i32 key = first + group + n * kTogether;
-    spots[n] = key < end ? locate(a.k, at, head, key) : Spot{-1, 0, 0};
+    spots[n] = key < end ? locate<O>(a.k, at, head, key) : Spot{-1, 0, 0};
   }
   for (i32 column = lane * V; column < a.d; column += kSharers * V) {
     L k[kFewAtOnce][V];
 #pragma unroll
-    for (int n = 0; n < kFewAtOnce; ++n) read_vector<TK>(a.k, at, spots[n], a.d, column, k[n]);
+    for (int n = 0; n < kFewAtOnce; ++n) read_vector<O, TK>(a.k, at, spots[n], a.d, column, k[n]);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       Vec<L, V> x;
@@ -57,18 +57,18 @@ void few_products(const AttentionArgs& a, FewMemory<L>& m, const L* q, const Pla
 }
 
 // Each warp turns the scores of its row into weights.
-template <int ROWS, class Mod, class L>
+template <class O, int ROWS, class L>
 void few_softmax(const AttentionArgs& a, FewMemory<L>& m, const Dropout& dropout, i32 b, i32 first, Softmax<L>& soft) {
   int row = threadIdx.x / 32, at = threadIdx.x % 32 * 4;
   if (row >= ROWS) return;
   const Row<L>& r = m.rows[row];
   L s[4];
 #pragma unroll
-  for (int j = 0; j < 4; ++j) s[j] = finish_score<Mod>(a, b, r, first + at + j, m.scores[row][at + j]);
+  for (int j = 0; j < 4; ++j) s[j] = finish_score<O>(a, b, r, first + at + j, m.scores[row][at + j]);
   L factor = update_softmax<32, 4>(soft, s);
-  if (a.drops && r.head >= 0) {
+  if (O::kDrops && r.head >= 0) {
     L keep[4];
-    keep_four(a, dropout, b, r.head, r.query, first + at, keep);
+    keep_four<O>(a, dropout, b, r.head, r.query, first + at, keep);
 #pragma unroll
     for (int j = 0; j < 4; ++j) s[j] *= keep[j];
   }
@@ -78,7 +78,7 @@ void few_softmax(const AttentionArgs& a, FewMemory<L>& m, const Dropout& dropout
 }
 
 // acc += weights times values, for this thread's columns and its turns among the keys.
-template <int ROWS, class TV, class L, int V>
+template <class O, int ROWS, class TV, class L, int V>
 void few_values(const AttentionArgs& a, const FewMemory<L>& m, const Place& at, i32 head, i32 first, i32 end,
                 i32 column, int turn, int turns, L (&acc)[ROWS][V]) {
 #pragma unroll
@@ -90,8 +90,8 @@ void few_values(const AttentionArgs& a, const FewMemory<L>& m, const Place& at, 
 #pragma unroll
     for (int n = 0; n < kFewAtOnce; ++n) {
       i32 here = key + n * turns;
-      Spot s = here < end ? locate(a.v, at, head, here) : Spot{-1, 0, 0};
-      read_vector<TV>(a.v, at, s, a.dv, column, v[n]);
+      Spot s = here < end ? locate<O>(a.v, at, head, here) : Spot{-1, 0, 0};
+      read_vector<O, TV>(a.v, at, s, a.dv, column, v[n]);
     }
 #pragma unroll
     for (int n = 0; n < kFewAtOnce; ++n) {
@@ -111,7 +111,7 @@ void few_values(const AttentionArgs& a, const FewMemory<L>& m, const Place& at, 
   }
 }
 
-template <class L, class TQ, class TK, class TV, int ROWS, class Mod>
+template <class L, class TQ, class TK, class TV, int ROWS, class O>
 void few(const AttentionArgs& a) {
   auto& m = *reinterpret_cast<FewMemory<L>*>(shared_memory());
   L* q = reinterpret_cast<L*>(&m + 1);
@@ -121,18 +121,18 @@ void few(const AttentionArgs& a) {
   index /= a.row_tiles;
   i32 head = index % groups * a.group, b = index / groups;
   i32 k_head = head / (a.hq / a.hk), v_head = head / (a.hq / a.hv);
-  if (threadIdx.x < ROWS) m.rows[threadIdx.x] = make_row<L>(a, b, head, a.group, row + threadIdx.x);
+  if (threadIdx.x < ROWS) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, a.group, row + threadIdx.x);
   __syncthreads();
   Range keys = split_range(a, range_of(m.rows, ROWS), split, kFewKeys);
-  Place at_q = place_operand<TQ>(a.q, b), at_k = place_operand<TK>(a.k, b), at_v = place_operand<TV>(a.v, b);
+  Place at_q = place_operand<O, TQ>(a.q, b), at_k = place_operand<O, TK>(a.k, b), at_v = place_operand<O, TV>(a.v, b);
   i32 pitch = few_pitch(a.d);
   for (i32 i = threadIdx.x; i < ROWS * pitch; i += kTileThreads) {
     const Row<L>& r = m.rows[i / pitch];
-    Spot s = r.first < r.last ? locate(a.q, at_q, r.head, r.query) : Spot{-1, 0, 0};
-    read_slowly<TQ, 1>(a.q, at_q, s, a.d, i % pitch, q + i);
+    Spot s = r.first < r.last ? locate<O>(a.q, at_q, r.head, r.query) : Spot{-1, 0, 0};
+    read_slowly<O, TQ, 1>(a.q, at_q, s, a.d, i % pitch, q + i);
   }
   L scale = score_scale<L>(a);
-  Dropout dropout = read_dropout(a);
+  Dropout dropout = read_dropout<O>(a);
   Softmax<L> soft = {-L(infinity()), L(0)};
   if (threadIdx.x / 32 < ROWS) soft = start_softmax(a, m.rows[threadIdx.x / 32], split == 0);
   constexpr int V = kVector<TV>;
@@ -142,11 +142,11 @@ void few(const AttentionArgs& a) {
   __syncthreads();
   for (i32 first = keys.lo; first < keys.hi; first += kFewKeys) {
     i32 end = min(first + kFewKeys, keys.hi);
-    few_products<ROWS, TK>(a, m, q, at_k, k_head, first, end, scale);
+    few_products<O, ROWS, TK>(a, m, q, at_k, k_head, first, end, scale);
     __syncthreads();
-    few_softmax<ROWS, Mod>(a, m, dropout, b, first, soft);
+    few_softmax<O, ROWS>(a, m, dropout, b, first, soft);
     __syncthreads();
-    if (turn < turns) few_values<ROWS, TV>(a, m, at_v, v_head, first, end, column, turn, turns, acc);
+    if (turn < turns) few_values<O, ROWS, TV>(a, m, at_v, v_head, first, end, column, turn, turns, acc);
     __syncthreads();
   }
   if (threadIdx.x % 32 == 0 && threadIdx.x / 32 < ROWS && m.rows[threadIdx.x / 32].head >= 0) {

@@ -26,7 +26,8 @@ class ForwardStep : public AttentionStep {
       add_tiles(r);
     if (attention::make_output(r, kRngDump).given()) {
       int64_t runs = p_.n.b * p_.n.hq * p_.n.sq * sdpa::ceil_div(p_.n.skv, 4);
-      launches_.add(plain("dump"), sdpa::ceil_div(runs, dev::kRestThreads), 0, {});
+      launches_.add(program("rest", "dump<", {}, ", tsr::dev::Options", dev::kRestThreads),
+                    sdpa::ceil_div(runs, dev::kRestThreads), 0, {});
     }
     join_amax();
     launches_.compile(d);
@@ -38,6 +39,7 @@ class ForwardStep : public AttentionStep {
     auto fixed = static_cast<int64_t>(wide_ ? sizeof(dev::FewMemory<double>) : sizeof(dev::FewMemory<float>));
     return fixed + dev::kFewRows * dev::few_pitch(static_cast<int>(p_.n.d)) * lane_bytes_;
   }
+  static DType o_type(const Region& r) { return attention::make_output(r, kO).type; }
   bool is_few() const {
     constexpr int64_t kShared = 48 << 10, kWidest = 2 * dev::kTileThreads;  // of any type's vectors
     return !two_passes_ && rows_ <= kFewQueries && p_.n.dv > 0 && p_.n.dv <= kWidest && few_bytes() <= kShared;
@@ -59,8 +61,8 @@ class ForwardStep : public AttentionStep {
     int64_t blocks = groups() * arguments_.base().row_tiles * c.parts;
     int splits = two_passes_ ? 1 : splits_of(blocks, int64_t{2} * d_.units, p_.n.skv, 4 * dev::kTile);
     std::string rest = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
-    launches_.add(tiles("forward", "forward<", {p_.q.type, p_.k.type, p_.v.type}, rest), blocks * splits, tile_bytes(),
-                  {c.parts, splits});
+    launches_.add(tiles("forward", "forward<", {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest), blocks * splits,
+                  tile_bytes(), {c.parts, splits});
     add_amax(r, 0, kAmaxS, blocks);
     if (splits > 1)
       add_combine(r, splits);
@@ -74,7 +76,7 @@ class ForwardStep : public AttentionStep {
     arguments_.reserve(a.part_o, numbers * p_.n.dv * lane_bytes_);
     arguments_.reserve(a.part_max, numbers * lane_bytes_);
     arguments_.reserve(a.part_sum, numbers * lane_bytes_);
-    launches_.add(plain("combine"), rows, dev::kRestShared, {1, splits});
+    launches_.add(plain("combine<", {o_type(r)}), rows, dev::kRestShared, {1, splits});
     add_amax(r, 1, kAmaxO, rows);
   }
 

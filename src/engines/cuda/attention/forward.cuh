@@ -66,7 +66,7 @@ void write_parts(const AttentionArgs& a, const ForwardTask& t, const TileMemory<
   }
 }
 
-template <bool TWO, int SLICES, class L>
+template <bool TWO, class TO, int SLICES, class L>
 void write_results(const AttentionArgs& a, const ForwardTask& t, TileMemory<L>& m, const Softmax<L> (&soft)[4],
                    const L (&acc)[SLICES][4][4]) {
   L scale = result_scale<L>(a), keep = read<L>(a.keep_factor), stored = read<L>(a.scale_o), largest = L(0);
@@ -88,23 +88,24 @@ void write_results(const AttentionArgs& a, const ForwardTask& t, TileMemory<L>& 
         if (column >= a.dv) continue;
         L y = acc[s][i][j] * factor;
         largest = Max::join(largest, f_abs(y));
-        if (there) store_any(a.o.data, a.o.type, offset + column * a.o.strides[3], y * stored);
+        if (there) static_cast<TO*>(a.o.data)[offset + column * a.o.strides[3]] = from_lane<TO>(y * stored);
       }
   }
   write_amax(a, m, 1, largest);
 }
 
 // TWO passes where probabilities are rounded or measured: these must be final. The first finds maximum and sum.
-template <class L, class TQ, class TK, class TV, int SLICES, bool TWO, class Mod>
+template <class L, class TQ, class TK, class TV, class TO, int SLICES, bool TWO, class O>
 void forward(const AttentionArgs& a) {
   TileMemory<L>& m = tile_memory<L>();
   ForwardTask t = forward_task(a);
   if (threadIdx.x == 0) m.odd = 0;
-  fill_rows(a, m, t.b, t.head, a.group, t.row);
+  fill_rows<O>(a, m, t.b, t.head, a.group, t.row);
   Range keys = split_range(a, range_of(m.rows, kTile), t.split, kTile);
-  Place at_q = place_operand<TQ>(a.q, t.b), at_k = place_operand<TK>(a.k, t.b), at_v = place_operand<TV>(a.v, t.b);
-  auto queries = query_rows(m, a.q, at_q);
-  Dropout dropout = read_dropout(a);
+  Place at_q = place_operand<O, TQ>(a.q, t.b), at_k = place_operand<O, TK>(a.k, t.b),
+        at_v = place_operand<O, TV>(a.v, t.b);
+  auto queries = query_rows<O>(m, a.q, at_q);
+  Dropout dropout = read_dropout<O>(a);
   L scale = score_scale<L>(a), keep_factor = read<L>(a.keep_factor), scale_s = read<L>(a.scale_s), largest = L(0);
   Softmax<L> soft[4];
 #pragma unroll
@@ -113,19 +114,19 @@ void forward(const AttentionArgs& a) {
   i32 loads = 0;
   for (int pass = 0; pass < (TWO ? 2 : 1); ++pass)
     for (i32 first = keys.lo; first < keys.hi; first += kTile) {
-      if (all_hidden(a, m, t.b, first)) continue;
-      auto rows_k = key_rows(a.k, at_k, t.k_head, first, keys.hi);
-      auto rows_v = key_rows(a.v, at_v, t.v_head, first, keys.hi);
+      if (all_hidden<O>(a, m, t.b, first)) continue;
+      auto rows_k = key_rows<O>(a.k, at_k, t.k_head, first, keys.hi);
+      auto rows_v = key_rows<O>(a.v, at_v, t.v_head, first, keys.hi);
       L s[4][4];
       product(
-          m, a.d, [&](i32 c, L* to) { load_rows<true, kDepth, TQ>(a.q, at_q, a.d, c, to, queries); },
-          [&](i32 c, L* to) { load_rows<true, kDepth, TK>(a.k, at_k, a.d, c, to, rows_k); }, s);
+          m, a.d, [&](i32 c, L* to) { load_rows<O, true, kDepth, TQ>(a.q, at_q, a.d, c, to, queries); },
+          [&](i32 c, L* to) { load_rows<O, true, kDepth, TK>(a.k, at_k, a.d, c, to, rows_k); }, s);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const Row<L>& r = m.rows[tile_y() + i];
         i32 key = first + tile_x();
 #pragma unroll
-        for (int j = 0; j < 4; ++j) s[i][j] = finish_score<Mod>(a, t.b, r, key + j, s[i][j] * scale);
+        for (int j = 0; j < 4; ++j) s[i][j] = finish_score<O>(a, t.b, r, key + j, s[i][j] * scale);
         if (TWO && pass == 1) {
           L share = soft[i].sum == L(0) ? L(0) : L(1) / soft[i].sum;
 #pragma unroll
@@ -137,9 +138,9 @@ void forward(const AttentionArgs& a) {
 #pragma unroll
             for (int j = 0; j < 4; ++j) acc[c][i][j] *= factor;
         }
-        if (a.drops && r.head >= 0) {
+        if (O::kDrops && r.head >= 0) {
           L keep[4];
-          keep_four(a, dropout, t.b, r.head, r.query, key, keep);
+          keep_four<O>(a, dropout, t.b, r.head, r.query, key, keep);
 #pragma unroll
           for (int j = 0; j < 4; ++j) s[i][j] *= TWO ? keep[j] * keep_factor : keep[j];
         }
@@ -155,13 +156,13 @@ void forward(const AttentionArgs& a) {
       set_weights<true>(m, s);
       accumulate<SLICES>(
           m, min(kTile, keys.hi - first), a.dv, t.part * SLICES * kTile,
-          [&](i32 c, L* to) { return load_rows<false, kTile, TV>(a.v, at_v, a.dv, c, to, rows_v); }, loads, acc);
+          [&](i32 c, L* to) { return load_rows<O, false, kTile, TV>(a.v, at_v, a.dv, c, to, rows_v); }, loads, acc);
     }
   if constexpr (TWO) write_amax(a, m, 0, largest);
   if (a.splits > 1)
     write_parts(a, t, m, soft, acc);
   else
-    write_results<TWO>(a, t, m, soft, acc);
+    write_results<TWO, TO>(a, t, m, soft, acc);
 }
 
 }  // namespace tsr::dev

@@ -7,7 +7,7 @@
 namespace tsr::dev {
 
 // Parts of the keys add up once they are scaled to the same maximum. One block for each query.
-template <class L>
+template <class L, class TO>
 void combine(const AttentionArgs& a) {
   i64 index = blockIdx.x;
   i32 query = i32(index % a.sq), head = i32(index / a.sq % a.hq), b = i32(index / a.sq / a.hq);
@@ -34,7 +34,8 @@ void combine(const AttentionArgs& a) {
     }
     L y = sum * scale;
     largest = Max::join(largest, f_abs(y));
-    if (there) store_any(a.o.data, a.o.type, row_offset(a.o, at, head, query) + c * a.o.strides[3], y * stored);
+    if (there)
+      static_cast<TO*>(a.o.data)[row_offset(a.o, at, head, query) + c * a.o.strides[3]] = from_lane<TO>(y * stored);
   }
   if (!a.amax[1]) return;
   largest = group_reduce<Max, kRestThreads>(largest, reinterpret_cast<L*>(shared_memory()));
@@ -54,7 +55,7 @@ void join_amax(const AttentionArgs& a) {
 }
 
 // The factors of dropout of all scores, four keys to a thread.
-template <class L>
+template <class L, class O>
 void dump(const AttentionArgs& a) {
   i64 runs = (a.skv + 3) / 4, index = i64(blockIdx.x) * kRestThreads + threadIdx.x;
   i32 key = i32(index % runs) * 4;
@@ -63,7 +64,7 @@ void dump(const AttentionArgs& a) {
   i64 b = index / a.sq / a.hq;
   if (b >= a.b) return;
   L keep[4] = {L(1), L(1), L(1), L(1)};
-  if (a.random) keep_four(a, read_dropout(a), i32(b), head, query, key, keep);
+  if constexpr (O::kRandom) keep_four<O>(a, read_dropout<O>(a), i32(b), head, query, key, keep);
   const i64* s = a.dump.strides;
   for (int j = 0; j < 4 && key + j < a.skv; ++j)
     store_any(a.dump.data, a.dump.type, b * s[0] + head * s[1] + query * s[2] + (key + j) * s[3], keep[j]);
@@ -71,7 +72,7 @@ void dump(const AttentionArgs& a) {
 
 // Before the gradients: statistics as natural logarithms, and sums of do o, times what dropout multiplies by where the
 // caller gave them without. One warp for each query.
-template <class L>
+template <class L, class TO, class TD>
 void prepare(const AttentionArgs& a) {
   i64 index = i64(blockIdx.x) * (kRestThreads / 32) + threadIdx.x / 32;
   i32 query = i32(index % a.sq), head = i32(index / a.sq % a.hq), lane = threadIdx.x % 32;
@@ -90,8 +91,8 @@ void prepare(const AttentionArgs& a) {
     i64 o = row_offset(a.o, at_o, head, query), d = row_offset(a.grad_o, at_do, head, query);
     bool there = query < at_o.steps && query < at_do.steps;
     for (i32 c = lane; there && c < a.dv; c += 32)
-      sum += load_any<L>(a.o.data, a.o.type, o + c * a.o.strides[3]) *
-             load_any<L>(a.grad_o.data, a.grad_o.type, d + c * a.grad_o.strides[3]);
+      sum += to_lane<L>(static_cast<const TO*>(a.o.data)[o + c * a.o.strides[3]]) *
+             to_lane<L>(static_cast<const TD*>(a.grad_o.data)[d + c * a.grad_o.strides[3]]);
     sum = warp_reduce<Add>(sum) * read<L>(a.descale_o) * read<L>(a.descale_do);
   }
   if (lane != 0) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where rows of sequences lie in memory, and which keys each query of a tile attends to.
+// Where rows of sequences lie in memory, and which keys each query of a tile attends to. `O` says which options a
+// kernel is for (options_text.hpp).
 #pragma once
 
 #include "device/any.cuh"
@@ -14,15 +15,19 @@ template <class L>
 L read(const Numbers& n, i64 i = 0) {
   return n.data ? load_any<L>(n.data, n.type, i * n.stride) : L(n.value);
 }
+// Of a tensor of i32 or i64.
+inline i64 load_integer(const void* data, ElementType type, i64 at) {
+  return type == ElementType::i64 ? static_cast<const i64*>(data)[at] : static_cast<const i32*>(data)[at];
+}
 inline i64 read_integer(const Numbers& n, i64 i = 0) {
-  return n.data ? load_any<i64>(n.data, n.type, i * n.stride) : n.integer;
+  return n.data ? load_integer(n.data, n.type, i * n.stride) : n.integer;
 }
 inline i64 spread_offset(const Spread& x, i32 b, i32 h, i32 query, i32 key) {
   return b * x.strides[0] + h * x.strides[1] + query * x.strides[2] + key * x.strides[3];
 }
-template <class L>
+template <class T, class L>
 L read(const Spread& x, i32 b, i32 h, i32 query, i32 key) {
-  return x.data ? load_any<L>(x.data, x.type, spread_offset(x, b, h, query, key)) : L(x.value);
+  return x.data ? to_lane<L>(static_cast<const T*>(x.data)[spread_offset(x, b, h, query, key)]) : L(x.value);
 }
 
 // --- one batch of a sequence
@@ -36,8 +41,8 @@ struct Place {
 inline Place place(const Sequences& x, i32 b) {
   Place y = {b, b * x.strides[0], x.steps, false};
   if (!x.offsets) return y;
-  y.start = load_any<i64>(x.offsets, x.offsets_type, b) * x.multiplier;
-  i64 room = load_any<i64>(x.offsets, x.offsets_type, b + 1) * x.multiplier - y.start;
+  y.start = load_integer(x.offsets, x.offsets_type, b) * x.multiplier;
+  i64 room = load_integer(x.offsets, x.offsets_type, b + 1) * x.multiplier - y.start;
   room = x.strides[2] > 1 ? room / x.strides[2] : room;
   y.steps = room < 0 ? 0 : room < x.steps ? room : x.steps;
   return y;
@@ -49,12 +54,12 @@ constexpr int kVector = sizeof(T) == 8   ? 2
                         : sizeof(T) == 4 ? 4
                                          : 8;
 
-template <class T>
+template <class O, class T>
 Place place_operand(const Operand& x, i32 b) {
   constexpr int V = kVector<T>;
   Place y = place(x, b);
   bool even = x.strides[1] % V == 0 && x.strides[2] % V == 0 && x.strides[3] == 1;
-  if (x.pages.data) {
+  if (O::kPaged && x.pages.data) {
     y.start = 0;
     y.steps = 0x7fffffff;
     even = even && x.strides[0] % V == 0;
@@ -73,13 +78,14 @@ struct Spot {
   i32 head, step;
 };
 
-inline Spot locate(const Operand& x, const Place& at, i32 h, i32 step) {
+template <class O>
+Spot locate(const Operand& x, const Place& at, i32 h, i32 step) {
   if (step >= at.steps) return {-1, h, step};
-  if (!x.pages.data) return {row_offset(x, at, h, step), h, step};
+  if (!O::kPaged || !x.pages.data) return {row_offset(x, at, h, step), h, step};
   Place table = place(x.pages, at.b);
   i32 size = i32(x.steps), page = step / size;
   i64 block = -1;
-  if (page < table.steps) block = load_any<i64>(x.pages.data, x.pages.type, table.start + page * x.pages.strides[2]);
+  if (page < table.steps) block = load_integer(x.pages.data, x.pages.type, table.start + page * x.pages.strides[2]);
   if (block < 0 || block >= x.blocks) return {-1, h, step};
   return {block * x.strides[0] + h * x.strides[1] + step % size * x.strides[2], h, step};
 }
@@ -99,7 +105,7 @@ inline float block_scale(const Operand& x, const Place& at, const Spot& s, i32 c
 }
 
 // V elements from `column` on; those past the end of the row are 0.
-template <class T, int V, class L>
+template <class O, class T, int V, class L>
 void read_slowly(const Operand& x, const Place& at, const Spot& s, i32 width, i32 column, L* y) {
   const T* data = static_cast<const T*>(x.data);
 #pragma unroll
@@ -107,7 +113,7 @@ void read_slowly(const Operand& x, const Place& at, const Spot& s, i32 width, i3
     y[j] = L(0);
     if (s.offset < 0 || column + j >= width) continue;
     y[j] = to_lane<L>(data[s.offset + (column + j) * x.strides[3]]);
-    if (x.scales) y[j] *= L(block_scale(x, at, s, column + j));
+    if (O::kScaled && x.scales) y[j] *= L(block_scale(x, at, s, column + j));
   }
 }
 
@@ -130,7 +136,7 @@ inline i32 length_kv(const AttentionArgs& a, i32 b) {
 inline i32 clamp(i64 v, i64 low, i64 high) { return i32(v < low ? low : v > high ? high : v); }
 
 // Row `index` among the queries of `heads` neighbouring heads from `head` on.
-template <class L>
+template <class O, class L>
 Row<L> make_row(const AttentionArgs& a, i32 b, i32 head, i32 heads, i64 index) {
   Row<L> r = {-1, 0, 0, 0, L(0), L(0), L(0)};
   if (index >= i64(heads) * a.sq) return r;
@@ -141,7 +147,7 @@ Row<L> make_row(const AttentionArgs& a, i32 b, i32 head, i32 heads, i64 index) {
   i64 diagonal = r.query + (a.bottom_right ? i64(len_kv) - len_q : 0);
   r.last = clamp(diagonal + a.right + 1, 0, len_kv);
   r.first = clamp(diagonal - a.left + 1, 0, r.last);
-  if (a.alibi)
+  if (O::kAlibi)
     r.slope =
         a.slopes_given ? read<L>(a.slopes, r.head) : f_exp(L(-8) * L(r.head + 1) / L(a.hq) * L(0.69314718055994530942));
   if (a.row_stats) {

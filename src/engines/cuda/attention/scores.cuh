@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From products to masked scores, and dropout. `Mod` is the generated code of score_mod (score_text.hpp).
+// From products to masked scores, and dropout. `O` is generated (options_text.hpp).
 #pragma once
 
 #include "device/random.cuh"
@@ -14,19 +14,20 @@ L score_scale(const AttentionArgs& a) {
   return L(a.scale_option) * read<L>(a.scale) * read<L>(a.descale_q) * read<L>(a.descale_k);
 }
 
-template <class L>
+template <class O, class L>
 bool hidden(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key) {
-  return a.block_mask.given && read<i64>(a.block_mask, b, r.head, r.query / kMaskBlock, key / kMaskBlock) == 0;
+  if constexpr (!O::kBlockMask) return false;
+  return read<u8, i64>(a.block_mask, b, r.head, r.query / kMaskBlock, key / kMaskBlock) == 0;
 }
 
 // What a scaled product becomes; -inf where masked, whatever the product was.
-template <class Mod, class L>
+template <class O, class L>
 L finish_score(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key, L scaled) {
-  if (key < r.first || key >= r.last || hidden(a, b, r, key)) return -L(infinity());
+  if (key < r.first || key >= r.last || hidden<O>(a, b, r, key)) return -L(infinity());
   L s = scaled;
-  if constexpr (Mod::kForward) s = Mod::template forward<L>(a, s, b, r.head, r.query, key);
-  if (a.bias.given) s += read<L>(a.bias, b, r.head, r.query, key);
-  if (a.alibi) s += r.slope * L(key - r.query);
+  if constexpr (O::kForward) s = O::template forward<L>(a, s, b, r.head, r.query, key);
+  if constexpr (O::kBias) s += read<typename O::Bias, L>(a.bias, b, r.head, r.query, key);
+  if constexpr (O::kAlibi) s += r.slope * L(key - r.query);
   return s;
 }
 
@@ -34,20 +35,22 @@ L finish_score(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key, L scaled
 struct Dropout {
   u64 seed, offset;
 };
-inline Dropout read_dropout(const AttentionArgs& a) {
-  if (!a.random) return {0, 0};
+template <class O>
+Dropout read_dropout(const AttentionArgs& a) {
+  if constexpr (!O::kRandom) return {0, 0};
   return {u64(read_integer(a.seed)), u64(read_integer(a.offset))};
 }
-template <class L>
+template <class O, class L>
 void keep_four(const AttentionArgs& a, const Dropout& d, i32 b, i32 head, i32 query, i32 key, L* y) {
-  if (a.random) {
+  if constexpr (O::kRandom) {
     float u[4];
     uniforms<4>(d.seed, d.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), 1, u);
 #pragma unroll
     for (int j = 0; j < 4; ++j) y[j] = L(u[j] < a.keep_below);
   } else {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) y[j] = key + j < a.skv ? read<L>(a.dropout_mask, b, head, query, key + j) : L(0);
+    for (int j = 0; j < 4; ++j)
+      y[j] = key + j < a.skv ? read<typename O::Mask, L>(a.dropout_mask, b, head, query, key + j) : L(0);
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/cuda/attention/score_text.hpp"
+#include "engines/cuda/attention/options_text.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -35,7 +35,7 @@ AttentionStep::AttentionStep(const Region& r, const Device& d)
       d_(d),
       p_(g_, n_),
       arguments_(g_, p_),
-      modifier_(score_text(g_, n_, arguments_)),
+      options_(options_text(g_, n_, p_, arguments_)),
       wide_(n_.compute == DType::f64),
       lane_bytes_(wide_ ? 8 : 4) {}
 
@@ -46,23 +46,15 @@ AttentionStep::Columns AttentionStep::columns_of(int64_t width) const {
   return {held, static_cast<int>(std::max<int64_t>(1, sdpa::ceil_div(slices, held)))};
 }
 
-Program AttentionStep::tiles(const char* include, const std::string& function, std::initializer_list<DType> types,
-                             const std::string& rest) const {
+Program AttentionStep::program(const char* include, const std::string& function, std::initializer_list<DType> types,
+                               const std::string& rest, int threads) const {
   std::string list;
   for (DType t : types) list += ", " + qualified(t);
   return {.include = cat("engines/cuda/attention/", include, ".cuh"),
-          .generated = modifier_,
+          .generated = rest.empty() ? "" : options_,
           .args = "tsr::dev::AttentionArgs",
-          .body = cat("tsr::dev::", function, wide_ ? "double" : "float", list, rest, ", tsr::dev::Modifier>"),
-          .threads = dev::kTileThreads};
-}
-
-Program AttentionStep::plain(const std::string& function) const {
-  return {.include = "engines/cuda/attention/rest.cuh",
-          .generated = "",
-          .args = "tsr::dev::AttentionArgs",
-          .body = cat("tsr::dev::", function, wide_ ? "<double>" : "<float>"),
-          .threads = dev::kRestThreads};
+          .body = cat("tsr::dev::", function, wide_ ? "double" : "float", list, rest, ">"),
+          .threads = threads};
 }
 
 int64_t AttentionStep::tile_bytes() const {
@@ -85,7 +77,7 @@ void AttentionStep::add_amax(const Region& r, int which, int slot, int64_t block
 }
 
 void AttentionStep::join_amax() {
-  if (wants_amax_) launches_.add(plain("join_amax"), dev::kAmaxes, dev::kRestShared, {});
+  if (wants_amax_) launches_.add(plain("join_amax<"), dev::kAmaxes, dev::kRestShared, {});
 }
 
 }  // namespace tsr::cuda

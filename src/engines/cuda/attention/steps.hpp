@@ -43,10 +43,17 @@ class AttentionStep : public Step {
     int slices, parts;
   };
   Columns columns_of(int64_t width) const;
-  // A kernel of tiles: `types` are those of the operands, `rest` the other template arguments but for the modifier.
+  // A kernel of `include`: its types are the lane and `types`, then come the other template arguments.
+  Program program(const char* include, const std::string& function, std::initializer_list<DType> types,
+                  const std::string& rest, int threads) const;
+  // One with tiles, for the options of this node.
   Program tiles(const char* include, const std::string& function, std::initializer_list<DType> types,
-                const std::string& rest) const;
-  Program plain(const std::string& function) const;  // of rest.cuh
+                const std::string& rest) const {
+    return program(include, function, types, rest + ", tsr::dev::Options", dev::kTileThreads);
+  }
+  Program plain(const std::string& function, std::initializer_list<DType> types = {}) const {
+    return program("rest", function, types, "", dev::kRestThreads);
+  }
   int64_t tile_bytes() const;
   // Splits so that all units of the device have work, each with at least `least` of `length`.
   static int splits_of(int64_t blocks, int64_t wanted, int64_t length, int64_t least);
@@ -61,8 +68,8 @@ class AttentionStep : public Step {
   attention::Problem p_;
   Arguments arguments_;
   Launches launches_;
-  std::string modifier_;  // text
-  bool wide_;             // computes in f64
+  std::string options_;  // text
+  bool wide_;            // computes in f64
   int64_t lane_bytes_;
   bool wants_amax_ = false;
 };

@@ -23,7 +23,7 @@ void keep_elements(const L* e, int row, int column, L* to) {
 
 // Columns [first, first + COLUMNS) of 64 rows into shared memory: [row][column], or [column][row] when TURNED. `spot`
 // says where a row lies. Returns whether this thread saw only finite numbers.
-template <bool TURNED, int COLUMNS, class T, class L, class Rows>
+template <class O, bool TURNED, int COLUMNS, class T, class L, class Rows>
 bool load_rows(const Operand& x, const Place& at, i32 width, i32 first, L* to, const Rows& spot) {
   constexpr int V = kVector<T>, kPer = COLUMNS / V, kAll = kTile * kPer;
   constexpr int kEach = (kAll + kTileThreads - 1) / kTileThreads;
@@ -57,7 +57,7 @@ bool load_rows(const Operand& x, const Place& at, i32 width, i32 first, L* to, c
 #pragma unroll 1
   for (int c = threadIdx.x; c < kAll; c += kTileThreads) {
     L e[V];
-    read_slowly<T, V>(x, at, spot(row_of(c)), width, first + column_of(c), e);
+    read_slowly<O, T, V>(x, at, spot(row_of(c)), width, first + column_of(c), e);
 #pragma unroll
     for (int j = 0; j < V; ++j) finite = finite && is_finite(e[j]);
     keep_elements<TURNED, V>(e, row_of(c), column_of(c), to);
@@ -142,34 +142,35 @@ void set_weights(TileMemory<L>& m, const L (&p)[4][4]) {
 }
 
 // Rows of a tile's queries, and of keys [first, ...) below `end`.
-template <class L>
+template <class O, class L>
 auto query_rows(const TileMemory<L>& m, const Operand& x, const Place& at) {
   return [&m, &x, at](int row) {
     const Row<L>& r = m.rows[row];
-    return r.first < r.last ? locate(x, at, r.head, r.query) : Spot{-1, 0, 0};
+    return r.first < r.last ? locate<O>(x, at, r.head, r.query) : Spot{-1, 0, 0};
   };
 }
-inline auto key_rows(const Operand& x, const Place& at, i32 head, i32 first, i32 end) {
+template <class O>
+auto key_rows(const Operand& x, const Place& at, i32 head, i32 first, i32 end) {
   return [&x, at, head, first, end](int row) {
-    return first + row < end ? locate(x, at, head, first + row) : Spot{-1, 0, 0};
+    return first + row < end ? locate<O>(x, at, head, first + row) : Spot{-1, 0, 0};
   };
 }
 
-template <class L>
+template <class O, class L>
 void fill_rows(const AttentionArgs& a, TileMemory<L>& m, i32 b, i32 head, i32 heads, i64 first) {
   __syncthreads();
-  if (threadIdx.x < kTile) m.rows[threadIdx.x] = make_row<L>(a, b, head, heads, first + threadIdx.x);
+  if (threadIdx.x < kTile) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, heads, first + threadIdx.x);
   __syncthreads();
 }
 
 // Does a block mask hide keys [first, first + 64) from all rows? Tiles start at multiples of 64, so that one element of
 // the mask answers for each row. The same for all threads.
-template <class L>
+template <class O, class L>
 bool all_hidden(const AttentionArgs& a, const TileMemory<L>& m, i32 b, i32 first) {
-  if (!a.block_mask.given) return false;
+  if constexpr (!O::kBlockMask) return false;
   bool seen = false;
   for (int i = threadIdx.x % 32; i < kTile; i += 32)
-    seen = seen || (m.rows[i].first < m.rows[i].last && !hidden(a, b, m.rows[i], first));
+    seen = seen || (m.rows[i].first < m.rows[i].last && !hidden<O>(a, b, m.rows[i], first));
   return !__any_sync(0xffffffffu, seen);
 }
 

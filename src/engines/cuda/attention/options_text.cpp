@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cuda/attention/score_text.hpp"
+#include "engines/cuda/attention/options_text.hpp"
 
 #include <cmath>
 
@@ -92,10 +92,10 @@ class Printer {
   Reason why_ = Reason::yes();
 };
 
-Reason print(const Graph& g, const Node& n, Arguments* arguments, std::string& text) {
+// The functions `forward` and `backward`.
+Reason print_functions(const Graph& g, const Node& n, Arguments* arguments, std::string& functions) {
   const auto& o = attrs<tessera::SdpaOptions>(n);
   Printer printer(g, arguments);
-  std::string functions;
   if (o.score_mod)
     if (Reason why = printer.print(ScoreCode(g, n, *o.score_mod, 0), "forward(const AttentionArgs& a, L p0", functions);
         !why)
@@ -105,26 +105,37 @@ Reason print(const Graph& g, const Node& n, Arguments* arguments, std::string& t
                                    "backward(const AttentionArgs& a, L p0, L p1", functions);
         !why)
       return why;
-  text = cat(
-      "namespace tsr::dev {\nstruct Modifier {\n  static constexpr bool kForward = ", o.score_mod ? "true" : "false",
-      ", kBackward = ", o.score_mod_bwd ? "true" : "false", ";\n", functions, "};\n}\n");
   return Reason::yes();
 }
 
 }  // namespace
 
-Reason check_score_text(const Graph& g, const Node& n) {
+Reason check_options(const Graph& g, const Node& n) {
   for (const tessera::Subgraph& sub : subgraphs(n))
     if (Reason why = attention::check_score_mod(*sub, sdpa::shape(g, n).scores()); !why) return why;
-  std::string text;
-  return print(g, n, nullptr, text);
+  std::string functions;
+  return print_functions(g, n, nullptr, functions);
 }
 
-std::string score_text(const Graph& g, const Node& n, Arguments& arguments) {
-  std::string text;
-  if (Reason why = print(g, n, &arguments, text); !why)
+std::string options_text(const Graph& g, const Node& n, const attention::Problem& p, Arguments& arguments) {
+  std::string functions, flags;
+  if (Reason why = print_functions(g, n, &arguments, functions); !why)
     fail(Status::internal_error, "attention_cuda built a region that it declines: ", why.text());
-  return text;
+  bool random = p.options.dropout != 0;
+  const std::pair<const char*, bool> list[] = {
+      {"kForward", static_cast<bool>(p.options.score_mod)},
+      {"kBackward", static_cast<bool>(p.options.score_mod_bwd)},
+      {"kBias", p.bias.given()},
+      {"kAlibi", p.alibi},
+      {"kBlockMask", p.block_mask.given()},
+      {"kRandom", random},
+      {"kDrops", random || p.dropout_mask.given()},
+      {"kPaged", p.k.pages || p.v.pages},
+      {"kScaled", p.q.scales != kNone || p.k.scales != kNone || p.v.scales != kNone},
+  };
+  for (auto [name, on] : list) flags += cat("  static constexpr bool ", name, on ? " = true;\n" : " = false;\n");
+  return cat("namespace tsr::dev {\nstruct Options {\n  using Bias = ", device_type(p.bias.type),
+             "; using Mask = ", device_type(p.dropout_mask.type), ";\n", flags, functions, "};\n}\n");
 }
 
 }  // namespace tsr::cuda
