@@ -95,11 +95,31 @@ struct Row {
   L stats, delta;  // backward
 };
 
+// One batch of a sequence.
+struct Place {
+  i64 start;  // element offset
+  i32 steps;  // that exist
+  i32 b;
+  bool quick;  // whole vectors can be read at once
+};
+
+// Numbers that all threads need. In shared memory: registers are scarce.
+template <class L>
+struct Factors {
+  L score;  // of products of stored q and k
+  L scale;  // of products of q and k
+  L do_v;   // of products of stored do and v
+  L keep, scale_s, scale_dp;
+  u64 seed, offset;
+  Place q, k, v, grad_o;
+};
+
 template <class L>
 struct alignas(16) TileMemory {
   L weights[kTile * kLd];
   L operands[kTile * kLd];  // two slices of kDepth, or the rows that weights multiply
   Row<L> rows[kTile];
+  Factors<L> factors;
   i32 odd;  // number of the last load that met NaN or infinity
 };
 
@@ -111,6 +131,7 @@ struct alignas(16) FewMemory {
   L sums[kTileThreads * kFewVector];
   L factor[kFewRows];
   Row<L> rows[kFewRows];
+  Factors<L> factors;
   // Behind it: the queries, rows of few_pitch(d).
 };
 inline i32 few_pitch(i32 d) { return (d + kFewVector - 1) / kFewVector * kFewVector; }

@@ -66,8 +66,9 @@ class BackwardStep : public AttentionStep {
 
   void add(const Region& r, int slot, const char* function, Columns c, int64_t blocks) {
     DType type = attention::make_output(r, slot).type;
-    launches_.add(tiles("backward", function, {p_.q.type, p_.k.type, p_.v.type, do_type_, type}, cat(", ", c.slices)),
-                  blocks, tile_bytes(), {c.parts, 1});
+    launches_.add(
+        tiles("backward", function, {p_.q.type, p_.k.type, p_.v.type, do_type_, type}, cat(", ", c.slices), c.slices),
+        blocks, tile_bytes(), {c.parts, 1});
   }
 
   // Where the bias is small, many tiles of scores add up to each of its own: they are shared among blocks.
@@ -81,8 +82,8 @@ class BackwardStep : public AttentionStep {
     int64_t scores = p_.n.b * p_.n.hq * tiles_of(p_.n.sq) * tiles_of(p_.n.skv);
     int splits = splits_of(blocks, int64_t{2} * d_.units, scores / blocks, 1);
     arguments_.reserve(a.bias_parts, splits * all * lane_bytes_);
-    launches_.add(tiles("backward", "bias_gradient<", {p_.q.type, p_.k.type, p_.v.type, do_type_}, ""), blocks * splits,
-                  tile_bytes(), {1, splits});
+    launches_.add(tiles("backward", "bias_gradient<", {p_.q.type, p_.k.type, p_.v.type, do_type_}, "", 1),
+                  blocks * splits, tile_bytes(), {1, splits});
     launches_.add(plain("join_bias<"), sdpa::ceil_div(all, dev::kRestThreads), 0, {1, splits});
   }
 

@@ -21,35 +21,15 @@ struct Meeting {
   i32 b, k_head, v_head, first, end;  // keys [first, end)
 };
 
-// What is read from memory once for each block.
-template <class L>
-struct Factors {
-  L score, scale, do_v, keep, scale_s, scale_dp;
-  Dropout dropout;
-};
-template <class O, class L>
-Factors<L> read_factors(const AttentionArgs& a) {
-  Factors<L> f;
-  f.score = score_scale<L>(a);
-  f.scale = L(a.scale_option) * read<L>(a.scale);
-  f.do_v = read<L>(a.descale_do) * read<L>(a.descale_v);
-  f.keep = read<L>(a.keep_factor);
-  f.scale_s = read<L>(a.scale_s);
-  f.scale_dp = read<L>(a.scale_dp);
-  f.dropout = read_dropout<O>(a);
-  return f;
-}
-
 // p: probabilities before dropout; `scaled`: the products that score_mod receives.
 template <class O, class TQ, class TK, class L>
-void tile_probabilities(const AttentionArgs& a, TileMemory<L>& m, const Factors<L>& f, const Meeting& t, L (&p)[4][4],
-                        L (&scaled)[4][4]) {
-  Place at_q = place_operand<O, TQ>(a.q, t.b), at_k = place_operand<O, TK>(a.k, t.b);
-  auto queries = query_rows<O>(m, a.q, at_q);
-  auto keys = key_rows<O>(a.k, at_k, t.k_head, t.first, t.end);
+void tile_probabilities(const AttentionArgs& a, TileMemory<L>& m, const Meeting& t, L (&p)[4][4], L (&scaled)[4][4]) {
+  const Factors<L>& f = m.factors;
+  auto queries = query_rows<O>(m, a.q, f.q);
+  auto keys = key_rows<O>(a.k, f.k, t.k_head, t.first, t.end);
   product(
-      m, a.d, [&](i32 c, L* to) { load_rows<O, true, kDepth, TQ>(a.q, at_q, a.d, c, to, queries); },
-      [&](i32 c, L* to) { load_rows<O, true, kDepth, TK>(a.k, at_k, a.d, c, to, keys); }, p);
+      m, a.d, [&](i32 c, L* to) { load_rows<O, true, kDepth, TQ>(a.q, f.q, a.d, c, to, queries); },
+      [&](i32 c, L* to) { load_rows<O, true, kDepth, TK>(a.k, f.k, a.d, c, to, keys); }, p);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const Row<L>& r = m.rows[tile_y() + i];
@@ -64,34 +44,33 @@ void tile_probabilities(const AttentionArgs& a, TileMemory<L>& m, const Factors<
 
 // x *= factors of dropout
 template <class O, class L>
-void drop_tile(const AttentionArgs& a, const TileMemory<L>& m, const Factors<L>& f, const Meeting& t, L (&x)[4][4]) {
+void drop_tile(const AttentionArgs& a, const TileMemory<L>& m, const Meeting& t, L (&x)[4][4]) {
   if constexpr (!O::kDrops) return;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const Row<L>& r = m.rows[tile_y() + i];
     if (r.head < 0) continue;
     L keep[4];
-    keep_four<O>(a, f.dropout, t.b, r.head, r.query, t.first + tile_x(), keep);
+    keep_four<O>(a, m.factors, t.b, r.head, r.query, t.first + tile_x(), keep);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) x[i][j] *= keep[j] * f.keep;
+    for (int j = 0; j < 4; ++j) x[i][j] *= keep[j] * m.factors.keep;
   }
 }
 
 // ds: the gradient of what softmax receives.
 template <class O, class TV, class TD, class L>
-void tile_gradient(const AttentionArgs& a, TileMemory<L>& m, const Factors<L>& f, const Meeting& t, const L (&p)[4][4],
-                   L (&ds)[4][4]) {
-  Place at_v = place_operand<O, TV>(a.v, t.b), at_do = place_operand<O, TD>(a.grad_o, t.b);
-  auto queries = query_rows<O>(m, a.grad_o, at_do);
-  auto keys = key_rows<O>(a.v, at_v, t.v_head, t.first, t.end);
+void tile_gradient(const AttentionArgs& a, TileMemory<L>& m, const Meeting& t, const L (&p)[4][4], L (&ds)[4][4]) {
+  const Factors<L>& f = m.factors;
+  auto queries = query_rows<O>(m, a.grad_o, f.grad_o);
+  auto keys = key_rows<O>(a.v, f.v, t.v_head, t.first, t.end);
   product(
-      m, a.dv, [&](i32 c, L* to) { load_rows<O, true, kDepth, TD>(a.grad_o, at_do, a.dv, c, to, queries); },
-      [&](i32 c, L* to) { load_rows<O, true, kDepth, TV>(a.v, at_v, a.dv, c, to, keys); }, ds);
+      m, a.dv, [&](i32 c, L* to) { load_rows<O, true, kDepth, TD>(a.grad_o, f.grad_o, a.dv, c, to, queries); },
+      [&](i32 c, L* to) { load_rows<O, true, kDepth, TV>(a.v, f.v, a.dv, c, to, keys); }, ds);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j) ds[i][j] *= f.do_v;
-  drop_tile<O>(a, m, f, t, ds);
+  drop_tile<O>(a, m, t, ds);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -100,8 +79,8 @@ void tile_gradient(const AttentionArgs& a, TileMemory<L>& m, const Factors<L>& f
 
 // The gradient of the products: through score_mod, times the scale, rounded. Returns the largest magnitude so far.
 template <class O, class L>
-L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Factors<L>& f, const Meeting& t,
-                   const L (&p)[4][4], const L (&scaled)[4][4], L largest, L (&ds)[4][4]) {
+L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Meeting& t, const L (&p)[4][4],
+                   const L (&scaled)[4][4], L largest, L (&ds)[4][4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const Row<L>& r = m.rows[tile_y() + i];
@@ -112,9 +91,9 @@ L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Factors
         bool seen = p[i][j] != L(0);  // what was masked stays 0
         ds[i][j] = seen ? O::template backward<L>(a, ds[i][j], scaled[i][j], t.b, r.head, r.query, key) : L(0);
       }
-      ds[i][j] *= f.scale;
+      ds[i][j] *= m.factors.scale;
       largest = Max::join(largest, f_abs(ds[i][j]));
-      if (a.rounds_dp) ds[i][j] = round_small(a.dp_type, ds[i][j] * f.scale_dp);
+      if (a.rounds_dp) ds[i][j] = round_small(a.dp_type, ds[i][j] * m.factors.scale_dp);
     }
   }
   return largest;
@@ -155,25 +134,23 @@ void query_gradient(const AttentionArgs& a) {
   i64 row = i64(a.row_tiles - 1 - index % a.row_tiles) * kTile;
   index /= a.row_tiles;
   i32 head = index % groups * a.group, b = index / groups;
-  if (threadIdx.x == 0) m.odd = 0;
+  start_tiles<O, TQ, TK, TV, TD>(a, m, b);
   fill_rows<O>(a, m, b, head, a.group, row);
   Range keys = range_of(m.rows, kTile);
-  Factors<L> f = read_factors<O, L>(a);
-  Place at_k = place_operand<O, TK>(a.k, b);
   L acc[SLICES][4][4] = {}, largest = L(0);
   i32 loads = 0;
   for (i32 first = keys.lo / kTile * kTile; first < keys.hi; first += kTile) {
     if (all_hidden<O>(a, m, b, first)) continue;
     Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, keys.hi};
     L p[4][4], ds[4][4], scaled[4][4];
-    tile_probabilities<O, TQ, TK>(a, m, f, t, p, scaled);
-    tile_gradient<O, TV, TD>(a, m, f, t, p, ds);
-    largest = product_gradient<O>(a, m, f, t, p, scaled, largest, ds);
+    tile_probabilities<O, TQ, TK>(a, m, t, p, scaled);
+    tile_gradient<O, TV, TD>(a, m, t, p, ds);
+    largest = product_gradient<O>(a, m, t, p, scaled, largest, ds);
     set_weights<true>(m, ds);
-    auto rows = key_rows<O>(a.k, at_k, t.k_head, first, keys.hi);
+    auto rows = key_rows<O>(a.k, m.factors.k, t.k_head, first, keys.hi);
     accumulate<SLICES>(
         m, min(kTile, keys.hi - first), a.d, column,
-        [&](i32 c, L* to) { return load_rows<O, false, kTile, TK>(a.k, at_k, a.d, c, to, rows); }, loads, acc);
+        [&](i32 c, L* to) { return load_rows<O, false, kTile, TK>(a.k, m.factors.k, a.d, c, to, rows); }, loads, acc);
   }
   write_gradient<TO>(
       a, m, a.grad_q, b, a.d, column, length_q(a, b), read<L>(a.descale_dp) * read<L>(a.descale_k), read<L>(a.scale_dq),
@@ -196,11 +173,10 @@ void key_gradient(const AttentionArgs& a) {
   i32 first = index % a.key_tiles * kTile;
   index /= a.key_tiles;
   i32 own = index % heads, b = index / heads, end = min(first + kTile, length_kv(a, b));
-  if (threadIdx.x == 0) m.odd = 0;
-  Factors<L> f = read_factors<O, L>(a);
+  start_tiles<O, TQ, TK, TV, TD>(a, m, b);
   const Operand& x = VALUES ? a.grad_o : a.q;
   using T = typename Choose<VALUES, TD, TQ>::type;
-  Place at = place_operand<O, T>(x, b);
+  const Place& at = VALUES ? m.factors.grad_o : m.factors.q;
   i32 width = VALUES ? a.dv : a.d, loads = 0;
   L acc[SLICES][4][4] = {};
   for (i32 head = own * sharers; head < (own + 1) * sharers; head += a.group)
@@ -210,19 +186,19 @@ void key_gradient(const AttentionArgs& a) {
       if (keys.lo >= end || keys.hi <= first || all_hidden<O>(a, m, b, first)) continue;
       Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, min(end, keys.hi)};
       L p[4][4], scaled[4][4];
-      tile_probabilities<O, TQ, TK>(a, m, f, t, p, scaled);
+      tile_probabilities<O, TQ, TK>(a, m, t, p, scaled);
       if constexpr (VALUES) {
-        drop_tile<O>(a, m, f, t, p);
+        drop_tile<O>(a, m, t, p);
 #pragma unroll
         for (int i = 0; i < 4; ++i)
 #pragma unroll
           for (int j = 0; j < 4; ++j)
-            if (a.rounds_p) p[i][j] = round_small(a.p_type, p[i][j] * f.scale_s);
+            if (a.rounds_p) p[i][j] = round_small(a.p_type, p[i][j] * m.factors.scale_s);
         set_weights<false>(m, p);
       } else {
         L ds[4][4];
-        tile_gradient<O, TV, TD>(a, m, f, t, p, ds);
-        product_gradient<O>(a, m, f, t, p, scaled, L(0), ds);
+        tile_gradient<O, TV, TD>(a, m, t, p, ds);
+        product_gradient<O>(a, m, t, p, scaled, L(0), ds);
         set_weights<false>(m, ds);
       }
       auto rows = query_rows<O>(m, x, at);
@@ -255,19 +231,19 @@ void bias_gradient(const AttentionArgs& a) {
   i64 n_b = size[0] == 1 ? a.b : 1, n_h = size[1] == 1 ? a.hq : 1;
   i64 n_q = size[2] == 1 ? tiles(a.sq) : 1, n_k = size[3] == 1 ? tiles(a.skv) : 1;
   i64 all = n_b * n_h * n_q * n_k, each = (all + a.splits - 1) / a.splits;
-  Factors<L> f = read_factors<O, L>(a);
   L acc[4][4] = {};
   for (i64 i = split * each; i < (split + 1) * each && i < all; ++i) {
     i32 first = i32((n_k == 1 ? key_tile : i % n_k) * kTile);
     i64 row = (n_q == 1 ? query_tile : i / n_k % n_q) * kTile;
     i32 head = i32(n_h == 1 ? h : i / n_k / n_q % n_h), b = i32(n_b == 1 ? batch : i / n_k / n_q / n_h);
+    start_tiles<O, TQ, TK, TV, TD>(a, m, b);
     fill_rows<O>(a, m, b, head, 1, row);
     Range keys = range_of(m.rows, kTile);
     if (keys.lo >= first + kTile || keys.hi <= first || all_hidden<O>(a, m, b, first)) continue;
     Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, keys.hi};
     L p[4][4], ds[4][4], scaled[4][4];
-    tile_probabilities<O, TQ, TK>(a, m, f, t, p, scaled);
-    tile_gradient<O, TV, TD>(a, m, f, t, p, ds);
+    tile_probabilities<O, TQ, TK>(a, m, t, p, scaled);
+    tile_gradient<O, TV, TD>(a, m, t, p, ds);
 #pragma unroll
     for (int y = 0; y < 4; ++y)
 #pragma unroll

@@ -8,57 +8,56 @@
 
 namespace tsr::dev {
 
-constexpr int kFewAtOnce = 4;  // vectors that a thread has under way
-
-// V elements, 0 where there are none.
-template <class O, class T, class L, int V>
-void read_vector(const Operand& x, const Place& at, const Spot& s, i32 width, i32 column, L (&y)[V]) {
-  if (!at.quick || column + V > width) return read_slowly<O, T, V>(x, at, s, width, column, y);
-  Vec<T, V> raw = {};
-  if (s.offset >= 0) load_vector(static_cast<const T*>(x.data) + s.offset + column, raw);
-#pragma unroll
-  for (int j = 0; j < V; ++j) y[j] = to_lane<L>(raw.v[j]);
-}
+// Vectors of V elements that a thread has under way.
+template <bool QUICK, class T, int V>
+constexpr int kFewAtOnce = QUICK ? (sizeof(T) * V >= 16 ? 4 : 6) : 1;
 
 // Scaled products of keys [first, end), at most kFewKeys of them.
-template <class O, int ROWS, class TK, class L>
-void few_products(const AttentionArgs& a, FewMemory<L>& m, const L* q, const Place& at, i32 head, i32 first, i32 end,
-                  L scale) {
-  constexpr int V = kVector<TK>, kSharers = 8, kTogether = kTileThreads / kSharers;
+template <class O, bool QUICK, int ROWS, class TK, class L>
+void few_products(const AttentionArgs& a, FewMemory<L>& m, const L* q, i32 head, i32 first, i32 end) {
+  const Place& at = m.factors.k;
+  constexpr int V = kVector<TK>, kSharers = 8, kTogether = kTileThreads / kSharers, N = !QUICK ? 1 : ROWS > 4 ? 2 : 4;
   int lane = threadIdx.x % kSharers, group = threadIdx.x / kSharers;
-  L dot[kFewAtOnce][ROWS] = {};
-  Spot spots[kFewAtOnce];
+#pragma unroll 1
+  for (i32 start = group; start < kFewKeys; start += N * kTogether) {
+    L dot[N][ROWS] = {};
+    Spot spots[N];
 #pragma unroll
-  for (int n = 0; n < kFewAtOnce; ++n) {
-    i32 key = first + group + n * kTogether;
-    spots[n] = key < end ? locate<O>(a.k, at, head, key) : Spot{-1, 0, 0};
-  }
-  for (i32 column = lane * V; column < a.d; column += kSharers * V) {
-    L k[kFewAtOnce][V];
-#pragma unroll
-    for (int n = 0; n < kFewAtOnce; ++n) read_vector<O, TK>(a.k, at, spots[n], a.d, column, k[n]);
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-      Vec<L, V> x;
-      load_vector(q + r * few_pitch(a.d) + column, x);
-#pragma unroll
-      for (int j = 0; j < V; ++j)
-#pragma unroll
-        for (int n = 0; n < kFewAtOnce; ++n) dot[n][r] += x.v[j] * k[n][j];
+    for (int n = 0; n < N; ++n) {
+      i32 key = first + start + n * kTogether;
+      spots[n] = key < end ? locate<O>(a.k, at, head, key) : Spot{-1, 0, 0};
     }
-  }
+    for (i32 column = lane * V; column < a.d; column += kSharers * V) {
+      Vec<TK, V> k[N];
 #pragma unroll
-  for (int n = 0; n < kFewAtOnce; ++n)
+      for (int n = 0; n < N; ++n) fetch<QUICK>(a.k, spots[n], a.d, column, k[n]);
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-      L sum = warp_reduce<Add, kSharers>(dot[n][r]);
-      if (lane == 0) m.scores[r][group + n * kTogether] = sum * scale;
+      for (int n = 0; n < N; ++n) {
+        L e[V];
+#pragma unroll
+        for (int j = 0; j < V; ++j) e[j] = widened<O, L>(a.k, at, spots[n], column + j, k[n].v[j]);
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+          Vec<L, V> x;
+          load_vector(q + r * few_pitch(a.d) + column, x);
+#pragma unroll
+          for (int j = 0; j < V; ++j) dot[n][r] += x.v[j] * e[j];
+        }
+      }
     }
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+        L sum = warp_reduce<Add, kSharers>(dot[n][r]);
+        if (lane == 0) m.scores[r][start + n * kTogether] = sum * m.factors.score;
+      }
+  }
 }
 
 // Each warp turns the scores of its row into weights.
 template <class O, int ROWS, class L>
-void few_softmax(const AttentionArgs& a, FewMemory<L>& m, const Dropout& dropout, i32 b, i32 first, Softmax<L>& soft) {
+void few_softmax(const AttentionArgs& a, FewMemory<L>& m, i32 b, i32 first, Softmax<L>& soft) {
   int row = threadIdx.x / 32, at = threadIdx.x % 32 * 4;
   if (row >= ROWS) return;
   const Row<L>& r = m.rows[row];
@@ -68,7 +67,7 @@ void few_softmax(const AttentionArgs& a, FewMemory<L>& m, const Dropout& dropout
   L factor = update_softmax<32, 4>(soft, s);
   if (O::kDrops && r.head >= 0) {
     L keep[4];
-    keep_four<O>(a, dropout, b, r.head, r.query, first + at, keep);
+    keep_four<O>(a, m.factors, b, r.head, r.query, first + at, keep);
 #pragma unroll
     for (int j = 0; j < 4; ++j) s[j] *= keep[j];
   }
@@ -78,33 +77,40 @@ void few_softmax(const AttentionArgs& a, FewMemory<L>& m, const Dropout& dropout
 }
 
 // acc += weights times values, for this thread's columns and its turns among the keys.
-template <class O, int ROWS, class TV, class L, int V>
-void few_values(const AttentionArgs& a, const FewMemory<L>& m, const Place& at, i32 head, i32 first, i32 end,
-                i32 column, int turn, int turns, L (&acc)[ROWS][V]) {
+template <class O, bool QUICK, int ROWS, class TV, class L, int V>
+void few_values(const AttentionArgs& a, const FewMemory<L>& m, i32 head, i32 first, i32 end, i32 column, int turn,
+                int turns, L (&acc)[ROWS][V]) {
 #pragma unroll
   for (int r = 0; r < ROWS; ++r)
 #pragma unroll
     for (int j = 0; j < V; ++j) acc[r][j] *= m.factor[r];
-  for (i32 key = first + turn; key < end; key += kFewAtOnce * turns) {
-    L v[kFewAtOnce][V];
+  constexpr int N = kFewAtOnce<QUICK, TV, V>;
+  const Place& at = m.factors.v;
+  for (i32 start = first + turn; start < end; start += N * turns) {
+    Vec<TV, V> v[N];
+    Spot spots[N];
 #pragma unroll
-    for (int n = 0; n < kFewAtOnce; ++n) {
-      i32 here = key + n * turns;
-      Spot s = here < end ? locate<O>(a.v, at, head, here) : Spot{-1, 0, 0};
-      read_vector<O, TV>(a.v, at, s, a.dv, column, v[n]);
+    for (int n = 0; n < N; ++n) {
+      i32 key = start + n * turns;
+      spots[n] = key < end ? locate<O>(a.v, at, head, key) : Spot{-1, 0, 0};
+      fetch<QUICK>(a.v, spots[n], a.dv, column, v[n]);
     }
 #pragma unroll
-    for (int n = 0; n < kFewAtOnce; ++n) {
+    for (int n = 0; n < N; ++n) {
+      L e[V];
       bool finite = true;
 #pragma unroll
-      for (int j = 0; j < V; ++j) finite = finite && is_finite(v[n][j]);
-      i32 here = key + n * turns < end ? key + n * turns - first : 0;
+      for (int j = 0; j < V; ++j) {
+        e[j] = widened<O, L>(a.v, at, spots[n], column + j, v[n].v[j]);
+        finite = finite && is_finite(e[j]);
+      }
+      i32 key = start + n * turns < end ? start + n * turns - first : 0;
 #pragma unroll
       for (int r = 0; r < ROWS; ++r) {
-        L p = m.scores[r][here];
+        L p = m.scores[r][key];
         if (finite || p != L(0)) {  // what is masked contributes nothing
 #pragma unroll
-          for (int j = 0; j < V; ++j) acc[r][j] += p * v[n][j];
+          for (int j = 0; j < V; ++j) acc[r][j] += p * e[j];
         }
       }
     }
@@ -117,36 +123,44 @@ void few(const AttentionArgs& a) {
   L* q = reinterpret_cast<L*>(&m + 1);
   i32 index = blockIdx.x, groups = a.hq / a.group, split = index % a.splits;
   index /= a.splits;
-  i64 row = i64(index % a.row_tiles) * ROWS;
+  i32 row = index % a.row_tiles * ROWS;
   index /= a.row_tiles;
   i32 head = index % groups * a.group, b = index / groups;
   i32 k_head = head / (a.hq / a.hk), v_head = head / (a.hq / a.hv);
+  if (threadIdx.x == 32) read_factors<O, TQ, TK, TV, TV>(a, b, m.factors);
   if (threadIdx.x < ROWS) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, a.group, row + threadIdx.x);
   __syncthreads();
   Range keys = split_range(a, range_of(m.rows, ROWS), split, kFewKeys);
-  Place at_q = place_operand<O, TQ>(a.q, b), at_k = place_operand<O, TK>(a.k, b), at_v = place_operand<O, TV>(a.v, b);
   i32 pitch = few_pitch(a.d);
   for (i32 i = threadIdx.x; i < ROWS * pitch; i += kTileThreads) {
     const Row<L>& r = m.rows[i / pitch];
-    Spot s = r.first < r.last ? locate<O>(a.q, at_q, r.head, r.query) : Spot{-1, 0, 0};
-    read_slowly<O, TQ, 1>(a.q, at_q, s, a.d, i % pitch, q + i);
+    Spot s = r.first < r.last ? locate<O>(a.q, m.factors.q, r.head, r.query) : Spot{-1, 0, 0};
+    Vec<TQ, 1> one;
+    fetch<false>(a.q, s, a.d, i % pitch, one);
+    q[i] = widened<O, L>(a.q, m.factors.q, s, i % pitch, one.v[0]);
   }
-  L scale = score_scale<L>(a);
-  Dropout dropout = read_dropout<O>(a);
   Softmax<L> soft = {-L(infinity()), L(0)};
   if (threadIdx.x / 32 < ROWS) soft = start_softmax(a, m.rows[threadIdx.x / 32], split == 0);
-  constexpr int V = kVector<TV>;
+  // Half vectors where many rows need registers.
+  constexpr int V = ROWS > 4 ? kVector<TV> / 2 : kVector<TV>;
   i32 sharers = (a.dv + V - 1) / V, column = i32(threadIdx.x) % sharers * V, turns = kTileThreads / sharers;
   int turn = threadIdx.x / sharers;
   L acc[ROWS][V] = {};
+  bool quick_k = m.factors.k.quick && a.d % kVector<TK> == 0, quick_v = m.factors.v.quick && a.dv % V == 0;
   __syncthreads();
   for (i32 first = keys.lo; first < keys.hi; first += kFewKeys) {
     i32 end = min(first + kFewKeys, keys.hi);
-    few_products<O, ROWS, TK>(a, m, q, at_k, k_head, first, end, scale);
+    if (quick_k)
+      few_products<O, true, ROWS, TK>(a, m, q, k_head, first, end);
+    else
+      few_products<O, false, ROWS, TK>(a, m, q, k_head, first, end);
     __syncthreads();
-    few_softmax<O, ROWS>(a, m, dropout, b, first, soft);
+    few_softmax<O, ROWS>(a, m, b, first, soft);
     __syncthreads();
-    if (turn < turns) few_values<O, ROWS, TV>(a, m, at_v, v_head, first, end, column, turn, turns, acc);
+    if (turn < turns && quick_v)
+      few_values<O, true, ROWS, TV>(a, m, v_head, first, end, column, turn, turns, acc);
+    else if (turn < turns)
+      few_values<O, false, ROWS, TV>(a, m, v_head, first, end, column, turn, turns, acc);
     __syncthreads();
   }
   if (threadIdx.x % 32 == 0 && threadIdx.x / 32 < ROWS && m.rows[threadIdx.x / 32].head >= 0) {

@@ -41,7 +41,7 @@ class ForwardStep : public AttentionStep {
   }
   static DType o_type(const Region& r) { return attention::make_output(r, kO).type; }
   bool is_few() const {
-    constexpr int64_t kShared = 48 << 10, kWidest = 2 * dev::kTileThreads;  // of any type's vectors
+    constexpr int64_t kShared = 48 << 10, kWidest = dev::kTileThreads;
     return !two_passes_ && rows_ <= kFewQueries && p_.n.dv > 0 && p_.n.dv <= kWidest && few_bytes() <= kShared;
   }
 
@@ -51,7 +51,7 @@ class ForwardStep : public AttentionStep {
     int64_t tiles_of_group = sdpa::ceil_div(rows_, rows), blocks = groups() * tiles_of_group;
     arguments_.base().row_tiles = static_cast<int>(tiles_of_group);
     int splits = splits_of(blocks, int64_t{4} * d_.units, p_.n.skv, 2 * dev::kFewKeys);
-    launches_.add(tiles("few", "few<", {p_.q.type, p_.k.type, p_.v.type}, cat(", ", rows)), blocks * splits,
+    launches_.add(tiles("few", "few<", {p_.q.type, p_.k.type, p_.v.type}, cat(", ", rows), 2), blocks * splits,
                   few_bytes(), {1, splits});
     add_combine(r, splits);
   }
@@ -61,8 +61,8 @@ class ForwardStep : public AttentionStep {
     int64_t blocks = groups() * arguments_.base().row_tiles * c.parts;
     int splits = two_passes_ ? 1 : splits_of(blocks, int64_t{2} * d_.units, p_.n.skv, 4 * dev::kTile);
     std::string rest = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
-    launches_.add(tiles("forward", "forward<", {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest), blocks * splits,
-                  tile_bytes(), {c.parts, splits});
+    launches_.add(tiles("forward", "forward<", {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest, c.slices),
+                  blocks * splits, tile_bytes(), {c.parts, splits});
     add_amax(r, 0, kAmaxS, blocks);
     if (splits > 1)
       add_combine(r, splits);

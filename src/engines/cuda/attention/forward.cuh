@@ -99,14 +99,12 @@ template <class L, class TQ, class TK, class TV, class TO, int SLICES, bool TWO,
 void forward(const AttentionArgs& a) {
   TileMemory<L>& m = tile_memory<L>();
   ForwardTask t = forward_task(a);
-  if (threadIdx.x == 0) m.odd = 0;
+  start_tiles<O, TQ, TK, TV, TV>(a, m, t.b);
+  const Factors<L>& f = m.factors;
   fill_rows<O>(a, m, t.b, t.head, a.group, t.row);
   Range keys = split_range(a, range_of(m.rows, kTile), t.split, kTile);
-  Place at_q = place_operand<O, TQ>(a.q, t.b), at_k = place_operand<O, TK>(a.k, t.b),
-        at_v = place_operand<O, TV>(a.v, t.b);
-  auto queries = query_rows<O>(m, a.q, at_q);
-  Dropout dropout = read_dropout<O>(a);
-  L scale = score_scale<L>(a), keep_factor = read<L>(a.keep_factor), scale_s = read<L>(a.scale_s), largest = L(0);
+  auto queries = query_rows<O>(m, a.q, f.q);
+  L largest = L(0);
   Softmax<L> soft[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) soft[i] = start_softmax(a, m.rows[tile_y() + i], t.split == 0);
@@ -115,18 +113,18 @@ void forward(const AttentionArgs& a) {
   for (int pass = 0; pass < (TWO ? 2 : 1); ++pass)
     for (i32 first = keys.lo; first < keys.hi; first += kTile) {
       if (all_hidden<O>(a, m, t.b, first)) continue;
-      auto rows_k = key_rows<O>(a.k, at_k, t.k_head, first, keys.hi);
-      auto rows_v = key_rows<O>(a.v, at_v, t.v_head, first, keys.hi);
+      auto rows_k = key_rows<O>(a.k, f.k, t.k_head, first, keys.hi);
+      auto rows_v = key_rows<O>(a.v, f.v, t.v_head, first, keys.hi);
       L s[4][4];
       product(
-          m, a.d, [&](i32 c, L* to) { load_rows<O, true, kDepth, TQ>(a.q, at_q, a.d, c, to, queries); },
-          [&](i32 c, L* to) { load_rows<O, true, kDepth, TK>(a.k, at_k, a.d, c, to, rows_k); }, s);
+          m, a.d, [&](i32 c, L* to) { load_rows<O, true, kDepth, TQ>(a.q, f.q, a.d, c, to, queries); },
+          [&](i32 c, L* to) { load_rows<O, true, kDepth, TK>(a.k, f.k, a.d, c, to, rows_k); }, s);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const Row<L>& r = m.rows[tile_y() + i];
         i32 key = first + tile_x();
 #pragma unroll
-        for (int j = 0; j < 4; ++j) s[i][j] = finish_score<O>(a, t.b, r, key + j, s[i][j] * scale);
+        for (int j = 0; j < 4; ++j) s[i][j] = finish_score<O>(a, t.b, r, key + j, s[i][j] * f.score);
         if (TWO && pass == 1) {
           L share = soft[i].sum == L(0) ? L(0) : L(1) / soft[i].sum;
 #pragma unroll
@@ -140,15 +138,15 @@ void forward(const AttentionArgs& a) {
         }
         if (O::kDrops && r.head >= 0) {
           L keep[4];
-          keep_four<O>(a, dropout, t.b, r.head, r.query, key, keep);
+          keep_four<O>(a, f, t.b, r.head, r.query, key, keep);
 #pragma unroll
-          for (int j = 0; j < 4; ++j) s[i][j] *= TWO ? keep[j] * keep_factor : keep[j];
+          for (int j = 0; j < 4; ++j) s[i][j] *= TWO ? keep[j] * f.keep : keep[j];
         }
         if (TWO && pass == 1) {
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
             largest = Max::join(largest, s[i][j]);
-            if (a.rounds_p) s[i][j] = round_small(a.p_type, s[i][j] * scale_s);
+            if (a.rounds_p) s[i][j] = round_small(a.p_type, s[i][j] * f.scale_s);
           }
         }
       }
@@ -156,7 +154,7 @@ void forward(const AttentionArgs& a) {
       set_weights<true>(m, s);
       accumulate<SLICES>(
           m, min(kTile, keys.hi - first), a.dv, t.part * SLICES * kTile,
-          [&](i32 c, L* to) { return load_rows<O, false, kTile, TV>(a.v, at_v, a.dv, c, to, rows_v); }, loads, acc);
+          [&](i32 c, L* to) { return load_rows<O, false, kTile, TV>(a.v, f.v, a.dv, c, to, rows_v); }, loads, acc);
     }
   if constexpr (TWO) write_amax(a, m, 0, largest);
   if (a.splits > 1)

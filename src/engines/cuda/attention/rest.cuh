@@ -64,7 +64,11 @@ void dump(const AttentionArgs& a) {
   i64 b = index / a.sq / a.hq;
   if (b >= a.b) return;
   L keep[4] = {L(1), L(1), L(1), L(1)};
-  if constexpr (O::kRandom) keep_four<O>(a, read_dropout<O>(a), i32(b), head, query, key, keep);
+  if constexpr (O::kRandom) {
+    Factors<L> f;
+    f.seed = u64(read_integer(a.seed)), f.offset = u64(read_integer(a.offset));
+    keep_four<O>(a, f, i32(b), head, query, key, keep);
+  }
   const i64* s = a.dump.strides;
   for (int j = 0; j < 4 && key + j < a.skv; ++j)
     store_any(a.dump.data, a.dump.type, b * s[0] + head * s[1] + query * s[2] + (key + j) * s[3], keep[j]);

@@ -30,21 +30,13 @@ L read(const Spread& x, i32 b, i32 h, i32 query, i32 key) {
   return x.data ? to_lane<L>(static_cast<const T*>(x.data)[spread_offset(x, b, h, query, key)]) : L(x.value);
 }
 
-// --- one batch of a sequence
-struct Place {
-  i32 b;
-  i64 start;   // element offset
-  i64 steps;   // that exist
-  bool quick;  // whole vectors can be read at once
-};
-
 inline Place place(const Sequences& x, i32 b) {
-  Place y = {b, b * x.strides[0], x.steps, false};
+  Place y = {b * x.strides[0], i32(x.steps), b, false};
   if (!x.offsets) return y;
   y.start = load_integer(x.offsets, x.offsets_type, b) * x.multiplier;
   i64 room = load_integer(x.offsets, x.offsets_type, b + 1) * x.multiplier - y.start;
   room = x.strides[2] > 1 ? room / x.strides[2] : room;
-  y.steps = room < 0 ? 0 : room < x.steps ? room : x.steps;
+  y.steps = i32(room < 0 ? 0 : room < x.steps ? room : x.steps);
   return y;
 }
 
@@ -104,17 +96,24 @@ inline float block_scale(const Operand& x, const Place& at, const Spot& s, i32 c
   return to_lane<float>(static_cast<const e8m0*>(x.scales)[offset]);
 }
 
-// V elements from `column` on; those past the end of the row are 0.
-template <class O, class T, int V, class L>
-void read_slowly(const Operand& x, const Place& at, const Spot& s, i32 width, i32 column, L* y) {
-  const T* data = static_cast<const T*>(x.data);
+// V elements from `column` on as they lie in memory; 0 where there are none. QUICK: at.quick and no end of the row.
+template <bool QUICK, class T, int V>
+void fetch(const Operand& x, const Spot& s, i32 width, i32 column, Vec<T, V>& y) {
+  const T* data = static_cast<const T*>(x.data) + s.offset;
+  if constexpr (QUICK) {
+    y = {};
+    if (s.offset >= 0) load_vector(data + column, y);
+  } else {
 #pragma unroll
-  for (int j = 0; j < V; ++j) {
-    y[j] = L(0);
-    if (s.offset < 0 || column + j >= width) continue;
-    y[j] = to_lane<L>(data[s.offset + (column + j) * x.strides[3]]);
-    if (O::kScaled && x.scales) y[j] *= L(block_scale(x, at, s, column + j));
+    for (int j = 0; j < V; ++j) y.v[j] = s.offset >= 0 && column + j < width ? data[(column + j) * x.strides[3]] : T{};
   }
+}
+template <class O, class L, class T>
+L widened(const Operand& x, const Place& at, const Spot& s, i32 column, T v) {
+  L y = to_lane<L>(v);
+  if constexpr (O::kScaled)
+    if (x.scales && s.offset >= 0) y *= L(block_scale(x, at, s, column));
+  return y;
 }
 
 template <class L>

@@ -9,11 +9,6 @@ namespace tsr::dev {
 
 constexpr i32 kMaskBlock = 128;
 
-template <class L>
-L score_scale(const AttentionArgs& a) {
-  return L(a.scale_option) * read<L>(a.scale) * read<L>(a.descale_q) * read<L>(a.descale_k);
-}
-
 template <class O, class L>
 bool hidden(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key) {
   if constexpr (!O::kBlockMask) return false;
@@ -32,19 +27,11 @@ L finish_score(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key, L scaled
 }
 
 // Factors of dropout for four keys that lie side by side: 1 or 0, or what a mask says.
-struct Dropout {
-  u64 seed, offset;
-};
-template <class O>
-Dropout read_dropout(const AttentionArgs& a) {
-  if constexpr (!O::kRandom) return {0, 0};
-  return {u64(read_integer(a.seed)), u64(read_integer(a.offset))};
-}
 template <class O, class L>
-void keep_four(const AttentionArgs& a, const Dropout& d, i32 b, i32 head, i32 query, i32 key, L* y) {
+void keep_four(const AttentionArgs& a, const Factors<L>& f, i32 b, i32 head, i32 query, i32 key, L* y) {
   if constexpr (O::kRandom) {
     float u[4];
-    uniforms<4>(d.seed, d.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), 1, u);
+    uniforms<4>(f.seed, f.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), 1, u);
 #pragma unroll
     for (int j = 0; j < 4; ++j) y[j] = L(u[j] < a.keep_below);
   } else {
@@ -52,6 +39,22 @@ void keep_four(const AttentionArgs& a, const Dropout& d, i32 b, i32 head, i32 qu
     for (int j = 0; j < 4; ++j)
       y[j] = key + j < a.skv ? read<typename O::Mask, L>(a.dropout_mask, b, head, query, key + j) : L(0);
   }
+}
+
+// By one thread; the others wait.
+template <class O, class TQ, class TK, class TV, class TD, class L>
+void read_factors(const AttentionArgs& a, i32 b, Factors<L>& f) {
+  f.scale = L(a.scale_option) * read<L>(a.scale);
+  f.score = f.scale * read<L>(a.descale_q) * read<L>(a.descale_k);
+  f.do_v = read<L>(a.descale_do) * read<L>(a.descale_v);
+  f.keep = read<L>(a.keep_factor);
+  f.scale_s = read<L>(a.scale_s);
+  f.scale_dp = read<L>(a.scale_dp);
+  if constexpr (O::kRandom) f.seed = u64(read_integer(a.seed)), f.offset = u64(read_integer(a.offset));
+  f.q = place_operand<O, TQ>(a.q, b);
+  f.k = place_operand<O, TK>(a.k, b);
+  f.v = place_operand<O, TV>(a.v, b);
+  if (a.grad_o.data) f.grad_o = place_operand<O, TD>(a.grad_o, b);
 }
 
 // As it reads back from one of the 8-bit types.

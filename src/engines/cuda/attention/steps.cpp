@@ -39,22 +39,23 @@ AttentionStep::AttentionStep(const Region& r, const Device& d)
       wide_(n_.compute == DType::f64),
       lane_bytes_(wide_ ? 8 : 4) {}
 
-// In f64 as many columns as in f32 would not leave registers for anything else.
+// In f64 a number takes two registers.
 AttentionStep::Columns AttentionStep::columns_of(int64_t width) const {
   int64_t slices = sdpa::ceil_div(width, dev::kTile);
-  int held = slices <= 1 ? 1 : slices <= 2 || wide_ ? 2 : 4;
+  int held = slices <= 1 || wide_ ? 1 : slices <= 2 ? 2 : 4;
   return {held, static_cast<int>(std::max<int64_t>(1, sdpa::ceil_div(slices, held)))};
 }
 
 Program AttentionStep::program(const char* include, const std::string& function, std::initializer_list<DType> types,
-                               const std::string& rest, int threads) const {
+                               const std::string& rest, int threads, int blocks_per_unit) const {
   std::string list;
   for (DType t : types) list += ", " + qualified(t);
   return {.include = cat("engines/cuda/attention/", include, ".cuh"),
           .generated = rest.empty() ? "" : options_,
           .args = "tsr::dev::AttentionArgs",
           .body = cat("tsr::dev::", function, wide_ ? "double" : "float", list, rest, ">"),
-          .threads = threads};
+          .threads = threads,
+          .blocks_per_unit = blocks_per_unit};
 }
 
 int64_t AttentionStep::tile_bytes() const {

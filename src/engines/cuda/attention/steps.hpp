@@ -21,6 +21,7 @@ class Launches {
   void add(Program p, int64_t blocks, int64_t shared_bytes, Cut cut);
   void compile(const Device& d) { kernels_ = get_kernels(programs_, d); }
   int count() const { return static_cast<int>(programs_.size()); }
+  const std::vector<std::shared_ptr<const Kernel>>& kernels() const { return kernels_; }
   void run(const dev::AttentionArgs& args, void* stream) const;
 
  private:
@@ -35,6 +36,7 @@ class AttentionStep : public Step {
   AttentionStep(const Region& r, const Device& d);
   size_t workspace_bytes() const override { return arguments_.workspace_bytes(); }
   int kernels() const override { return launches_.count(); }
+  const Launches& launches() const { return launches_; }
   void run(const StepArgs& a) const override { launches_.run(arguments_.at(a), a.stream); }
 
  protected:
@@ -45,11 +47,12 @@ class AttentionStep : public Step {
   Columns columns_of(int64_t width) const;
   // A kernel of `include`: its types are the lane and `types`, then come the other template arguments.
   Program program(const char* include, const std::string& function, std::initializer_list<DType> types,
-                  const std::string& rest, int threads) const;
-  // One with tiles, for the options of this node.
+                  const std::string& rest, int threads, int blocks_per_unit = 0) const;
+  // One with tiles, for the options of this node. Two blocks hide each other's barriers, as long as registers last.
   Program tiles(const char* include, const std::string& function, std::initializer_list<DType> types,
-                const std::string& rest) const {
-    return program(include, function, types, rest + ", tsr::dev::Options", dev::kTileThreads);
+                const std::string& rest, int slices) const {
+    int blocks_per_unit = wide_ || slices > 2 || p_.options.score_mod_bwd ? 1 : 2;
+    return program(include, function, types, rest + ", tsr::dev::Options", dev::kTileThreads, blocks_per_unit);
   }
   Program plain(const std::string& function, std::initializer_list<DType> types = {}) const {
     return program("rest", function, types, "", dev::kRestThreads);

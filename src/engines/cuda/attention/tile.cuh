@@ -15,54 +15,42 @@ TileMemory<L>& tile_memory() {
   return *reinterpret_cast<TileMemory<L>*>(shared_memory());
 }
 
-template <bool TURNED, int V, class L>
-void keep_elements(const L* e, int row, int column, L* to) {
-#pragma unroll
-  for (int j = 0; j < V; ++j) to[TURNED ? (column + j) * kLd + row : row * kLd + column + j] = e[j];
-}
-
 // Columns [first, first + COLUMNS) of 64 rows into shared memory: [row][column], or [column][row] when TURNED. `spot`
 // says where a row lies. Returns whether this thread saw only finite numbers.
-template <class O, bool TURNED, int COLUMNS, class T, class L, class Rows>
-bool load_rows(const Operand& x, const Place& at, i32 width, i32 first, L* to, const Rows& spot) {
+template <class O, bool QUICK, bool TURNED, int COLUMNS, class T, class L, class Rows>
+bool copy_rows(const Operand& x, const Place& at, i32 width, i32 first, L* to, const Rows& spot) {
   constexpr int V = kVector<T>, kPer = COLUMNS / V, kAll = kTile * kPer;
-  constexpr int kEach = (kAll + kTileThreads - 1) / kTileThreads;
+  constexpr int kEach = QUICK ? (kAll + kTileThreads - 1) / kTileThreads : 1;  // that are under way at once
   bool finite = true;
-  auto row_of = [](int c) { return TURNED ? c % kTile : c / kPer; };
-  auto column_of = [](int c) { return (TURNED ? c / kTile : c % kPer) * V; };
-  if (at.quick && first + COLUMNS <= width) {
+#pragma unroll 1
+  for (int start = threadIdx.x; start < kAll; start += kEach * kTileThreads) {
     Vec<T, V> raw[kEach];
-    bool there[kEach];
+    Spot spots[kEach];
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      int c = threadIdx.x + i * kTileThreads;
-      Spot s = c < kAll ? spot(row_of(c)) : Spot{-1, 0, 0};
-      there[i] = s.offset >= 0;
-      if (there[i]) load_vector(static_cast<const T*>(x.data) + s.offset + first + column_of(c), raw[i]);
+      int c = start + i * kTileThreads, row = TURNED ? c % kTile : c / kPer;
+      spots[i] = c < kAll ? spot(row) : Spot{-1, 0, 0};
+      fetch<QUICK>(x, spots[i], width, first + (TURNED ? c / kTile : c % kPer) * V, raw[i]);
     }
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      int c = threadIdx.x + i * kTileThreads;
+      int c = start + i * kTileThreads, row = TURNED ? c % kTile : c / kPer;
       if (c >= kAll) continue;
-      L e[V];
 #pragma unroll
       for (int j = 0; j < V; ++j) {
-        e[j] = there[i] ? to_lane<L>(raw[i].v[j]) : L(0);
-        finite = finite && is_finite(e[j]);
+        int column = (TURNED ? c / kTile : c % kPer) * V + j;
+        L e = widened<O, L>(x, at, spots[i], first + column, raw[i].v[j]);
+        finite = finite && is_finite(e);
+        to[TURNED ? column * kLd + row : row * kLd + column] = e;
       }
-      keep_elements<TURNED, V>(e, row_of(c), column_of(c), to);
     }
-    return finite;
-  }
-#pragma unroll 1
-  for (int c = threadIdx.x; c < kAll; c += kTileThreads) {
-    L e[V];
-    read_slowly<O, T, V>(x, at, spot(row_of(c)), width, first + column_of(c), e);
-#pragma unroll
-    for (int j = 0; j < V; ++j) finite = finite && is_finite(e[j]);
-    keep_elements<TURNED, V>(e, row_of(c), column_of(c), to);
   }
   return finite;
+}
+template <class O, bool TURNED, int COLUMNS, class T, class L, class Rows>
+bool load_rows(const Operand& x, const Place& at, i32 width, i32 first, L* to, const Rows& spot) {
+  return at.quick && first + COLUMNS <= width ? copy_rows<O, true, TURNED, COLUMNS, T>(x, at, width, first, to, spot)
+                                              : copy_rows<O, false, TURNED, COLUMNS, T>(x, at, width, first, to, spot);
 }
 
 // acc = A B^T, both 64 rows of `depth` elements. `left` and `right` load a slice of kDepth columns, turned.
@@ -79,7 +67,7 @@ void product(TileMemory<L>& m, i32 depth, const Left& left, const Right& right, 
     right(first, m.operands + kDepth * kLd);
     __syncthreads();
     int count = min(kDepth, depth - first);
-#pragma unroll 8
+#pragma unroll 4
     for (int k = 0; k < count; ++k) {
       Vec<L, 4> p, q;
       load_vector(x + k * kLd, p);
@@ -97,7 +85,7 @@ void product(TileMemory<L>& m, i32 depth, const Left& left, const Right& right, 
 template <bool CAREFUL, class L>
 void multiply(const TileMemory<L>& m, int inner, L (&acc)[4][4]) {
   const L *w = m.weights + tile_y(), *x = m.operands + tile_x();
-#pragma unroll 8
+#pragma unroll 4
   for (int k = 0; k < inner; ++k) {
     Vec<L, 4> p, q;
     load_vector(w + k * kLd, p);
@@ -144,14 +132,14 @@ void set_weights(TileMemory<L>& m, const L (&p)[4][4]) {
 // Rows of a tile's queries, and of keys [first, ...) below `end`.
 template <class O, class L>
 auto query_rows(const TileMemory<L>& m, const Operand& x, const Place& at) {
-  return [&m, &x, at](int row) {
+  return [&m, &x, &at](int row) {
     const Row<L>& r = m.rows[row];
     return r.first < r.last ? locate<O>(x, at, r.head, r.query) : Spot{-1, 0, 0};
   };
 }
 template <class O>
 auto key_rows(const Operand& x, const Place& at, i32 head, i32 first, i32 end) {
-  return [&x, at, head, first, end](int row) {
+  return [&x, &at, head, first, end](int row) {
     return first + row < end ? locate<O>(x, at, head, first + row) : Spot{-1, 0, 0};
   };
 }
@@ -160,6 +148,17 @@ template <class O, class L>
 void fill_rows(const AttentionArgs& a, TileMemory<L>& m, i32 b, i32 head, i32 heads, i64 first) {
   __syncthreads();
   if (threadIdx.x < kTile) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, heads, first + threadIdx.x);
+  __syncthreads();
+}
+
+// What a block does first, and before it turns to another batch.
+template <class O, class TQ, class TK, class TV, class TD, class L>
+void start_tiles(const AttentionArgs& a, TileMemory<L>& m, i32 b) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    m.odd = 0;
+    read_factors<O, TQ, TK, TV, TD>(a, b, m.factors);
+  }
   __syncthreads();
 }
 
