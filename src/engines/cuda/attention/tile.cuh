@@ -118,15 +118,18 @@ void accumulate(TileMemory<L>& m, int inner, i32 width, i32 first, const Load& l
   }
 }
 
-// This thread's part of a tile becomes weights: `by_key` when keys are what is summed over.
+// This thread's part of a tile becomes weights: BY_KEY when keys are what is summed over.
 template <bool BY_KEY, class L>
 void set_weights(TileMemory<L>& m, const L (&p)[4][4]) {
   __syncthreads();  // nobody still multiplies with the last ones
+  L* to = m.weights + (BY_KEY ? tile_x() * kLd + tile_y() : tile_y() * kLd + tile_x());
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 4; ++i) {
+    Vec<L, 4> line;
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
-      m.weights[BY_KEY ? (tile_x() + j) * kLd + tile_y() + i : (tile_y() + i) * kLd + tile_x() + j] = p[i][j];
+    for (int j = 0; j < 4; ++j) line.v[j] = BY_KEY ? p[j][i] : p[i][j];
+    store_vector(to + i * kLd, line);
+  }
 }
 
 // Rows of a tile's queries, and of keys [first, ...) below `end`.
