@@ -12,6 +12,7 @@
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
 #include "engines/cuda/conv1d/conv1d.hpp"
+#include "engines/cuda/attention/attention.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/gemm/gemm.hpp"
 #include "engines/cuda/host/host.hpp"
@@ -49,6 +50,7 @@ std::span<const Engine* const> all_engines() {
       &cuda::special_engine(),
       &cuda::rnn_engine(),
       &cuda::gemm_engine(),
+      &cuda::attention_engine(),
       &cuda::host_engine(),
   };
   // clang-format on

@@ -17,6 +17,12 @@ std::string apply_text(const std::vector<Instr>& code, const Instr& c, const std
     Lane lane = code[static_cast<size_t>(i)].lane;
     return alpha == 1 ? value(i) : cat("op_mul(", value(i), ", ", literal(lane, alpha), ")");
   };
+  // Division by a known number is a multiplication, a unit in the last place apart.
+  if (o.mode == M::div && c.lane == Lane::f32 && o.alpha2 == 1) {
+    const Instr& b = code[static_cast<size_t>(c.b)];
+    if (b.kind == Instr::constant && std::isnormal(static_cast<float>(1 / b.value)))
+      return cat("op_mul(", scaled(c.a, o.alpha1), ", ", literal(c.lane, 1 / b.value), ")");
+  }
   std::string text = cat("op_", tsr::info(o.mode).name, "(", scaled(c.a, o.alpha1));
   if (c.b >= 0) text += ", " + scaled(c.b, o.alpha2);
   if (c.c >= 0) text += ", " + value(c.c);

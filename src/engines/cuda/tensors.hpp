@@ -14,6 +14,8 @@ namespace tsr::cuda {
 std::string device_type(DType t);
 // By-value scalars and constants of one element are host memory when a step runs.
 bool lies_on_host(const Tensor& t);
+// The same where a kernel chooses at run time (device/any.cuh); types of less than a byte and complex ones have none.
+dev::ElementType element_type(DType t);
 // Sizes and strides; the pointer is set at each launch.
 dev::TensorArg tensor_arg(const Tensor& t);
 

@@ -6,73 +6,20 @@
 #include "base/thread_pool.hpp"
 #include "engines/cpu/attention/score_mod.hpp"
 #include "engines/cpu/attention/steps.hpp"
-#include "graph/ragged.hpp"
 
 namespace tsr::cpu {
 namespace {
 
+using namespace tsr::attention;
+
 // Fraction of the processor's f32 peak that long sequences reach, and what starting a step costs.
 constexpr double kEfficiency = 0.8, kOverhead = 5e-6;
-
-bool is_forward(const Node& n) { return n.op->name == "sdpa_fwd"; }
-bool is_backward(const Node& n) { return n.op->name == "sdpa_bwd"; }
-
-Reason check_tensor(const Graph& g, TensorId id, bool sequence) {
-  const Tensor& t = g.tensor(id);
-  if (info(t.dtype).bits < 8) return Reason::no("tensor ", describe(t), " packs several elements into a byte");
-  if (info(t.dtype).vector > 1) return Reason::no("tensor ", describe(t), " is vectorised");
-  if (t.ragged == kNone) return Reason::yes();
-  if (!sequence)
-    return Reason::no("tensor ", describe(t),
-                      " is ragged; here only q, k, v, o, statistics, their "
-                      "gradients and page tables may be");
-  if (ragged_axis(t) != 2) return Reason::no("tensor ", describe(t), " is ragged along dimension 3");
-  return Reason::yes();
-}
-
-// Lengths, prefix sums and the like are read along one dimension.
-Reason check_numbers(const Graph& g, const Node& n, int slot) {
-  if (!sdpa::has(n, slot)) return Reason::yes();
-  const Tensor& t = g.tensor(n.in[static_cast<size_t>(slot)]);
-  if (std::count_if(t.dims.begin(), t.dims.end(), [](int64_t d) { return d > 1; }) > 1)
-    return Reason::no("tensor ", describe(t), " spreads its numbers over several dimensions");
-  return Reason::yes();
-}
-
-// Tensors that may be ragged.
-std::vector<int> sequence_inputs(const Node& n) {
-  const sdpa::Slots& s = sdpa::slots(n);
-  std::vector<int> y = {s.q, s.k, s.v, s.page_table_k, s.page_table_v};
-  if (is_backward(n)) y.insert(y.end(), {sdpa::bwd::kO, sdpa::bwd::kDo, sdpa::bwd::kStats, sdpa::bwd::kDelta});
-  return y;
-}
-
-Reason check_tensors(const Graph& g, const Node& n) {
-  std::vector<int> sequences = sequence_inputs(n);
-  for (int slot = 0; slot < static_cast<int>(n.in.size()); ++slot) {
-    if (!sdpa::has(n, slot)) continue;
-    bool sequence = std::find(sequences.begin(), sequences.end(), slot) != sequences.end();
-    if (Reason why = check_tensor(g, n.in[static_cast<size_t>(slot)], sequence); !why) return why;
-  }
-  int last = is_forward(n) ? int{sdpa::fwd::kSumExp} : int{sdpa::bwd::kDv};
-  for (int slot = 0; slot < static_cast<int>(n.out.size()); ++slot) {
-    TensorId id = n.out[static_cast<size_t>(slot)];
-    if (id == kNone) continue;
-    if (Reason why = check_tensor(g, id, slot <= last); !why) return why;
-  }
-  for (TensorId id : n.captures)
-    if (Reason why = check_tensor(g, id, false); !why) return why;
-  return Reason::yes();
-}
 
 Reason check_node(const Graph& g, const Node& n) {
   if (n.compute == DType::f64) return Reason::no(spelling(n), " computes in f64; here f32 at most");
   if (Reason why = check_tensors(g, n); !why) return why;
-  const sdpa::Slots& s = sdpa::slots(n);
-  for (int slot : {s.seq_len_q, s.seq_len_kv, s.cu_seq_len_q, s.cu_seq_len_kv})
-    if (Reason why = check_numbers(g, n, slot); !why) return why;
   for (const tessera::Subgraph& sub : subgraphs(n))
-    if (Reason why = attention::check_score_mod(*sub, sdpa::shape(g, n).scores()); !why) return why;
+    if (Reason why = check_score_mod(*sub, sdpa::shape(g, n).scores()); !why) return why;
   return Reason::yes();
 }
 

@@ -4,90 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "engines/cpu/attention/vectors.hpp"
 #include "engines/cpu/gemm/tile.hpp"
 
 namespace tsr::cpu::attention {
-namespace {
-
-// Bounds of the band beyond this bound nothing, and sums with them stay in range.
-constexpr int64_t kFar = int64_t{1} << 40;
-
-}  // namespace
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-const Tensor* input(const Graph& g, const Node& n, int slot) {
-  return sdpa::has(n, slot) ? &g.tensor(n.in[static_cast<size_t>(slot)]) : nullptr;
-}
-
-Numbers make_numbers(const Graph& g, const Node& n, int slot) {
-  const Tensor* t = input(g, n, slot);
-  if (!t) return {};
-  Numbers y = {n.in[static_cast<size_t>(slot)], t->dtype, 0};
-  for (int i = 0; i < t->rank(); ++i)
-    if (t->dims[i] > 1) y.stride = t->strides[i];
-  return y;
-}
-
-Broadcast make_broadcast(const Tensor& t, TensorId id) {
-  int64_t s[4] = {};
-  for (int i = 0; i < t.rank(); ++i) s[i + 4 - t.rank()] = t.dims[i] == 1 ? 0 : t.strides[i];
-  return {id, t.dtype, s[0], s[1], s[2], s[3]};
-}
-
-Sequences make_sequences(const Graph& g, TensorId id) {
-  Sequences y;
-  if (id == kNone) return y;
-  const Tensor& t = g.tensor(id);
-  y.id = id;
-  y.type = t.dtype;
-  // A bias may leave out leading dimensions.
-  y.dims = Dims::filled(4 - t.rank(), 1);
-  y.strides = Dims::filled(4 - t.rank(), 0);
-  for (int i = 0; i < t.rank(); ++i) y.dims.push_back(t.dims[i]), y.strides.push_back(t.strides[i]);
-  y.offsets = t.ragged;
-  y.multiplier = t.ragged_multiplier;
-  if (t.ragged != kNone) y.offsets_type = g.tensor(t.ragged).dtype;
-  return y;
-}
-
-Sequences make_output(const Region& r, int slot) {
-  const Node& n = r.graph->node(r.nodes[0]);
-  TensorId id = slot < static_cast<int>(n.out.size()) ? n.out[static_cast<size_t>(slot)] : kNone;
-  bool read = std::find(r.outputs.begin(), r.outputs.end(), id) != r.outputs.end();
-  return make_sequences(*r.graph, read ? id : kNone);
-}
-
-Problem::Problem(const Graph& g, const Node& node)
-    : n(sdpa::shape(g, node)), options(attrs<tessera::SdpaOptions>(node)) {
-  const sdpa::Slots& s = sdpa::slots(node);
-  auto numbers = [&](int slot) { return make_numbers(g, node, slot); };
-  group = std::gcd(n.hq / n.hk, n.hq / n.hv);
-  auto operand = [&](Sequences& x, int slot, int table, int scales, const Dims& block) {
-    x = make_sequences(g, node.in[static_cast<size_t>(slot)]);
-    if (sdpa::has(node, table))
-      x.pages = std::make_shared<Sequences>(make_sequences(g, node.in[static_cast<size_t>(table)]));
-    const Tensor* t = input(g, node, scales);
-    if (!t || t->dtype != DType::e8m0) return numbers(scales);
-    x.scales = node.in[static_cast<size_t>(scales)];
-    x.scale_tensor = *t;
-    x.scale_block = block;
-    return Numbers{};
-  };
-  descale_q = operand(q, s.q, -1, s.descale_q, sdpa::kBlockOfQk);
-  descale_k = operand(k, s.k, s.page_table_k, s.descale_k, sdpa::kBlockOfQk);
-  descale_v = operand(v, s.v, s.page_table_v, s.descale_v, sdpa::kBlockOfV);
-  scale = numbers(s.scale);
-  seq_len_q = numbers(s.seq_len_q), seq_len_kv = numbers(s.seq_len_kv);
-  cu_seq_len_q = numbers(s.cu_seq_len_q), cu_seq_len_kv = numbers(s.cu_seq_len_kv);
-  descale_s = numbers(s.descale_s), scale_s = numbers(s.scale_s);
-  sink = numbers(s.sink), slopes = numbers(s.alibi_slopes);
-  alibi = options.alibi || slopes.given();
-  rounds_to_fp8 = sdpa::is_fp8(q.type) && v.scales == kNone;
-  if (sdpa::has(node, s.block_mask)) key_tile = sdpa::kMaskBlock;
+Problem::Problem(const Graph& g, const Node& node) : tsr::attention::Problem(g, node) {
+  if (block_mask.given()) key_tile = sdpa::kMaskBlock;
   if (group * n.sq <= kFew) key_tile = kFewKeys;
 }
 

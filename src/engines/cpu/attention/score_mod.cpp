@@ -10,58 +10,9 @@ namespace {
 
 constexpr int64_t kRegister = kBlock * 8;  // bytes: a block of the widest lane
 
-Region whole(const Subgraph& s) {
-  Region r;
-  r.graph = &s.graph;
-  for (NodeId i = 0; i < s.graph.node_count(); ++i) r.nodes.push_back(i);
-  for (TensorId i = 0; i < s.graph.tensor_count(); ++i) {
-    if (s.graph.producer(i) == kNone)
-      r.inputs.push_back(i);
-    else if (i == s.results[0])
-      r.outputs.push_back(i);
-    else
-      r.internals.push_back(i);
-  }
-  return r;
-}
-
 }  // namespace
 
-Reason check_score_mod(const Subgraph& s, const Dims& scores) {
-  if (s.graph.producer(s.results[0]) == kNone) return Reason::no("a sub-graph on scores that computes nothing");
-  Expr e;
-  if (Reason why = lower(whole(s), &e); !why) return Reason::no("the sub-graph on scores: ", why.text());
-  if (e.has_reduction) return Reason::no("the sub-graph on scores reduces");
-  for (const Instr& i : e.code)
-    if (i.kind == Instr::random) return Reason::no("the sub-graph on scores draws random numbers");
-  if (!(e.space == scores)) return Reason::no("the sub-graph on scores of sizes ", scores, " has sizes ", e.space);
-  return Reason::yes();
-}
-
-ScoreMod::ScoreMod(const Graph& g, const Node& n, const Subgraph& s, size_t first_capture)
-    : sub_(std::make_shared<Subgraph>(s)) {
-  if (Reason why = lower(whole(*sub_), &expr_); !why) fail(Status::internal_error, why.text());
-  auto position = [](const std::vector<TensorId>& v, TensorId t) {
-    return static_cast<size_t>(std::find(v.begin(), v.end(), t) - v.begin());
-  };
-  for (const Instr& i : expr_.code) {
-    Source& from = sources_.emplace_back();
-    if (i.kind != Instr::load) continue;
-    const Tensor& t = sub_->graph.tensor(i.tensor);
-    size_t param = position(sub_->params, i.tensor), capture = position(sub_->captures, i.tensor);
-    if (param < sub_->params.size()) {
-      from.param = static_cast<int>(param);
-    } else if (capture < sub_->captures.size()) {
-      TensorId outer = n.captures[first_capture + capture];
-      from.memory = make_broadcast(g.tensor(outer), outer);
-    } else {
-      from.memory = make_broadcast(t, i.tensor);
-      from.constant = t.constant.data();
-    }
-  }
-}
-
-int64_t ScoreMod::scratch_bytes() const { return (static_cast<int64_t>(expr_.code.size()) + 1) * kRegister; }
+int64_t ScoreMod::scratch_bytes() const { return (static_cast<int64_t>(code_.expr.code.size()) + 1) * kRegister; }
 
 // A run of whole key rows of the tile, at most kBlock elements.
 struct ScoreMod::Block {
@@ -75,14 +26,14 @@ struct ScoreMod::Block {
   void* reg(int i) const { return scratch + i * kRegister; }
 };
 
-void ScoreMod::load(const Block& b, const Instr& i, const Source& from, void* y) const {
+void ScoreMod::load(const Block& b, const Instr& i, const ScoreCode::Source& from, void* y) const {
   const Kernels& k = kernels();
   if (from.param >= 0) return k.load(DType::f32, i.lane, b.params[from.param], 0, 1, y, b.size());
   const Broadcast& m = from.memory;
   const void* base = from.constant ? from.constant : b.tensors[m.id];
   if (m.batch == 0 && m.head == 0 && m.query == 0 && m.key == 0) return k.load(m.type, i.lane, base, 0, 0, y, b.size());
   // Each lane's keys lie apart from the next lane's.
-  std::byte* column = b.scratch + static_cast<int64_t>(expr_.code.size()) * kRegister;
+  std::byte* column = b.scratch + static_cast<int64_t>(code_.expr.code.size()) * kRegister;
   int64_t bytes = lane_bytes(i.lane);
   for (int64_t lane = 0; lane < b.lanes.width; ++lane) {
     int64_t at = b.lanes.b * m.batch + b.lanes.head[lane] * m.head + b.lanes.query[lane] * m.query + b.first * m.key;
@@ -102,12 +53,12 @@ void ScoreMod::index(const Block& b, int axis, int64_t* y) const {
 
 void ScoreMod::run(const Block& b, int at) const {
   const Kernels& k = kernels();
-  const Instr& i = expr_.code[static_cast<size_t>(at)];
+  const Instr& i = code_.expr.code[static_cast<size_t>(at)];
   auto operand = [&](int v) -> const void* { return v < 0 ? nullptr : b.reg(v); };
   void* y = b.reg(at);
   switch (i.kind) {
     case Instr::load:
-      return load(b, i, sources_[static_cast<size_t>(at)], y);
+      return load(b, i, code_.sources[static_cast<size_t>(at)], y);
     case Instr::constant: {
       auto real = static_cast<float>(i.value);
       auto integer = static_cast<int64_t>(i.value);
@@ -119,7 +70,7 @@ void ScoreMod::run(const Block& b, int at) const {
     case Instr::apply:
       return k.apply(i.lane, {&i.options, operand(i.a), operand(i.b), operand(i.c), false, false, false, y, b.size()});
     case Instr::convert:
-      return k.convert(expr_.code[static_cast<size_t>(i.a)].lane, i.lane, operand(i.a), y, b.size());
+      return k.convert(code_.expr.code[static_cast<size_t>(i.a)].lane, i.lane, operand(i.a), y, b.size());
     case Instr::round:
       return k.round(i.type, i.lane, operand(i.a), y, b.size());
     case Instr::store:
@@ -138,7 +89,7 @@ void ScoreMod::apply(Tensors t, const Lanes& lanes, int64_t first, int64_t keys,
     Block b = {t, lanes, first + key, std::min(step, keys - key), {}, result + key * lanes.width, scratch};
     size_t p = 0;
     for (const float* x : params) b.params[p++] = x + key * lanes.width;
-    for (int i = 0; i < static_cast<int>(expr_.code.size()); ++i) run(b, i);
+    for (int i = 0; i < static_cast<int>(code_.expr.code.size()); ++i) run(b, i);
   }
 }
 

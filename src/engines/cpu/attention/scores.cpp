@@ -10,36 +10,23 @@
 
 namespace tsr::cpu::attention {
 
-Scores::Scores(const Graph& g, const Node& n, const Problem& p)
-    : n_(p.n), options_(p.options), key_tile_(p.key_tile), alibi_(p.alibi) {
-  const sdpa::Slots& s = sdpa::slots(n);
-  auto broadcast = [&](int slot) {
-    const Tensor* t = input(g, n, slot);
-    return t ? make_broadcast(*t, n.in[static_cast<size_t>(slot)]) : Broadcast{};
-  };
-  bias_ = broadcast(s.bias);
-  blocks_ = broadcast(s.block_mask);
-  mask_ = broadcast(s.dropout_mask);
-  seed_ = make_numbers(g, n, s.dropout_seed);
-  offset_ = make_numbers(g, n, s.dropout_offset);
-  keep_scale_ = make_numbers(g, n, s.dropout_scale);
-  if (options_.score_mod) modifier_.emplace(g, n, *options_.score_mod, 0);
+Scores::Scores(const Graph& g, const Node& n, const Problem& p) : p_(p) {
+  if (p_.options.score_mod) modifier_.emplace(g, n, *p_.options.score_mod, 0);
 }
 
 Scores::Run Scores::start(Tensors t) const {
   Run run = {t};
-  double p = options_.dropout, factor = mask_.given() ? 1 : p < 1 ? 1 / (1 - p) : 0;
-  run.keep_factor = static_cast<float>(keep_scale_.read(t, factor));
-  if (p != 0) {
-    run.seed = static_cast<uint64_t>(seed_.integer(t, 0));
-    run.offset = static_cast<uint64_t>(offset_.integer(t, 0));
+  run.keep_factor = static_cast<float>(p_.dropout_scale.read(t, p_.keep_factor()));
+  if (p_.options.dropout != 0) {
+    run.seed = static_cast<uint64_t>(p_.dropout_seed.integer(t, 0));
+    run.offset = static_cast<uint64_t>(p_.dropout_offset.integer(t, 0));
   }
   return run;
 }
 
 int64_t Scores::scratch_bytes() const {
-  int64_t tiles = bias_.given() || drops() ? 2 : 0;
-  return std::max(tiles * kRows * key_tile_ * 4, modifier_ ? modifier_->scratch_bytes() : 0);
+  int64_t tiles = p_.bias.given() || drops() ? 2 : 0;
+  return std::max(tiles * kRows * p_.key_tile * 4, modifier_ ? modifier_->scratch_bytes() : 0);
 }
 
 // Row by row, then turned: memory holds the keys of a query side by side.
@@ -55,14 +42,14 @@ void Scores::gather(const Run& run, const Broadcast& x, const Lanes& lanes, int6
 void Scores::finish(const Run& run, const Lanes& lanes, int64_t first, int64_t keys, float* s,
                     std::byte* scratch) const {
   const Vectors& v = vectors();
-  auto *rows = reinterpret_cast<float*>(scratch), *turned = rows + kRows * key_tile_;
+  auto *rows = reinterpret_cast<float*>(scratch), *turned = rows + kRows * p_.key_tile;
   if (modifier_) modifier_->apply(run.tensors, lanes, first, keys, {s}, s, scratch);
-  if (bias_.given()) {
-    gather(run, bias_, lanes, first, keys, rows, turned);
+  if (p_.bias.given()) {
+    gather(run, p_.bias, lanes, first, keys, rows, turned);
     v.add(keys * lanes.width, s, turned);
   }
   alignas(64) int32_t from[kRows], to[kRows];
-  if (alibi_) {
+  if (p_.alibi) {
     for (int64_t i = 0; i < lanes.width; ++i) from[i] = static_cast<int32_t>(first - lanes.query[i]);
     v.alibi(keys, lanes.width, s, lanes.slope, from);
   }
@@ -71,13 +58,13 @@ void Scores::finish(const Run& run, const Lanes& lanes, int64_t first, int64_t k
     for (int64_t i = 0; i < lanes.width; ++i) from[i] = within(lanes.first[i]), to[i] = within(lanes.last[i]);
     v.mask(keys, lanes.width, s, from, to);
   }
-  if (blocks_.given()) mask_blocks(run, lanes, first, keys, s);
+  if (p_.block_mask.given()) mask_blocks(run, lanes, first, keys, s);
 }
 
 bool Scores::visible(const Run& run, const Lanes& lanes, int64_t lane, int64_t key) const {
-  int64_t at = lanes.b * blocks_.batch + lanes.head[lane] * blocks_.head +
-               lanes.query[lane] / sdpa::kMaskBlock * blocks_.query + key / sdpa::kMaskBlock * blocks_.key;
-  return load<int64_t>(blocks_.type, run.tensors[blocks_.id], at) != 0;
+  int64_t at = lanes.b * p_.block_mask.batch + lanes.head[lane] * p_.block_mask.head +
+               lanes.query[lane] / sdpa::kMaskBlock * p_.block_mask.query + key / sdpa::kMaskBlock * p_.block_mask.key;
+  return load<int64_t>(p_.block_mask.type, run.tensors[p_.block_mask.id], at) != 0;
 }
 
 void Scores::mask_blocks(const Run& run, const Lanes& lanes, int64_t first, int64_t keys, float* s) const {
@@ -91,7 +78,7 @@ void Scores::mask_blocks(const Run& run, const Lanes& lanes, int64_t first, int6
 }
 
 bool Scores::hides(const Run& run, const Lanes& lanes, int64_t first, int64_t keys) const {
-  if (!blocks_.given()) return false;
+  if (!p_.block_mask.given()) return false;
   for (int64_t i = 0; i < lanes.count; ++i)
     for (int64_t k = first; k < first + keys; k = round_up(k + 1, sdpa::kMaskBlock))
       if (visible(run, lanes, i, k)) return false;
@@ -100,15 +87,14 @@ bool Scores::hides(const Run& run, const Lanes& lanes, int64_t first, int64_t ke
 
 void Scores::keep_row(const Run& run, int64_t b, int64_t h, int64_t query, int64_t first, int64_t keys,
                       float* y) const {
-  if (options_.dropout == 0) return std::fill_n(y, keys, 1.0f), void();
-  auto threshold = static_cast<uint32_t>(std::ceil((1 - options_.dropout) * 0x1p24));
-  auto index = static_cast<uint64_t>(((b * n_.hq + h) * n_.sq + query) * n_.skv + first);
-  vectors().keep(run.seed, run.offset, index, keys, threshold, y);
+  if (p_.options.dropout == 0) return std::fill_n(y, keys, 1.0f), void();
+  auto index = static_cast<uint64_t>(((b * p_.n.hq + h) * p_.n.sq + query) * p_.n.skv + first);
+  vectors().keep(run.seed, run.offset, index, keys, p_.keep_threshold(), y);
 }
 
 void Scores::keep(const Run& run, const Lanes& lanes, int64_t first, int64_t keys, float* y, std::byte* scratch) const {
   auto* rows = reinterpret_cast<float*>(scratch);
-  if (mask_.given()) return gather(run, mask_, lanes, first, keys, rows, y);
+  if (p_.dropout_mask.given()) return gather(run, p_.dropout_mask, lanes, first, keys, rows, y);
   for (int64_t i = 0; i < lanes.count; ++i)
     keep_row(run, lanes.b, lanes.head[i], lanes.query[i], first, keys, rows + i * keys);
   tile().transpose(lanes.count, keys, rows, keys, y, lanes.width);

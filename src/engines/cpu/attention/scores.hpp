@@ -10,7 +10,7 @@ namespace tsr::cpu::attention {
 
 class Scores {
  public:
-  Scores(const Graph& g, const Node& n, const Problem& p);
+  Scores(const Graph& g, const Node& n, const Problem& p);  // p outlives it
 
   // What is read from memory once for each run.
   struct Run {
@@ -26,11 +26,10 @@ class Scores {
   // True when a block mask hides the whole tile.
   bool hides(const Run& run, const Lanes& lanes, int64_t first, int64_t keys) const;
   // True when probabilities are to be multiplied by what keep() gives and by keep_factor.
-  bool drops() const { return options_.dropout != 0 || mask_.given(); }
+  bool drops() const { return p_.options.dropout != 0 || p_.dropout_mask.given(); }
   void keep(const Run& run, const Lanes& lanes, int64_t first, int64_t keys, float* y, std::byte* scratch) const;
   // Keep factors of one query for all keys.
   void keep_row(const Run& run, int64_t b, int64_t h, int64_t query, int64_t first, int64_t keys, float* y) const;
-  const Broadcast& bias() const { return bias_; }
   const std::optional<ScoreMod>& modifier() const { return modifier_; }
 
  private:
@@ -39,13 +38,8 @@ class Scores {
   bool visible(const Run& run, const Lanes& lanes, int64_t lane, int64_t key) const;
   void mask_blocks(const Run& run, const Lanes& lanes, int64_t first, int64_t keys, float* s) const;
 
-  sdpa::Shape n_;
-  tessera::SdpaOptions options_;
-  int64_t key_tile_;
-  bool alibi_;
+  const Problem& p_;
   std::optional<ScoreMod> modifier_;
-  Broadcast bias_, blocks_, mask_;
-  Numbers seed_, offset_, keep_scale_;
 };
 
 }  // namespace tsr::cpu::attention

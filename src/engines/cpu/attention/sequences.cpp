@@ -55,32 +55,6 @@ void apply_scales(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t s
 
 }  // namespace
 
-int64_t Sequences::batch_start(Tensors t, int64_t b) const {
-  if (offsets == kNone) return b * strides[0];
-  return load<int64_t>(offsets_type, t[offsets], b) * multiplier;
-}
-
-int64_t Sequences::steps(Tensors t, int64_t b, int64_t length) const {
-  if (offsets == kNone) return length;
-  int64_t room = load<int64_t>(offsets_type, t[offsets], b + 1) * multiplier - batch_start(t, b);
-  return std::min(length, std::clamp<int64_t>(room / std::max<int64_t>(1, strides[2]), 0, dims[2]));
-}
-
-int64_t Sequences::block(Tensors t, int64_t b, int64_t s) const {
-  int64_t page = s / dims[2], y = 0;
-  if (page < pages->steps(t, b, pages->dims[2]))
-    y = load<int64_t>(pages->type, t[pages->id], pages->batch_start(t, b) + page * pages->strides[2]);
-  require(y >= 0 && y < dims[0], "page table of sequences ", dims, ": batch ", b, " names block ", y, " of ", dims[0]);
-  return y;
-}
-
-int64_t Sequences::row(Tensors t, int64_t b, int64_t h, int64_t s) const {
-  if (pages) return block(t, b, s) * strides[0] + h * strides[1] + s % dims[2] * strides[2];
-  return batch_start(t, b) + h * strides[1] + s * strides[2];
-}
-
-int64_t Sequences::run(int64_t s) const { return pages ? dims[2] - s % dims[2] : dims[2] - s; }
-
 Soon soon(const Sequences& s, Tensors t, int64_t b, int64_t h, int64_t first, int64_t count) {
   if (s.strides[3] != 1 || count <= 0) return {};
   int64_t element = byte_size(s.type, 1);

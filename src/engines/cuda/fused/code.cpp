@@ -5,16 +5,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "engines/cuda/apply_text.hpp"
 #include "engines/cuda/tensors.hpp"
-#include "graph/pointwise_modes.hpp"
 
 namespace tsr::cuda {
 namespace {
 
 using M = tessera::PointwiseMode;
 using tessera::ReduceMode;
-
-const char* lane_name(Lane l) { return l == Lane::f32 ? "float" : l == Lane::f64 ? "double" : "i64"; }
 
 const char* op_name(ReduceMode m) {
   switch (m) {
@@ -171,52 +169,12 @@ class Printer {
     return c.row ? cat("r.v", i, lane_) : cat("v", i);
   }
 
-  std::string scaled(int i, double alpha) {
-    std::string v = value(i);
-    return alpha == 1 ? v : cat("op_mul(", v, ", ", literal(instr(i).lane, alpha), ")");
-  }
-
-  // Division by a known number is a multiplication, a unit in the last place apart.
-  bool by_inverse(const Instr& c) const {
-    if (c.options.mode != M::div || c.lane != Lane::f32 || c.options.alpha2 != 1) return false;
-    const Instr& b = instr(c.b);
-    return b.kind == Instr::constant && std::isnormal(static_cast<float>(1 / b.value));
-  }
-
-  std::string applied(const Instr& c) {
-    const tessera::PointwiseOptions& o = c.options;
-    if (by_inverse(c)) return cat("op_mul(", scaled(c.a, o.alpha1), ", ", literal(c.lane, 1 / instr(c.b).value), ")");
-    std::string text = cat("op_", tsr::info(o.mode).name, "(", scaled(c.a, o.alpha1));
-    if (c.b >= 0) text += ", " + scaled(c.b, o.alpha2);
-    if (c.c >= 0) text += ", " + value(c.c);
-    auto add = [&](double v) { text += ", " + literal(c.lane, v); };
-    switch (o.mode) {
-      case M::relu:
-      case M::relu_bwd:
-        if (c.lane == Lane::i64 || (o.lower == 0 && std::isinf(o.upper) && o.slope == 0)) break;
-        add(o.lower), add(o.upper), add(o.slope);
-        break;
-      case M::elu:
-      case M::elu_bwd:
-        add(o.alpha);
-        break;
-      case M::softplus:
-      case M::softplus_bwd:
-      case M::swish:
-      case M::swish_bwd:
-        add(o.beta);
-        break;
-      default:
-        break;
-    }
-    return text + ")";
-  }
-
   std::string computed(int i) {
     const Instr& c = instr(i);
     switch (c.kind) {
       case Instr::apply:
-        return applied(c);
+        return apply_text(
+            e_.code, c, [&](int v) { return value(v); }, [&](Lane l, double v) { return literal(l, v); });
       case Instr::convert:
         return cat("convert_lane<", lane_name(c.lane), ">(", value(c.a), ")");
       default:

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/attention/arguments.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engines/cuda/tensors.hpp"
+#include "graph/ops/block_scale.hpp"
+
+namespace tsr::cuda {
+
+bool on_host(const Tensor& t) { return t.by_value || (t.is_constant() && t.numel() == 1); }
+
+Arguments::Arguments(const Graph& g, const attention::Problem& p) : g_(g) {
+  dev::AttentionArgs& a = args_;
+  auto size = [](int64_t n) { return static_cast<int32_t>(n); };
+  a.b = size(p.n.b), a.hq = size(p.n.hq), a.hk = size(p.n.hk), a.hv = size(p.n.hv);
+  a.sq = size(p.n.sq), a.skv = size(p.n.skv), a.d = size(p.n.d), a.dv = size(p.n.dv);
+  a.group = size(p.group);
+  a.row_tiles = size(sdpa::ceil_div(p.group * p.n.sq, dev::kTile));
+  a.key_tiles = size(sdpa::ceil_div(p.n.skv, dev::kTile));
+  a.parts = a.splits = 1;
+  a.left = std::min(p.options.left.value_or(attention::kFar), attention::kFar);
+  a.right = std::min(p.options.right.value_or(attention::kFar), attention::kFar);
+  a.bottom_right = p.options.align == tessera::Align::bottom_right;
+  a.slopes_given = p.slopes.given(), a.stats_log2 = p.options.stats_log2;
+  a.prefix_q = p.cu_seq_len_q.given(), a.prefix_kv = p.cu_seq_len_kv.given();
+  a.padded_q = a.prefix_q || p.seq_len_q.given(), a.padded_kv = a.prefix_kv || p.seq_len_kv.given();
+  a.keep_below = static_cast<float>(p.keep_threshold()) * 0x1p-24f;
+  set(a.lengths_q, a.prefix_q ? p.cu_seq_len_q : p.seq_len_q, 0);
+  set(a.lengths_kv, a.prefix_kv ? p.cu_seq_len_kv : p.seq_len_kv, 0);
+  set(a.sink, p.sink, -INFINITY);
+  set(a.slopes, p.slopes, 0);
+  set(a.seed, p.dropout_seed, 0);
+  set(a.offset, p.dropout_offset, 0);
+  set(a.keep_factor, p.dropout_scale, p.keep_factor());
+  set(a.bias, p.bias);
+  set(a.block_mask, p.block_mask);
+  set(a.dropout_mask, p.dropout_mask);
+  a.scale_option = p.options.scale;
+  set(a.scale, p.scale, 1);
+  set(a.descale_q, p.descale_q, 1);
+  set(a.descale_k, p.descale_k, 1);
+  set(a.descale_v, p.descale_v, 1);
+  set(a.descale_s, p.descale_s, 1);
+  set(a.scale_s, p.scale_s, 1);
+  a.rounds_p = p.rounds_to_fp8;
+  a.p_type = element_type(p.v.type);
+  set(a.q, p.q);
+  set(a.k, p.k);
+  set(a.v, p.v);
+}
+
+void Arguments::set(dev::Numbers& to, const attention::Numbers& from, double fallback) {
+  to = {nullptr, dev::ElementType::f32, from.stride, fallback, 0};
+  if (!from.given()) return;
+  to.type = element_type(from.type);
+  if (on_host(g_.tensor(from.id)))
+    values_.push_back({position(to), from.id, from.type, true});
+  else
+    bind(to.data, from.id);
+}
+
+void Arguments::set(dev::Spread& to, const attention::Broadcast& from) {
+  if (!from.given()) return;
+  to = {nullptr, 0, {from.batch, from.head, from.query, from.key}};
+  if (on_host(g_.tensor(from.id)))
+    set(to.value, from.id);
+  else
+    bind(to.data, from.id);
+}
+
+void Arguments::set(dev::Sequences& to, const attention::Sequences& from) {
+  if (!from.given()) return;
+  to.type = element_type(from.type);
+  to.offsets_type = element_type(from.offsets_type);
+  for (int i = 0; i < 4; ++i) to.strides[i] = from.strides[i];
+  to.steps = from.dims[2];
+  to.multiplier = from.multiplier;
+  bind(to.data, from.id);
+  if (from.offsets != kNone) bind(to.offsets, from.offsets);
+}
+
+void Arguments::set(dev::Operand& to, const attention::Sequences& from) {
+  set(static_cast<dev::Sequences&>(to), from);
+  to.blocks = from.dims[0];
+  if (from.pages) set(to.pages, *from.pages);
+  if (from.scales == kNone) return;
+  bind(to.scales, from.scales);
+  for (int i = 0; i < 4; ++i) to.scale_strides[i] = from.scale_tensor.strides[i];
+  to.scale_steps = static_cast<int32_t>(from.scale_block[2]);
+  to.scale_columns = static_cast<int32_t>(from.scale_block[3]);
+  if (from.scale_tensor.reordering == Reordering::f8_128x4)
+    to.scale_tiles = from.scale_tensor.dims[block_axis(from.scale_block)] / 4;
+}
+
+void Arguments::reserve(void*& to, int64_t bytes) {
+  constexpr size_t kAlign = 256;
+  if (bytes == 0) return;
+  reserved_.emplace_back(position(to), workspace_bytes_);
+  workspace_bytes_ += (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign;
+}
+
+dev::AttentionArgs Arguments::at(const StepArgs& a) const {
+  dev::AttentionArgs y = args_;
+  auto* bytes = reinterpret_cast<char*>(&y);
+  auto put = [&](size_t position, void* pointer) { std::memcpy(bytes + position, &pointer, sizeof pointer); };
+  for (auto [position, t] : pointers_) put(position, a.tensors[t]);
+  for (auto [position, offset] : reserved_) put(position, a.workspace + offset);
+  for (const Value& v : values_) {
+    auto value = load<double>(v.type, a.tensors[v.tensor], 0);
+    if (!v.numbers) {
+      std::memcpy(bytes + v.position, &value, sizeof value);
+      continue;
+    }
+    auto* to = reinterpret_cast<dev::Numbers*>(bytes + v.position);
+    to->value = value;
+    to->integer = load<int64_t>(v.type, a.tensors[v.tensor], 0);
+  }
+  return y;
+}
+
+}  // namespace tsr::cuda

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/attention/attention.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/attention/options_text.hpp"
+#include "engines/cuda/attention/steps.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using attention::is_backward, attention::is_forward;
+
+// Fraction of the f32 peak that tiles through shared memory reach, and what gradients compute again: eight products
+// instead of five.
+constexpr double kEfficiency = 0.25, kRecomputed = 1.6;
+
+// Kernels read these from the GPU's memory.
+Reason check_memory(const Graph& g, const Node& n) {
+  const sdpa::Slots& s = sdpa::slots(n);
+  std::vector<int> slots = {s.q, s.k, s.v, s.page_table_k, s.page_table_v};
+  if (is_backward(n)) slots.insert(slots.end(), {sdpa::bwd::kO, sdpa::bwd::kDo, sdpa::bwd::kStats, sdpa::bwd::kDelta});
+  for (int slot : {s.descale_q, s.descale_k, s.descale_v})
+    if (const Tensor* t = attention::input(g, n, slot); t && t->dtype == DType::e8m0) slots.push_back(slot);
+  for (int slot : slots)
+    if (const Tensor* t = attention::input(g, n, slot); t && on_host(*t))
+      return Reason::no("tensor ", describe(*t), " is a number in the host's memory");
+  return Reason::yes();
+}
+
+// Blocks are counted in 32 bits, and so are queries, keys and columns.
+Reason check_sizes(const sdpa::Shape& n) {
+  constexpr double kMost = 2147483647.0;
+  double rows = static_cast<double>(n.b * n.hq) * static_cast<double>(std::max<int64_t>(n.sq, 1));
+  double columns = static_cast<double>(std::max({n.d, n.dv, int64_t{64}})) / 64;
+  double keys = static_cast<double>(n.b * n.hq) * static_cast<double>(std::max<int64_t>(n.skv, 1));
+  for (double blocks : {rows * columns, keys * columns})
+    if (blocks > kMost)
+      return Reason::no("attention of ", n.scores(), " needs ", blocks, " blocks, the limit is ", kMost);
+  if (static_cast<double>(volume(n.scores())) / 4 / 128 > kMost)
+    return Reason::no("attention of ", n.scores(), " has too many scores");
+  return Reason::yes();
+}
+
+class AttentionEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    static constexpr EngineInfo kInfo = {"attention_cuda", 104, DeviceKind::cuda, true,
+                                         "attention in tiles, in f32 or f64, with every option"};
+    return kInfo;
+  }
+  Reason check(const Region& r, const Device&) const override {
+    const Graph& g = *r.graph;
+    const Node& n = g.node(r.nodes[0]);
+    if (!is_forward(n) && !is_backward(n)) return Reason::no(spelling(n), " is not attention");
+    if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
+    if (Reason why = attention::check_tensors(g, n); !why) return why;
+    if (Reason why = check_memory(g, n); !why) return why;
+    if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
+    return check_options(g, n);
+  }
+  std::vector<Config> configs(const Region& r, const Device& d) const override {
+    bool forward = is_forward(r.graph->node(r.nodes[0]));
+    double memory = region_bytes(r) / d.bytes_per_second;
+    double arithmetic = region_flops(r) * (forward ? 1 : kRecomputed) / (kEfficiency * d.flops_per_second);
+    return {Config{{}, std::max(memory, arithmetic) + (forward ? 1 : 4) * d.step_seconds}};
+  }
+  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
+    return is_forward(r.graph->node(r.nodes[0])) ? make_attention_forward(r, d) : make_attention_backward(r, d);
+  }
+};
+
+}  // namespace
+
+const Engine& attention_engine() {
+  static const AttentionEngine e;
+  return e;
+}
+
+}  // namespace tsr::cuda

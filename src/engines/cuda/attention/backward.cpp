@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention backward: row sums first, then one kernel for each gradient.
+#include <algorithm>
+
+#include "engines/cuda/attention/steps.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using namespace sdpa::bwd;
+
+class BackwardStep : public AttentionStep {
+ public:
+  BackwardStep(const Region& r, const Device& d) : AttentionStep(r, d) {
+    attention::Sequences o = attention::make_sequences(g_, n_.in[kO]);
+    attention::Sequences grad_o = attention::make_sequences(g_, n_.in[kDo]);
+    do_type_ = grad_o.type;
+    fill(r, o, grad_o);
+    int64_t rows = p_.n.b * p_.n.hq * p_.n.sq;
+    dev::AttentionArgs& a = arguments_.base();
+    arguments_.reserve(a.row_stats, rows * lane_bytes_);
+    arguments_.reserve(a.row_delta, rows * lane_bytes_);
+    launches_.add(plain("prepare<", {o.type, do_type_}), sdpa::ceil_div(rows, dev::kRestThreads / 32), 0, {});
+    Columns of_d = columns_of(p_.n.d), of_dv = columns_of(p_.n.dv);
+    int64_t blocks = p_.n.b * p_.groups() * a.row_tiles * of_d.parts;
+    if (wants(r, {kDq, kAmaxDq, kAmaxDp})) {
+      add(r, kDq, "query_gradient<", of_d, blocks);
+      add_amax(r, 0, kAmaxDq, blocks);
+      add_amax(r, 3, kAmaxDp, blocks);
+    }
+    blocks = p_.n.b * p_.n.hk * a.key_tiles * of_d.parts;
+    if (wants(r, {kDk, kAmaxDk})) add(r, kDk, "key_gradient<false, ", of_d, blocks);
+    add_amax(r, 1, kAmaxDk, blocks);
+    blocks = p_.n.b * p_.n.hv * a.key_tiles * of_dv.parts;
+    if (wants(r, {kDv, kAmaxDv})) add(r, kDv, "key_gradient<true, ", of_dv, blocks);
+    add_amax(r, 2, kAmaxDv, blocks);
+    if (wants(r, {kDbias})) add_bias();
+    if (wants(r, {kDsink})) launches_.add(plain("sink_gradient<"), p_.n.hq, dev::kRestShared, {});
+    join_amax();
+    launches_.compile(d);
+  }
+
+ private:
+  static bool wants(const Region& r, std::initializer_list<int> slots) {
+    return std::any_of(slots.begin(), slots.end(), [&](int slot) { return attention::make_output(r, slot).given(); });
+  }
+
+  void fill(const Region& r, const attention::Sequences& o, const attention::Sequences& grad_o) {
+    dev::AttentionArgs& a = arguments_.base();
+    arguments_.set(a.o, o);
+    arguments_.set(a.grad_o, grad_o);
+    arguments_.set(a.stats, attention::make_sequences(g_, n_.in[kStats]));
+    if (sdpa::has(n_, kDelta)) arguments_.set(a.delta, attention::make_sequences(g_, n_.in[kDelta]));
+    const std::pair<dev::Sequences*, int> outputs[] = {
+        {&a.grad_q, kDq}, {&a.grad_k, kDk}, {&a.grad_v, kDv}, {&a.dbias, kDbias}, {&a.dsink, kDsink}};
+    for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
+    const std::pair<dev::Numbers*, int> factors[] = {
+        {&a.descale_o, kDescaleO}, {&a.descale_do, kDescaleDo}, {&a.descale_dp, kDescaleDp}, {&a.scale_dq, kScaleDq},
+        {&a.scale_dk, kScaleDk},   {&a.scale_dv, kScaleDv},     {&a.scale_dp, kScaleDp}};
+    for (auto [to, slot] : factors) arguments_.set(*to, numbers(slot), 1);
+    a.rounds_dp = p_.rounds_to_fp8 && sdpa::is_fp8(do_type_);
+    a.dp_type = element_type(do_type_);
+    attention::Sequences dbias = attention::make_output(r, kDbias);
+    for (int i = 0; dbias.given() && i < 4; ++i) a.dbias_sizes[i] = dbias.dims[i];
+  }
+
+  void add(const Region& r, int slot, const char* function, Columns c, int64_t blocks) {
+    DType type = attention::make_output(r, slot).type;
+    launches_.add(
+        tiles("backward", function, {p_.q.type, p_.k.type, p_.v.type, do_type_, type}, cat(", ", c.slices), c.slices),
+        blocks, tile_bytes(), {c.parts, 1});
+  }
+
+  // Where the bias is small, many tiles of scores add up to each of its own: they are shared among blocks.
+  void add_bias() {
+    dev::AttentionArgs& a = arguments_.base();
+    const dev::i64* size = a.dbias_sizes;
+    int64_t all = size[0] * size[1] * size[2] * size[3];
+    auto tiles_of = [](int64_t n) { return sdpa::ceil_div(n, dev::kTile); };
+    int64_t blocks = size[0] * size[1] * tiles_of(size[2]) * tiles_of(size[3]);
+    if (blocks == 0) return;
+    int64_t scores = p_.n.b * p_.n.hq * tiles_of(p_.n.sq) * tiles_of(p_.n.skv);
+    int splits = splits_of(blocks, int64_t{2} * d_.units, scores / blocks, 1);
+    arguments_.reserve(a.bias_parts, splits * all * lane_bytes_);
+    launches_.add(tiles("backward", "bias_gradient<", {p_.q.type, p_.k.type, p_.v.type, do_type_}, "", 1),
+                  blocks * splits, tile_bytes(), {1, splits});
+    launches_.add(plain("join_bias<"), sdpa::ceil_div(all, dev::kRestThreads), 0, {1, splits});
+  }
+
+  DType do_type_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_attention_backward(const Region& r, const Device& d) {
+  return std::make_unique<BackwardStep>(r, d);
+}
+
+}  // namespace tsr::cuda

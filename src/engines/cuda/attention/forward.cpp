@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention forward: one kernel over tiles, or the one for few queries; then what the keys' splits found is joined.
+#include <algorithm>
+
+#include "engines/cuda/attention/steps.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using namespace sdpa::fwd;
+
+constexpr int64_t kFewQueries = 16;  // up to so many that share keys, reading is what counts
+
+class ForwardStep : public AttentionStep {
+ public:
+  ForwardStep(const Region& r, const Device& d) : AttentionStep(r, d), rows_(p_.group * p_.n.sq) {
+    dev::AttentionArgs& a = arguments_.base();
+    const std::pair<dev::Sequences*, int> outputs[] = {
+        {&a.o, kO}, {&a.stats, kStats}, {&a.max, kMax}, {&a.sum_exp, kSumExp}, {&a.dump, kRngDump}};
+    for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
+    arguments_.set(a.scale_o, numbers(kScaleO), 1);
+    two_passes_ = p_.rounds_to_fp8 || attention::make_output(r, kAmaxS).given();
+    if (is_few())
+      add_few(r);
+    else
+      add_tiles(r);
+    if (attention::make_output(r, kRngDump).given()) {
+      int64_t runs = p_.n.b * p_.n.hq * p_.n.sq * sdpa::ceil_div(p_.n.skv, 4);
+      launches_.add(program("rest", "dump<", {}, ", tsr::dev::Options", dev::kRestThreads),
+                    sdpa::ceil_div(runs, dev::kRestThreads), 0, {});
+    }
+    join_amax();
+    launches_.compile(d);
+  }
+
+ private:
+  int64_t groups() const { return p_.n.b * p_.groups(); }
+  int64_t few_bytes() const {
+    auto fixed = static_cast<int64_t>(wide_ ? sizeof(dev::FewMemory<double>) : sizeof(dev::FewMemory<float>));
+    return fixed + dev::kFewRows * dev::few_pitch(static_cast<int>(p_.n.d)) * lane_bytes_;
+  }
+  static DType o_type(const Region& r) { return attention::make_output(r, kO).type; }
+  bool is_few() const {
+    constexpr int64_t kShared = 48 << 10, kWidest = dev::kTileThreads;
+    return !two_passes_ && rows_ <= kFewQueries && p_.n.dv > 0 && p_.n.dv <= kWidest && few_bytes() <= kShared;
+  }
+
+  void add_few(const Region& r) {
+    int rows = 1;
+    while (rows < rows_ && rows < dev::kFewRows) rows *= 2;
+    int64_t tiles_of_group = sdpa::ceil_div(rows_, rows), blocks = groups() * tiles_of_group;
+    arguments_.base().row_tiles = static_cast<int>(tiles_of_group);
+    int splits = splits_of(blocks, int64_t{4} * d_.units, p_.n.skv, 2 * dev::kFewKeys);
+    launches_.add(tiles("few", "few<", {p_.q.type, p_.k.type, p_.v.type}, cat(", ", rows), 2), blocks * splits,
+                  few_bytes(), {1, splits});
+    add_combine(r, splits);
+  }
+
+  void add_tiles(const Region& r) {
+    Columns c = columns_of(p_.n.dv);
+    int64_t blocks = groups() * arguments_.base().row_tiles * c.parts;
+    int splits = two_passes_ ? 1 : splits_of(blocks, int64_t{2} * d_.units, p_.n.skv, 4 * dev::kTile);
+    std::string rest = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
+    launches_.add(tiles("forward", "forward<", {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest, c.slices),
+                  blocks * splits, tile_bytes(), {c.parts, splits});
+    add_amax(r, 0, kAmaxS, blocks);
+    if (splits > 1)
+      add_combine(r, splits);
+    else
+      add_amax(r, 1, kAmaxO, blocks);
+  }
+
+  void add_combine(const Region& r, int splits) {
+    dev::AttentionArgs& a = arguments_.base();
+    int64_t rows = p_.n.b * p_.n.hq * p_.n.sq, numbers = rows * splits;
+    arguments_.reserve(a.part_o, numbers * p_.n.dv * lane_bytes_);
+    arguments_.reserve(a.part_max, numbers * lane_bytes_);
+    arguments_.reserve(a.part_sum, numbers * lane_bytes_);
+    launches_.add(plain("combine<", {o_type(r)}), rows, dev::kRestShared, {1, splits});
+    add_amax(r, 1, kAmaxO, rows);
+  }
+
+  int64_t rows_;  // that share keys and values
+  bool two_passes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_attention_forward(const Region& r, const Device& d) {
+  return std::make_unique<ForwardStep>(r, d);
+}
+
+}  // namespace tsr::cuda

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/attention/options_text.hpp"
+
+#include <cmath>
+
+#include "engines/cuda/apply_text.hpp"
+#include "engines/cuda/tensors.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using attention::ScoreCode;
+
+class Printer {
+ public:
+  Printer(const Graph& g, Arguments* arguments) : g_(g), arguments_(arguments) {}
+
+  // One function. `arguments` of the printer may be null when only the answer matters.
+  Reason print(const ScoreCode& code, const char* head, std::string& text) {
+    code_ = &code;
+    text += cat("  template <class L>\n  static L ", head, ", i32 b, i32 h, i32 query, i32 key) {\n");
+    const std::vector<Instr>& list = code.expr.code;
+    for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+      const Instr& c = list[static_cast<size_t>(i)];
+      if (c.kind == Instr::round && info(c.type).bits < 8)
+        return Reason::no("the sub-graph on scores rounds to ", c.type);
+      std::string v = line(i, c);
+      text += c.kind == Instr::store ? cat("    return convert_lane<L>(", value(c.a), ");\n")
+                                     : cat("    ", lane_name(c.lane), " v", i, " = ", v, ";\n");
+    }
+    text += "  }\n";
+    if (numbers_ > dev::kMaxScoreNumbers)
+      return Reason::no("the sub-graphs on scores have ", numbers_, " numbers, the limit is ", dev::kMaxScoreNumbers);
+    if (captures_ > dev::kMaxCaptures)
+      return Reason::no("the sub-graphs on scores read ", captures_, " tensors, the limit is ", dev::kMaxCaptures);
+    return why_;
+  }
+
+ private:
+  std::string value(int i) const { return cat("v", i); }
+
+  // A number of the arguments: known now, or read from a tensor at each run.
+  std::string number(Lane lane, double v, TensorId t) {
+    int i = numbers_++;
+    if (arguments_ && t == kNone) arguments_->base().numbers[i] = v;
+    if (arguments_ && t != kNone) arguments_->set(arguments_->base().numbers[i], t);
+    return cat(lane_name(lane), "(a.numbers[", i, "])");
+  }
+
+  std::string load(int i, const Instr& c) {
+    const ScoreCode::Source& from = code_->sources[static_cast<size_t>(i)];
+    if (from.param >= 0) return cat("convert_lane<", lane_name(c.lane), ">(p", from.param, ")");
+    if (from.constant) {
+      const Tensor& t = code_->sub->graph.tensor(from.memory.id);
+      if (t.numel() != 1)
+        why_ = Reason::no("constant ", describe(t), " of the sub-graph on scores has more than one element");
+      return number(c.lane, tsr::load<double>(t.dtype, from.constant, 0), kNone);
+    }
+    if (on_host(g_.tensor(from.memory.id))) return number(c.lane, 0, from.memory.id);
+    int k = captures_++;
+    if (arguments_) arguments_->set(arguments_->base().captures[k], from.memory);
+    return cat("to_lane<", lane_name(c.lane), ">(static_cast<const ", device_type(from.memory.type), "*>(a.captures[",
+               k, "].data)[spread_offset(a.captures[", k, "], b, h, query, key)])");
+  }
+
+  std::string line(int i, const Instr& c) {
+    static constexpr const char* kAxes[] = {"b", "h", "query", "key"};
+    switch (c.kind) {
+      case Instr::load:
+        return load(i, c);
+      case Instr::constant:
+        return number(c.lane, c.value, kNone);
+      case Instr::index:
+        return cat("i64(", kAxes[c.axis], ")");
+      case Instr::apply:
+        return apply_text(
+            code_->expr.code, c, [&](int v) { return value(v); },
+            [&](Lane l, double v) { return number(l, v, kNone); });
+      case Instr::convert:
+        return cat("convert_lane<", lane_name(c.lane), ">(", value(c.a), ")");
+      case Instr::round:
+        return cat("round_as<", device_type(c.type), ">(", value(c.a), ")");
+      default:
+        return "";
+    }
+  }
+
+  const Graph& g_;
+  Arguments* arguments_;
+  const ScoreCode* code_ = nullptr;
+  int numbers_ = 0, captures_ = 0;
+  Reason why_ = Reason::yes();
+};
+
+// The functions `forward` and `backward`.
+Reason print_functions(const Graph& g, const Node& n, Arguments* arguments, std::string& functions) {
+  const auto& o = attrs<tessera::SdpaOptions>(n);
+  Printer printer(g, arguments);
+  if (o.score_mod)
+    if (Reason why = printer.print(ScoreCode(g, n, *o.score_mod, 0), "forward(const AttentionArgs& a, L p0", functions);
+        !why)
+      return why;
+  if (o.score_mod_bwd)
+    if (Reason why = printer.print(ScoreCode(g, n, *o.score_mod_bwd, o.score_mod->captures.size()),
+                                   "backward(const AttentionArgs& a, L p0, L p1", functions);
+        !why)
+      return why;
+  return Reason::yes();
+}
+
+}  // namespace
+
+Reason check_options(const Graph& g, const Node& n) {
+  for (const tessera::Subgraph& sub : subgraphs(n))
+    if (Reason why = attention::check_score_mod(*sub, sdpa::shape(g, n).scores()); !why) return why;
+  std::string functions;
+  return print_functions(g, n, nullptr, functions);
+}
+
+std::string options_text(const Graph& g, const Node& n, const attention::Problem& p, Arguments& arguments) {
+  std::string functions, flags;
+  if (Reason why = print_functions(g, n, &arguments, functions); !why)
+    fail(Status::internal_error, "attention_cuda built a region that it declines: ", why.text());
+  bool random = p.options.dropout != 0;
+  const std::pair<const char*, bool> list[] = {
+      {"kForward", static_cast<bool>(p.options.score_mod)},
+      {"kBackward", static_cast<bool>(p.options.score_mod_bwd)},
+      {"kBias", p.bias.given()},
+      {"kAlibi", p.alibi},
+      {"kBlockMask", p.block_mask.given()},
+      {"kRandom", random},
+      {"kDrops", random || p.dropout_mask.given()},
+      {"kPaged", p.k.pages || p.v.pages},
+      {"kScaled", p.q.scales != kNone || p.k.scales != kNone || p.v.scales != kNone},
+  };
+  for (auto [name, on] : list) flags += cat("  static constexpr bool ", name, on ? " = true;\n" : " = false;\n");
+  return cat("namespace tsr::dev {\nstruct Options {\n  using Bias = ", device_type(p.bias.type),
+             "; using Mask = ", device_type(p.dropout_mask.type), ";\n", flags, functions, "};\n}\n");
+}
+
+}  // namespace tsr::cuda
