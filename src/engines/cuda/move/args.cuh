@@ -19,7 +19,7 @@ struct CopyArgs {
 };
 
 // Several copies side by side.
-constexpr int kManyCopies = 7;
+constexpr int kManyCopies = 5;
 template <int N>
 struct Copies {
   i32 count;
