@@ -90,7 +90,7 @@ void Lowering::set_row_axes(const Node& n, const Dims& x, const Dims& kept) {
   Dims xs = e_.sizes_of(x), ks = e_.sizes_of(kept);
   std::array<bool, kMaxRank> axes{};
   for (int i = 0; i < rank; ++i) {
-    axes[static_cast<size_t>(i)] = xs[i] > 1 && ks[i] == 1;
+    axes[static_cast<size_t>(i)] = xs[i] != 1 && ks[i] == 1;
     if (xs[i] != e_.space[i] && e_.space[i] != 1)
       decline(spelling(n), " reduces ", x, " inside a region of sizes ", e_.space);
   }
