@@ -39,6 +39,7 @@ struct Instr {
   Lane lane = Lane::f32;
   bool row = false;    // a row value
   bool block = false;  // a block value
+  bool rough = false;  // reduce: an estimate from a part of the row will do, the result does not depend on it
   int a = -1, b = -1, c = -1;
   TensorId tensor = kNone;
   DType type = DType::f32;

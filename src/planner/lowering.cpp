@@ -293,8 +293,10 @@ int Lowering::largest_of_block(int a) {
   return emit({.kind = Instr::reduce, .lane = at(a).lane, .block = true, .a = a, .reduction = ReduceMode::max});
 }
 
-int Lowering::mean(int a) {
-  return apply(M::div, reduce(ReduceMode::add, a), scalar(static_cast<double>(e_.row_length()), at(a).lane));
+int Lowering::mean(int a, bool rough) {
+  int sum = reduce(ReduceMode::add, a);
+  e_.code[static_cast<size_t>(sum)].rough = rough;
+  return apply(M::div, sum, scalar(static_cast<double>(e_.row_length()), at(a).lane));
 }
 
 // Gives tensor `t` its value: rounded where its type is narrower than the lane, stored where it leaves the region.

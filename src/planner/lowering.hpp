@@ -61,7 +61,7 @@ class Lowering {
   int apply(PointwiseMode mode, int a, int b = -1, int c = -1);
   int reduce(tessera::ReduceMode mode, int a);
   int largest_of_block(int a);
-  int mean(int a);
+  int mean(int a, bool rough = false);
   void define(TensorId t, int v);
   void define_across(TensorId t, int v);
   bool sums_rows(const Dims& d) const;

@@ -19,7 +19,8 @@ int Lowering::effective_scale(TensorId t, bool zero_centered, Lane lane) {
 // deviations, 0 but for the rounding of a large mean, is taken out again: that saves the digits of a small variance.
 int Lowering::centre(bool centred, int x, int& d, int& average) {
   if (!centred) return mean(apply(M::mul, x, x));
-  int first = mean(x), rough = apply(M::sub, x, first), rest = mean(rough);
+  // Any number near the mean would do for `first`.
+  int first = mean(x, true), rough = apply(M::sub, x, first), rest = mean(rough);
   average = apply(M::add, first, rest);
   d = apply(M::sub, rough, rest);
   return apply(M::sub, mean(apply(M::mul, rough, rough)), apply(M::mul, rest, rest));

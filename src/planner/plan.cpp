@@ -235,12 +235,10 @@ class PlanBuilder {
     std::string text =
         "no engine can run " + spelling(s.region.graph->node(s.region.nodes[0])) + " under these options:";
     for (const Engine* e : all_engines()) {
+      if (e->info().device != plan_->device_.kind) continue;
       bool allowed = std::find(engines_.begin(), engines_.end(), e) != engines_.end();
       std::string why = "excluded by the options";
-      if (e->info().device != plan_->device_.kind)
-        why = "for another kind of device";
-      else if (allowed)
-        why = e->check(s.region, plan_->device_).text();
+      if (allowed) why = e->check(s.region, plan_->device_).text();
       text += cat("\n  ", e->info().name, ": ", why);
     }
     throw Error(Status::not_supported, text);

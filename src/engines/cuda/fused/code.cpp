@@ -56,13 +56,15 @@ class Printer {
       shuffles += print_partials(s, "q.v#[i] = __shfl_xor_sync(0xffffffffu, p.v#[i], bits);");
     }
     std::string stores = print_elements(stages_), row_stores = print_row_stores();
+    std::string sampled;
+    for (int stage = 0; stage < stages_; ++stage) sampled += samples(stage) ? "true, " : "false, ";
     std::string args = args_;
     if (args.empty())
       args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ",
                  l_.inner.size(), ">");
     std::string t = cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
                         ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
-                        ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ", W = ", l_.columns ? "V" : "1", ";\n");
+                        ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ", W = ", l_.columns ? "V" : "1", ";\n  static constexpr bool kSamples[] = {", sampled, "false};\n");
     t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" + kept_fields() + "  };\n";
     t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() + "  };\n  struct Sums {\n" + sum_fields() + "  };\n";
     const char* with = "const Args& a, const Index* at";
@@ -289,6 +291,14 @@ class Printer {
                  : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, s", k, ");\n");
   }
 
+  // Is a stage only for estimates, in kernels that read memory once for each stage?
+  bool samples(int stage) const {
+    if (keep_ || !l_.sampled || stage < 0) return false;
+    for (size_t i = 0; i < e_.code.size(); ++i)
+      if (e_.code[i].kind == Instr::reduce && known_[i] == stage && !e_.code[i].rough) return false;
+    return true;
+  }
+
   // --- row values: what becomes known after a stage (-1: before the first), for each of the W rows of a thread
   std::string print_rows(int stage) {
     std::string before, body;
@@ -298,7 +308,7 @@ class Printer {
       int k = l_.operand_of[at(i)];
       std::string type = lane_name(c.lane), v;
       if (c.kind == Instr::reduce)
-        v = cat(type, "(p.v", i, "[i])");
+        v = cat(type, "(p.v", i, "[i])", samples(stage) ? cat(" * ", type, "(a.head.sample)") : std::string());
       else if (c.kind == Instr::load)
         v = print_row_load(i, before);
       else if (c.kind == Instr::index)

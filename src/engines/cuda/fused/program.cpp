@@ -131,6 +131,7 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   if (Reason why = make_layout(e, g, &l); !why)
     fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
   Shape s = choose_shape(e, l, d);
+  l.sampled = s.kind == Shape::split;
   Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::across);
   numbers_ = code.numbers;
   pack_arguments(l, s);
@@ -148,6 +149,7 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
   // A part of the threads across rows, the more along the partial results of each.
   int join_side = std::min(s.side, 4);
   auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
+    if (blocks == 0) return;
     const char* file[] = {"pointwise", "rows", "stream", "split", "across"};
     Program p;
     p.include = cat("engines/cuda/fused/", file[s.kind], ".cuh");
@@ -209,6 +211,13 @@ void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
   for (size_t i = 1; i < l.inner.size(); ++i) head_.length *= l.inner[i].size;
   head_.splits = s.splits;
   head_.split_length = ceil_div(head_.length, s.splits);
+  constexpr int64_t kAtOnce = 4;  // as in split.cuh
+  int64_t seen = 0;
+  for (int64_t part = 0; part < s.splits; ++part) {
+    int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
+    seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
+  }
+  head_.sample = seen ? static_cast<double>(head_.length) / static_cast<double>(seen) : 1;
   Packer p(args_);
   p.add(head_);
   for (bool outer : {true, false}) {

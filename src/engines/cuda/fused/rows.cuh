@@ -23,7 +23,7 @@ void cluster_total(typename C::Partial& p, typename C::Partial* slots) {
   if constexpr (CLUSTER > 1) {
     int rank = cluster_rank();
     if (threadIdx.x < CLUSTER) *in_block(slots + rank, threadIdx.x) = p;
-    cluster_sync();
+    cluster_sync();  // after the last one nobody writes into another block's memory: blocks may end
     p = slots[0];
 #pragma unroll
     for (int i = 1; i < CLUSTER; ++i) C::template join<S>(p, slots[i]);
@@ -82,7 +82,6 @@ void rows(const Args& a) {
     C::store(a, at, row.x[j], late, row.kept[j], row.r, sums);
   }
   if (real && thread == 0) C::store_rows(a, base, row.r);
-  if constexpr (CLUSTER > 1) cluster_sync();  // no block may end while others still write into its memory
 }
 
 }  // namespace tsr::dev

@@ -54,6 +54,8 @@ void split_stage(const Args& a) {
   if (last > a.head.length) last = a.head.length;
   if (!real) last = 0;
   constexpr int kAtOnce = 4;  // loads in flight
+  if (C::kSamples[S] && last > split * a.head.split_length + kAtOnce * TY)
+    last = split * a.head.split_length + kAtOnce * TY;
   for (i64 i = first; i < last; i += kAtOnce * TY) {
     typename C::Loaded x[kAtOnce];
     typename C::Kept kept;

@@ -237,13 +237,14 @@ void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, 
     typename C::Loaded x;
     typename C::Late late;
     typename C::Kept kept;
+    typename C::Sums none;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       bool inside = s.ends.row_state[row] == kInside && s.ends.column_state[column + v] == kInside;
       x.t0.v[v] = inside ? W(sum[j + v]) : W(g.padding);
     }
     C::load(g.rest, at, x);
-    C::store(g.rest, at, x, late, kept, r);
+    C::store(g.rest, at, x, late, kept, r, none);
   }
 }
 
