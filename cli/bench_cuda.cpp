@@ -27,7 +27,7 @@ namespace {
 struct Row {
   std::string suite, text, op, dtype, engine, config;
   Stats time;
-  double bytes = 0, flops = 0, limit = 0;  // limit: seconds
+  double bytes = 0, flops = 0, limit = 0;             // limit: seconds
   std::vector<std::pair<std::string, double>> peers;  // seconds
   std::string peer_reason = "not asked for";
   double plan_cold = 0, plan_disk = 0, plan_cached = 0, host = 0;
@@ -94,7 +94,8 @@ class CudnnPeer {
         }
       cudnn::PlanOptions options;
       options.candidates = 4;
-      if (computes_f32(g)) options.without = {cudnn::NumericalNote::tensor_core, cudnn::NumericalNote::down_convert_inputs};
+      if (computes_f32(g))
+        options.without = {cudnn::NumericalNote::tensor_core, cudnn::NumericalNote::down_convert_inputs};
       options.time = [&](const cudnn::Plan& p) { return seconds(p, d, sets); };
       plan_.emplace(cudnn::make_plan(handle, described.graph, options));
       bind(*plan_, d, sets);
@@ -243,7 +244,8 @@ class Bench {
 
   void print(const Row& r) const {
     char text[160];
-    std::snprintf(text, sizeof text, "  %9.4f ms %7.0f GB/s %6.1f TFLOP/s %4.0f%% of the limit, host %.2f us, cold %.0f ms",
+    std::snprintf(text, sizeof text,
+                  "  %9.4f ms %7.0f GB/s %6.1f TFLOP/s %4.0f%% of the limit, host %.2f us, cold %.0f ms",
                   r.time.median * 1e3, r.bytes / r.time.median * 1e-9, r.flops / r.time.median * 1e-12,
                   100 * r.limit / r.time.median, r.host * 1e6, r.plan_cold * 1e3);
     std::cout << paint(Colour::bold, r.suite + ": " + r.text) << "\n" << text << ", " << r.engine;

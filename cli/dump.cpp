@@ -62,7 +62,8 @@ void print_sass(const std::string& cubin) {
 
 int run(const Arguments& a) {
   Device d = a.plan.pick_device();
-  require(d.kind == DeviceKind::cuda, "plans for --device ", a.plan.device, " have no kernels; name a GPU such as h200");
+  require(d.kind == DeviceKind::cuda, "plans for --device ", a.plan.device,
+          " have no kernels; name a GPU such as h200");
   KernelRecorder recorder;
   auto plan = make_plan(read_graph(a.plan.graph), d, a.plan.options());
   for (const auto& [program, kernel] : recorder.entries()) {

@@ -31,7 +31,7 @@ template <class O, class L>
 void keep_four(const AttentionArgs& a, const Factors<L>& f, i32 b, i32 head, i32 query, i32 key, L* y) {
   if constexpr (O::kRandom) {
     float u[4];
-    uniforms<4>(f.seed, f.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), 1, u);
+    uniforms_each<4>(f.seed, f.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), 1, u);
 #pragma unroll
     for (int j = 0; j < 4; ++j) y[j] = L(u[j] < a.keep_below);
   } else {

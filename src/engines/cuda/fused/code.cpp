@@ -47,7 +47,8 @@ class Printer {
     if (l_.columns) lane_ = "[i]";
     find_stages();
     find_needs();
-    std::string loads = print_loads(false), late = print_loads(true), before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
+    std::string loads = print_loads(false), late = print_loads(true), before = print_rows(-1), accumulate, rows, starts,
+                joins, shuffles;
     for (int s = 0; s < stages_; ++s) {
       accumulate += cat("    if constexpr (S == ", s, ") {\n", print_elements(s), "    }\n");
       rows += cat("    if constexpr (S == ", s, ") {\n", print_rows(s), "    }\n");
@@ -60,15 +61,20 @@ class Printer {
     for (int stage = 0; stage < stages_; ++stage) sampled += samples(stage) ? "true, " : "false, ";
     std::string args = args_;
     if (args.empty())
-      args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ",
-                 l_.inner.size(), ">");
-    std::string t = cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
-                        ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
-                        ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_, ", W = ", l_.columns ? "V" : "1", ";\n  static constexpr bool kSamples[] = {", sampled, "false};\n");
-    t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" + kept_fields() + "  };\n";
-    t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() + "  };\n  struct Sums {\n" + sum_fields() + "  };\n";
+      args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ", l_.inner.size(),
+                 ">");
+    std::string t =
+        cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
+            ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
+            ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_,
+            ", W = ", l_.columns ? "V" : "1", ";\n  static constexpr bool kSamples[] = {", sampled, "false};\n");
+    t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" +
+         kept_fields() + "  };\n";
+    t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() +
+         "  };\n  struct Sums {\n" + sum_fields() + "  };\n";
     const char* with = "const Args& a, const Index* at";
     t += cat("  static void load(", with, ", Loaded& x) {\n", loads, "  }\n");
+    t += cat("  static void prefetch(", with, ", Loaded& x) {\n", as_prefetch(loads), "  }\n");
     t += cat("  static void load_late(", with, ", Late& y) {\n", late, "  }\n");
     t += cat("  static void before(", with, ", Rows& r) {\n", before, "  }\n");
     t += cat("  template <int S>\n  static void accumulate(", with,
@@ -76,17 +82,18 @@ class Printer {
     t += cat("  template <int S>\n  static void rows(", with, ", const Partial& p, Rows& r) {\n", rows, "  }\n");
     t += "  template <int S>\n  static void start(Partial& p) {\n" + each_row(starts) + "  }\n";
     t += "  template <int S>\n  static void join(Partial& p, const Partial& q) {\n" + each_row(joins) + "  }\n";
-    t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" + each_row(shuffles) +
-         "    return q;\n  }\n";
-    t += cat("  static void store(", with, ", const Loaded& x, const Late& y, Kept& k, const Rows& r, Sums& sums) {\n", stores, "  }\n");
+    t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" +
+         each_row(shuffles) + "    return q;\n  }\n";
+    t += cat("  static void store(", with, ", const Loaded& x, const Late& y, Kept& k, const Rows& r, Sums& sums) {\n",
+             stores, "  }\n");
     t += print_sums();
     t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
     auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
     auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
     auto row_values = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.row; });
     auto across = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.kind == Instr::across; });
-    bool element_stores = std::any_of(e_.code.begin(), e_.code.end(),
-                                      [](const Instr& c) { return c.kind == Instr::store && !c.row; });
+    bool element_stores =
+        std::any_of(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.kind == Instr::store && !c.row; });
     return {t,
             "tsr::dev::" + args,
             numbers_,
@@ -124,8 +131,7 @@ class Printer {
       const Instr& c = instr(i);
       if (c.kind == Instr::reduce) needs_[at(known_[at(i)])][at(c.a)] = true;
       if (c.kind == Instr::across) needs_[at(stages_)][at(c.a)] = true;
-      if (c.kind == Instr::store && !c.row)
-        needs_[at(stages_)][at(unrounded(c.a, g_.tensor(c.tensor).dtype))] = true;
+      if (c.kind == Instr::store && !c.row) needs_[at(stages_)][at(unrounded(c.a, g_.tensor(c.tensor).dtype))] = true;
       for (auto& need : needs_)
         if (need[at(i)] && !c.row && c.kind != Instr::reduce)
           for (int k : {c.a, c.b, c.c})
@@ -198,6 +204,14 @@ class Printer {
     return std::all_of(l_.outer.begin(), l_.outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
   }
 
+  // The early loads once more, on their way to a struct in shared memory.
+  static std::string as_prefetch(std::string loads) {
+    const std::string from = "load_vector(", to = "prefetch_vector(";
+    for (size_t at = loads.find(from); at != std::string::npos; at = loads.find(from, at + to.size()))
+      loads.replace(at, from.size(), to);
+    return loads;
+  }
+
   std::string print_loads(bool late) {
     std::string s, &fields = late ? late_loaded_ : loaded_;
     const char* into = late ? "y" : "x";
@@ -231,8 +245,8 @@ class Printer {
       const Instr& c = instr(i);
       if (needs_[at(stage)][at(i)] && !c.row && !is_number(i)) print_element(i, stage, before, body);
       if (c.kind == Instr::reduce && known_[at(i)] == stage)
-        body += cat("      p.v", i, lane_, " = ", op_name(c.reduction), "::join(p.v", i, lane_, ", ", partial_type(c), "(",
-                    value(c.a), "));\n");
+        body += cat("      p.v", i, lane_, " = ", op_name(c.reduction), "::join(p.v", i, lane_, ", ", partial_type(c),
+                    "(", value(c.a), "));\n");
       if (stores && c.kind == Instr::store && !c.row) print_store(i, before, body, after);
       if (stores && c.kind == Instr::across) body += cat("      sums.v", i, "[i] += ", value(c.a), ";\n");
     }
@@ -263,9 +277,9 @@ class Printer {
       body += cat(set, "i64(at[", k, "]) + i * a.operands[", k, "].step;\n");
     } else if (c.kind == Instr::random) {
       bool side_by_side = l_.operands[at(k)].access == OperandPlan::vector;
-      before += cat("    float u", i, "[V];\n    uniforms", side_by_side ? "" : "_each", "<V>(u64(", value(c.a), "), u64(",
-                    value(c.b), "), u64(at[", k, "])", side_by_side ? std::string() : cat(", a.operands[", k, "].step"),
-                    ", u", i, ");\n");
+      before += cat("    float u", i, "[V];\n    uniforms", side_by_side ? "" : "_each", "<V>(u64(", value(c.a),
+                    "), u64(", value(c.b), "), u64(at[", k, "])",
+                    side_by_side ? std::string() : cat(", a.operands[", k, "].step"), ", u", i, ");\n");
       body += cat(set, "u", i, "[i];\n");
     } else {
       body += cat(set, computed(i), ";\n");
@@ -360,7 +374,8 @@ class Printer {
       int k = l_.operand_of[at(i)];
       const OperandPlan& o = l_.operands[at(k)];
       before += cat("    Vec<", device_type(o.type), ", W> q", k, ";\n");
-      body += cat("      q", k, ".v[i] = from_lane<", device_type(o.type), ">(", in_row([&] { return value(c.a); }), ");\n");
+      body += cat("      q", k, ".v[i] = from_lane<", device_type(o.type), ">(", in_row([&] { return value(c.a); }),
+                  ");\n");
       bool vector = l_.columns && o.access == OperandPlan::vector;
       after += vector ? cat("    store_vector(", pointer(k), ", q", k, ");\n")
                       : cat("    store_each(", pointer(k), ", ", row_step(k), ", q", k, ");\n");

@@ -14,8 +14,8 @@ struct OperandPlan {
   Instr::Kind kind = Instr::load;
   TensorId tensor = kNone;
   DType type = DType::f32;
-  bool row = false;                                                  // one value for each row
-  Dims strides;                                                      // by axis of the space, in elements
+  bool row = false;  // one value for each row
+  Dims strides;      // by axis of the space, in elements
   // Of a thread's elements; given: the kernel itself puts them where loads would.
   enum Access : uint8_t { vector, same, strided, given } access = strided;
 };
@@ -30,10 +30,10 @@ struct Layout {
   std::vector<int> operand_of;     // by instruction, -1 for others
   std::vector<Loop> outer, inner;  // innermost first; outer: across rows
   int64_t rows = 1, length = 1;    // elements of a row
-  int vector = 1;                  // elements that a thread moves at once, along inner[0]; with `columns` along outer[0]
-  bool wide = false;               // offsets need 64 bits
-  bool columns = false;            // neighbouring rows lie side by side in memory, elements of a row do not
-  bool sampled = false;            // estimates look at a part of each row
+  int vector = 1;        // elements that a thread moves at once, along inner[0]; with `columns` along outer[0]
+  bool wide = false;     // offsets need 64 bits
+  bool columns = false;  // neighbouring rows lie side by side in memory, elements of a row do not
+  bool sampled = false;  // estimates look at a part of each row
 
   int64_t elements() const { return rows * length; }
 };

@@ -9,7 +9,7 @@
 namespace tsr::cuda {
 namespace {
 
-constexpr int kBlock = 256, kRowBlock = 128, kMaxPerRow = 1024, kClusterThreads = 512;
+constexpr int kBlock = 256, kRowBlock = 128, kMaxPerRow = 1024;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -30,6 +30,14 @@ int64_t vector_bytes(const Layout& l, bool rows) {
     if (!(rows && same && l.rows > 1)) bytes += std::max<int64_t>(1, info(o.type).bits / 8) * l.vector;
   }
   return std::max<int64_t>(bytes, 1);
+}
+
+// What `Loaded` takes at most: every operand, each aligned to 16 bytes.
+int64_t loaded_bytes(const Layout& l) {
+  int64_t bytes = 16;
+  for (const OperandPlan& o : l.operands)
+    if (o.kind == Instr::load && !o.row) bytes += ceil_div(int64_t{8} * l.vector, 16) * 16;
+  return bytes;
 }
 
 // Appends values to bytes.
@@ -71,7 +79,7 @@ bool sums_across(const Expr& e) {
 }
 
 constexpr int kAcrossThreads = 1024;  // of a multiprocessor
-constexpr int kMostAcross = 2;  // vectors of a row for each thread, whose sums fit into registers
+constexpr int kMostAcross = 2;        // vectors of a row for each thread, whose sums fit into registers
 
 Shape choose_across(const Layout& l, int64_t vectors, const Device& d) {
   Shape s;
@@ -116,10 +124,14 @@ Shape choose_shape(const Expr& e, const Layout& l, const Device& d) {
   // Few long rows do not fill the machine unless many blocks share each of them.
   constexpr int64_t kLongRow = 8192;
   if (l.rows < d.units && vectors > kLongRow) return choose_split(l, d);
-  if (vectors > several * kClusterThreads && d.arch >= 90) {
-    s.threads = s.per_row = kClusterThreads;
-    s.cluster = std::min(8, power_of_two(ceil_div(vectors, int64_t{several} * kClusterThreads)));
-    s.keep = power_of_two(ceil_div(vectors, int64_t{s.cluster} * kClusterThreads));
+  // Measured: with one stage a block of 1024 threads is as good as a cluster; more stages want smaller blocks, so that
+  // others work while some wait for each other.
+  bool stages = std::count_if(e.code.begin(), e.code.end(), [](const Instr& c) { return c.kind == Instr::reduce; }) > 1;
+  int64_t block = stages ? 256 : 512;
+  if (vectors > 2 * several * block && d.arch >= 90) {
+    s.threads = s.per_row = static_cast<int>(block);
+    s.cluster = std::min(8, power_of_two(ceil_div(vectors, several * block)));
+    s.keep = power_of_two(ceil_div(vectors, s.cluster * block));
   }
   if (s.keep <= std::max<int64_t>(most, several)) return s;
   if (l.rows < 4 * d.units) return choose_split(l, d);
@@ -134,7 +146,7 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   l.sampled = s.kind == Shape::split;
   Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::across);
   numbers_ = code.numbers;
-  pack_arguments(l, s);
+  pack_arguments(l, s, code);
   for (size_t i = 0; i < numbers_.size(); ++i)
     if (TensorId t = numbers_[i].tensor; t != kNone)
       scalars_.push_back({numbers_at_ + i * sizeof(dev::Number), t, numbers_[i].lane, g.tensor(t).dtype});
@@ -165,8 +177,8 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
   int64_t warps = std::max(1, s.threads / 32);
   switch (s.kind) {
     case Shape::pointwise:
-      add("pointwise", std::to_string(s.keep), ceil_div(std::max<int64_t>(head_.length, 1), int64_t{s.threads} * s.keep),
-          0);
+      add("pointwise", std::to_string(s.keep),
+          ceil_div(std::max<int64_t>(head_.length, 1), int64_t{s.threads} * s.keep), 0);
       break;
     case Shape::rows:
       add("rows", cat(s.per_row, ", ", s.keep, ", ", s.cluster),
@@ -179,7 +191,9 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
     case Shape::across: {
       int64_t sums = int64_t{8} * l.vector * code.across;
       constexpr int kAcross = 8;
-      add("across", cat(s.per_row, ", ", s.keep), s.splits, std::max(partial * warps, sums * s.threads));
+      constexpr int64_t kRowsAhead = 3;  // as in across.cuh
+      add("across", cat(s.per_row, ", ", s.keep), s.splits,
+          head_.split_length + kRowsAhead * s.keep * s.threads * loaded_bytes(l));
       add("join_across", cat(kAcross, ", ", s.threads / kAcross), ceil_div(head_.length, kAcross), sums * s.threads);
       partial_bytes_ = static_cast<size_t>(sums * head_.length * s.splits);
       break;
@@ -201,8 +215,15 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
   for (size_t i = 0; i < kernels.size(); ++i) launches_.push_back({kernels[i], grids[i]});
 }
 
+// Shared memory in front of the rows: partial results of warps, in the end the sums of a block's threads.
+int64_t across_scratch(const Layout& l, const Shape& s, const Code& code) {
+  int64_t partials = int64_t{8} * code.reductions * std::max(1, s.threads / 32);
+  int64_t sums = int64_t{8} * l.vector * code.across * s.threads;
+  return ceil_div(std::max(partials, sums), 128) * 128;
+}
+
 // As the device's FusedArgs lies in memory: every part is a multiple of eight bytes.
-void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
+void FusedProgram::pack_arguments(const Layout& l, const Shape& s, const Code& code) {
   // The loop that counts vectors instead of elements.
   auto per = [&](bool outer, size_t i) { return i == 0 && outer == l.columns ? l.vector : 1; };
   head_.rows = l.columns ? l.rows / l.vector : l.rows;
@@ -217,6 +238,7 @@ void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
     int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
     seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
   }
+  if (s.kind == Shape::across) head_.split_length = across_scratch(l, s, code);
   head_.sample = seen ? static_cast<double>(head_.length) / static_cast<double>(seen) : 1;
   Packer p(args_);
   p.add(head_);
