@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary embeddings. A thread takes V neighbouring pairs at one position, in SEQUENCES heads: all of them turn by the
-// same angles, and their loads are under way together.
+// same angles, and their loads are under way together. Angles come first: their reduction is a call, which would have
+// to keep everything that is loaded.
 #pragma once
 
 #include "device/memory.cuh"
@@ -28,6 +29,18 @@ void rope(const RopeArgs& a) {
   const X* x = static_cast<const X*>(a.x) + position * a.x_steps[2] + element * a.x_steps[3];
   Y* y = static_cast<Y*>(a.y) + position * a.y_steps[2] + element * a.y_steps[3];
 
+  L cosine[V], sine[V], scale = L(a.scale), signed_scale = L(a.scale * a.sign);
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    cosine[i] = scale;
+    if (passes) continue;
+    i64 at = position * a.angle_steps[0] + (pair + i) * a.angle_steps[1];
+    L s, c;
+    sine_cosine(to_lane<L>(static_cast<const Angle*>(a.angles)[at]), &s, &c);
+    cosine[i] = scale * c;
+    sine[i] = signed_scale * s;
+  }
+
   Vec<X, V> low[SEQUENCES] = {}, high[SEQUENCES] = {};
   i64 to[SEQUENCES];
   bool stored[SEQUENCES] = {};
@@ -49,18 +62,6 @@ void rope(const RopeArgs& a) {
       load_vector(from + a.turning, high[u]);
     else
       high[u].v[0] = from[a.turning * a.x_steps[3]];
-  }
-
-  L cosine[V], sine[V];
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    cosine[i] = L(a.scale);
-    if (passes) continue;
-    i64 at = position * a.angle_steps[0] + (pair + i) * a.angle_steps[1];
-    L s, c;
-    sine_cosine(to_lane<L>(static_cast<const Angle*>(a.angles)[at]), &s, &c);
-    cosine[i] = L(a.scale) * c;
-    sine[i] = L(a.scale * a.sign) * s;
   }
 
 #pragma unroll
