@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cuda/tensors.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "graph/ragged.hpp"
 
 namespace tsr::cuda {
 
@@ -50,6 +53,17 @@ dev::ElementType element_type(DType t) {
     default:
       fail(Status::internal_error, "elements of type ", name(t), " reached a kernel that cannot read them");
   }
+}
+
+dev::Ragged ragged_arg(const Graph& g, const Tensor& t) {
+  dev::Ragged r{};
+  if (t.ragged == kNone) return r;
+  int axis = ragged_axis(t);
+  r.multiplier = t.ragged_multiplier;
+  r.step = std::max<int64_t>(1, t.strides[axis]);
+  r.steps = t.dims[axis];
+  r.wide = g.tensor(t.ragged).dtype == DType::i64;
+  return r;
 }
 
 dev::TensorArg tensor_arg(const Tensor& t) {

@@ -9,7 +9,8 @@ namespace tsr::cuda {
 namespace {
 
 constexpr int64_t kBlocksOfUnit = 16;  // enough to keep a multiprocessor busy to the end
-constexpr int64_t kMostRounds = 4;     // of a block without sums; more gain nothing
+constexpr int64_t kWarp = 32;
+constexpr int64_t kMostRounds = 4;  // of a block without sums; more gain nothing
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -185,7 +186,8 @@ void SequenceStep::add_sums(int64_t partials, int64_t splits, const FilterPlan& 
   a.splits = splits, a.channels = channels_, a.taps = dw.taps, a.extra_index = extra_index;
   add<dev::SumArgs>("sums.cuh", "SumArgs",
                     cat("sum_partials<", device_type(dw.type), ", ", device_type(extra.type), ", ", lane(), ">"),
-                    ceil_div(channels_ * (dw.taps + 1), kThreads), 0, a, [=](const StepArgs& s, dev::SumArgs& b) {
+                    ceil_div(channels_ * (dw.taps + 1) * kWarp, kThreads), 0, a,
+                    [=](const StepArgs& s, dev::SumArgs& b) {
                       b.partials = s.workspace + partials;
                       b.dw = dw.at(s);
                       b.extra = extra.at(s);

@@ -40,15 +40,18 @@ void store_sums(void* partials, const Part& p, i64 channels, i32 taps, i32 from,
   }
 }
 
-// One thread for each sum; splits are added in their order.
+// One warp for each sum.
 template <class DW, class DB, class L>
 void sum_partials(const SumArgs& a) {
-  i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x, width = a.taps + 1;
-  if (index >= a.channels * width) return;
+  i64 index = (i64(blockIdx.x) * blockDim.x + threadIdx.x) / 32, width = a.taps + 1;
+  if (index >= a.channels * width) return;  // the whole warp
   i64 channel = index / width;
-  i32 j = i32(index - channel * width);
+  i32 j = i32(index - channel * width), lane = i32(threadIdx.x) % 32;
   L sum = L(0);
-  for (i64 s = 0; s < a.splits; ++s) sum += static_cast<const L*>(a.partials)[s * a.channels * width + index];
+#pragma unroll 4
+  for (i64 s = lane; s < a.splits; s += 32) sum += static_cast<const L*>(a.partials)[s * a.channels * width + index];
+  sum = warp_reduce<Add>(sum);
+  if (lane != 0) return;
   if (j < a.taps && a.dw.data)
     static_cast<DW*>(a.dw.data)[channel * a.dw.steps[0] + a.dw.first + j * a.dw.steps[1]] = from_lane<DW>(sum);
   if (j == a.extra_index && a.extra.data) static_cast<DB*>(a.extra.data)[channel * a.extra.step] = from_lane<DB>(sum);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/divide.cuh"
+#include "device/ragged.cuh"
 
 namespace tsr::dev {
 
@@ -53,6 +54,24 @@ struct IndexArg {
   i64 value;
   i64 steps[2];
   bool wide;  // i64 rather than i32
+};
+
+// One side of a copy of packed sequences: loops over its elements, slowest first.
+struct RaggedSide {
+  void* data;
+  i32 loops;
+  i64 size[kMaxAxes], step[kMaxAxes];
+  i64 first;                     // elements to the first one, without what the batch adds
+  i32 batch_loop, time_loop;     // -1: none, the index stays where it starts
+  i64 batch_start, batch_scale;  // batch = start + scale * index of its loop
+  i64 time_start, time_scale;
+  i64 batch_step;  // where it is not ragged
+  Ragged ragged;
+};
+
+struct RaggedArgs {
+  i64 count;
+  RaggedSide from, to;
 };
 
 struct PageArgs {

@@ -19,7 +19,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int bits_of(const Tensor& t) { return info(t.dtype).bits; }
 int64_t bytes_of(const Tensor& t) { return bits_of(t) / 8; }
 
-bool same_type(const Tensor& a, const Tensor& b) { return element_type(a) == element_type(b); }
+bool same_type(const Tensor& a, const Tensor& b) { return plain_type(a) == plain_type(b); }
 
 bool is_empty(const std::vector<CopyAxis>& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.size == 0; });
@@ -141,7 +141,7 @@ class Builder {
 
   std::string types(const Tensor& x, int64_t word_bytes) const {
     if (same_type(x, y_)) return cat(word_type(word_bytes), ", ", word_type(word_bytes));
-    return cat(device_type(element_type(x)), ", ", device_type(element_type(y_)));
+    return cat(device_type(plain_type(x)), ", ", device_type(plain_type(y_)));
   }
 
   // Elements of `bytes` bytes in words that are as long as all steps allow.
@@ -222,7 +222,7 @@ class Builder {
 
 }  // namespace
 
-DType element_type(const Tensor& t) { return info(t.dtype).vector > 1 ? DType::i8 : t.dtype; }
+DType plain_type(const Tensor& t) { return info(t.dtype).vector > 1 ? DType::i8 : t.dtype; }
 
 int64_t common_power(int64_t most, std::initializer_list<int64_t> values) {
   for (int64_t v : values)

@@ -16,7 +16,7 @@
 namespace tsr::cuda {
 
 // Vectorised types hold plain elements in another order.
-DType element_type(const Tensor& t);
+DType plain_type(const Tensor& t);
 // Can these elements be copied, converting them on the way where types differ?
 Reason check_copy(const Graph& g, const Copy& c, TensorId target);
 

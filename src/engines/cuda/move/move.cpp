@@ -3,6 +3,7 @@
 
 #include "engines/cuda/move/copy.hpp"
 #include "engines/cuda/move/pages.hpp"
+#include "engines/cuda/move/ragged.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::cuda {
@@ -13,9 +14,9 @@ bool gathers_pages(const Node& n) { return n.op->name == "paged_load"; }
 // Pointwise kernels walk both sides in one order, which is slow where the two lie in memory differently.
 Reason check_identity(const Graph& g, const Node& n) {
   const Tensor &x = g.tensor(n.in[0]), &y = g.tensor(n.out[0]);
-  if (element_type(x) != element_type(y) && !(is_real(x.dtype) && is_real(y.dtype)))
+  if (plain_type(x) != plain_type(y) && !(is_real(x.dtype) && is_real(y.dtype)))
     return Reason::no(spelling(n), " converts ", describe(x), " to ", y.dtype, " by way of ", n.compute);
-  if (info(x.dtype).vector == info(y.dtype).vector && x.strides == y.strides)
+  if (info(x.dtype).vector == info(y.dtype).vector && x.strides == y.strides && !has_ragged(g, n))
     return Reason::no(spelling(n), " leaves ", describe(x), " in its order");
   return Reason::yes();
 }
@@ -55,6 +56,7 @@ class MoveEngine : public Engine {
     if (Reason why = copies_of(g, n, &copies); !why) return why;
     if (n.op->name == "pointwise")
       if (Reason why = check_identity(g, n); !why) return why;
+    if (has_ragged(g, n)) return check_ragged(g, n);
     for (const Copy& c : copies)
       if (Reason why = check_copy(g, c, n.out[0]); !why) return why;
     return Reason::yes();
@@ -73,6 +75,7 @@ class MoveEngine : public Engine {
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
     const Node& n = r.graph->node(r.nodes[0]);
     if (gathers_pages(n)) return make_pages_step(*r.graph, n, d);
+    if (has_ragged(*r.graph, n)) return make_ragged_step(*r.graph, n, d);
     return std::make_unique<MoveStep>(*r.graph, n, d);
   }
 };

@@ -6,6 +6,7 @@
 #include "engines/cuda/rope/args.cuh"
 #include "engines/cuda/tensors.hpp"
 #include "graph/ops/rope.hpp"
+#include "graph/ragged.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {
@@ -24,7 +25,7 @@ int vector_length(const Tensor& x, const Tensor& y, int64_t passing, int64_t tur
   auto fits = [&](const Tensor& t) {
     bool ok = t.strides[3] == 1 && t.alignment % std::min<int64_t>(16, v * bytes_of(t)) == 0;
     for (int i = 0; i < 3; ++i) ok = ok && t.strides[i] % v == 0;
-    return ok;
+    return ok && (t.ragged == kNone || t.ragged_multiplier % v == 0);
   };
   while (v > 1 && (passing % v || turning % v || !fits(x) || !fits(y))) v /= 2;
   return static_cast<int>(v);
@@ -40,6 +41,8 @@ class RopeStep : public Step {
     args_.passing = x.dims[3] - 2 * args_.turning;
     for (int i = 0; i < 4; ++i) args_.x_steps[i] = x.strides[i], args_.y_steps[i] = y.strides[i];
     args_.angle_steps[0] = angles.strides[rope_positions(angles)], args_.angle_steps[1] = angles.strides[3];
+    args_.x_ragged = ragged_arg(g, x), args_.y_ragged = ragged_arg(g, y);
+    x_offsets_ = x.ragged, y_offsets_ = y.ragged;
     args_.scale = o.scale;
     args_.sign = n.op->name == "rope" ? 1 : -1;
     args_.sequences = x.dims[0] * x.dims[1];
@@ -68,11 +71,13 @@ class RopeStep : public Step {
     if (!kernel_) return;
     dev::RopeArgs a = args_;
     a.x = s.tensors[x_], a.angles = s.tensors[angles_], a.y = s.tensors[y_];
+    if (x_offsets_ != kNone) a.x_ragged.offsets = s.tensors[x_offsets_];
+    if (y_offsets_ != kNone) a.y_ragged.offsets = s.tensors[y_offsets_];
     kernel_->launch(grid_, s.stream, a);
   }
 
  private:
-  TensorId x_, angles_, y_;
+  TensorId x_, angles_, y_, x_offsets_ = kNone, y_offsets_ = kNone;
   dev::RopeArgs args_{};
   Grid grid_;
   std::shared_ptr<const Kernel> kernel_;
@@ -93,7 +98,8 @@ class RopeEngine : public Engine {
     for (TensorId t : {n.in[0], n.in[1], n.out[0]}) {
       const Tensor& x = r.graph->tensor(t);
       if (lies_on_host(x)) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
-      if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
+      if (x.ragged != kNone && (t == n.in[1] || ragged_axis(x) != 2))
+        return Reason::no("tensor ", describe(x), " is ragged; here only x and y may be, along dimension 2");
       if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
       if (!is_real(x.dtype)) return Reason::no("tensor ", describe(x), " has type ", x.dtype, "; allowed: real types");
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary embeddings. A thread takes V neighbouring pairs at one position, in SEQUENCES heads: all of them turn by the
-// same angles, and their loads are under way together.
+// same angles, and their loads are under way together. Angles come first: their reduction is a call, which would have
+// to keep everything that is loaded.
 #pragma once
 
 #include "device/memory.cuh"
@@ -10,6 +11,12 @@ namespace tsr::dev {
 
 inline void sine_cosine(float angle, float* s, float* c) { sincosf(angle, s, c); }
 inline void sine_cosine(double angle, double* s, double* c) { sincos(angle, s, c); }
+
+// Where a head's sequence starts; false if it does not reach as far as `position`.
+inline bool find_sequence(const Ragged& r, const i64* steps, i64 batch, i64 head, i64 position, i64* at) {
+  *at = (r.offsets ? ragged_start(r, batch) : batch * steps[0]) + head * steps[1];
+  return !r.offsets || position < ragged_steps(r, batch);
+}
 
 template <class X, class Y, class Angle, class L, int V, int SEQUENCES, class Index>
 void rope(const RopeArgs& a) {
@@ -22,15 +29,30 @@ void rope(const RopeArgs& a) {
   const X* x = static_cast<const X*>(a.x) + position * a.x_steps[2] + element * a.x_steps[3];
   Y* y = static_cast<Y*>(a.y) + position * a.y_steps[2] + element * a.y_steps[3];
 
-  Vec<X, V> low[SEQUENCES], high[SEQUENCES];
+  L cosine[V], sine[V], scale = L(a.scale), signed_scale = L(a.scale * a.sign);
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    cosine[i] = scale;
+    if (passes) continue;
+    i64 at = position * a.angle_steps[0] + (pair + i) * a.angle_steps[1];
+    L s, c;
+    sine_cosine(to_lane<L>(static_cast<const Angle*>(a.angles)[at]), &s, &c);
+    cosine[i] = scale * c;
+    sine[i] = signed_scale * s;
+  }
+
+  Vec<X, V> low[SEQUENCES] = {}, high[SEQUENCES] = {};
   i64 to[SEQUENCES];
+  bool stored[SEQUENCES] = {};
 #pragma unroll
   for (int u = 0; u < SEQUENCES; ++u) {
     Index sequence = group * SEQUENCES + u;
     if (sequence >= a.sequences) continue;
     Index batch = divide(sequence, a.heads), head = sequence - batch * Index(a.heads.value);
-    const X* from = x + batch * a.x_steps[0] + head * a.x_steps[1];
-    to[u] = batch * a.y_steps[0] + head * a.y_steps[1];
+    i64 at;
+    stored[u] = find_sequence(a.y_ragged, a.y_steps, batch, head, position, &to[u]);
+    if (!find_sequence(a.x_ragged, a.x_steps, batch, head, position, &at)) continue;
+    const X* from = x + at;
     if constexpr (V > 1)
       load_vector(from, low[u]);
     else
@@ -42,21 +64,9 @@ void rope(const RopeArgs& a) {
       high[u].v[0] = from[a.turning * a.x_steps[3]];
   }
 
-  L cosine[V], sine[V];
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    cosine[i] = L(a.scale);
-    if (passes) continue;
-    i64 at = position * a.angle_steps[0] + (pair + i) * a.angle_steps[1];
-    L s, c;
-    sine_cosine(to_lane<L>(static_cast<const Angle*>(a.angles)[at]), &s, &c);
-    cosine[i] = L(a.scale) * c;
-    sine[i] = L(a.scale * a.sign) * s;
-  }
-
 #pragma unroll
   for (int u = 0; u < SEQUENCES; ++u) {
-    if (group * SEQUENCES + u >= a.sequences) continue;
+    if (!stored[u]) continue;
     L l[V], h[V] = {};
     unpack(low[u], l);
     if (!passes) unpack(high[u], h);
