@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each thread walks over the window of one output element of V neighbouring channels.
+// Each thread walks over the window of one output element of V channels, which lie side by side in memory (TOGETHER) or
+// not.
 #pragma once
 
 #include "device/block.cuh"
@@ -36,7 +37,7 @@ constexpr int kAtOnce = 4;  // taps of a row that are loaded before they are use
 
 // Calls f(element, k0, k1, k2, is_inside) for every tap, row-major; the element is loaded unless the tap is padding
 // without one.
-template <class L, class X, int V, class N, class F>
+template <class L, class X, int V, bool TOGETHER, class N, class F>
 void each_tap(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], const F& f) {
   bool edge = a.pad == kPadEdge;
   N depth = N(a.axes[0].x), rows = N(a.axes[1].x), columns = N(a.axes[2].x), plane = s.plane(a.x);
@@ -49,7 +50,8 @@ void each_tap(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], co
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u)
           if (x + u < t[2].end && (edge || (row_inside && inside(x + u, columns))))
-            e[u].load(a.x, line + clamp_to(x + u, columns) * N(a.x.strides[4]));
+            e[u].template load<TOGETHER>(elements(a.x), line + clamp_to(x + u, columns) * N(a.x.strides[4]),
+                                         a.x.strides[1]);
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u)
           if (x + u < t[2].end)
@@ -58,12 +60,12 @@ void each_tap(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], co
     }
 }
 
-template <class L, class X, int V, bool INDEX, class N>
+template <class L, class X, int V, bool TOGETHER, bool INDEX, class N>
 void largest(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (&result)[V], i32* position) {
   Largest<L, V, INDEX> most;
   bool any = t[0].first < t[0].end && t[1].first < t[1].end && t[2].first < t[2].end;
   most.start(any ? L(-infinity()) : L(0));  // of no element: 0
-  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
+  each_tap<L, X, V, TOGETHER>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
     // Padding with -infinity never beats an element.
     if (!real && a.pad == kPadInfinity) return;
     i32 here = i32((z * N(a.axes[1].extent) + y) * N(a.axes[2].extent) + x);
@@ -79,7 +81,7 @@ void largest(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (
   }
 }
 
-template <class L, class X, int V, class N>
+template <class L, class X, int V, bool TOGETHER, class N>
 void weighted(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (&result)[V]) {
   L mean = 1, fraction[3];
   bool exclude = a.kind == kMeanExclude, linear = a.kind == kBilinear;
@@ -92,7 +94,7 @@ void weighted(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L 
   mean = L(1) / mean;
 #pragma unroll
   for (int i = 0; i < V; ++i) result[i] = 0;
-  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
+  each_tap<L, X, V, TOGETHER>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
     if (!real && (exclude || a.pad == kPadZero)) return;
     L weight = mean;
     if (linear)
@@ -106,7 +108,7 @@ void weighted(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L 
 }
 
 // Y may be `none`: only the index is wanted.
-template <class L, class X, class Y, class I, class N, int V, bool MAX>
+template <class L, class X, class Y, class I, class N, int V, bool TOGETHER, bool MAX>
 void resample(const ResampleArgs& a) {
   Spot<N> s = find_spot<N, V>(a, a.axes[1].y);
   if (!s.real) return;
@@ -116,20 +118,21 @@ void resample(const ResampleArgs& a) {
   L result[V];
   i32 position[V];
   if constexpr (MAX)
-    largest<L, X, V, !kSame<I, none>>(a, s, t, result, position);
+    largest<L, X, V, TOGETHER, !kSame<I, none>>(a, s, t, result, position);
   else
-    weighted<L, X, V>(a, s, t, result);
+    weighted<L, X, V, TOGETHER>(a, s, t, result);
   if constexpr (!kSame<Y, none>) {
     Vec<Y, V> out;
 #pragma unroll
     for (int i = 0; i < V; ++i) out.v[i] = from_lane<Y>(L(a.alpha) * result[i]);
-    store_vector(static_cast<Y*>(a.y.data) + s.offset(a.y), out);
+    store_elements<TOGETHER>(a.y.data, s.offset(a.y), a.y.strides[1], out);
   }
   if constexpr (!kSame<I, none>) {
     Vec<I, V> out;
 #pragma unroll
     for (int i = 0; i < V; ++i) out.v[i] = I(position[i]);
-    store_vector(static_cast<I*>(a.index_in_workspace ? a.workspace : a.index.data) + s.offset(a.index), out);
+    store_elements<TOGETHER>(a.index_in_workspace ? a.workspace : a.index.data, s.offset(a.index), a.index.strides[1],
+                             out);
   }
 }
 
