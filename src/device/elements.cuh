@@ -39,16 +39,28 @@ struct Either<false, A, B> {
   using type = B;
 };
 
-// V neighbours as they lie in memory, in one access; those that share bytes are unpacked on the way.
+template <bool TOGETHER, class T, int V>
+void store_elements(void* data, i64 at, i64 step, const Vec<T, V>& x) {
+  if constexpr (TOGETHER)
+    store_vector(static_cast<T*>(data) + at, x);
+  else
+    store_each(static_cast<T*>(data) + at, step, x);
+}
+
+// V elements as they lie in memory: neighbours in one access (TOGETHER), or `step` elements from each other. Those that
+// share bytes are unpacked on the way.
 template <class L, class T, int V>
 struct Elements {
   Vec<typename Either<kPacked<T>, L, T>::type, V> kept;
 
-  void load(const Operand& o, i64 at) {
+  template <bool TOGETHER>
+  void load(const void* data, i64 at, i64 step) {
     if constexpr (kPacked<T>)
-      load_packed_each<L, T>(elements(o), at, 1, kept);
+      load_packed_each<L, T>(data, at, step, kept);
+    else if constexpr (TOGETHER)
+      load_vector(static_cast<const T*>(data) + at, kept);
     else
-      load_vector(static_cast<const T*>(elements(o)) + at, kept);
+      load_each(static_cast<const T*>(data) + at, step, kept);
   }
   L lane(int i) const {
     if constexpr (kPacked<T>)

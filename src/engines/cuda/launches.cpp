@@ -33,10 +33,7 @@ dev::Operand operand(const Tensor& t) {
   return o;
 }
 
-size_t host_bytes(const Tensor& t) {
-  bool on_host = t.by_value || (t.is_constant() && t.numel() == 1);
-  return on_host ? static_cast<size_t>(byte_size(t.dtype, 1)) : 0;
-}
+size_t host_bytes(const Tensor& t) { return lies_on_host(t) ? static_cast<size_t>(byte_size(t.dtype, 1)) : 0; }
 
 std::string device_type_of(const Graph& g, TensorId t) { return t == kNone ? "none" : device_type(g.tensor(t).dtype); }
 

@@ -27,8 +27,8 @@ struct ResampleAxis {
 struct ResampleArgs {
   Operand x, y, index;  // backward: dx and dy
   ResampleAxis axes[3];
-  // Threads: channels (vectors of them), rows of a tile, columns, tiles, depth, batch where channels lie side by side;
-  // columns, rows, depth, channels, batch otherwise.
+  // Threads: channels (some at once), rows of a tile, columns, tiles, depth, batch where channels lie side by side;
+  // columns, rows, depth, channels (some at once), batch otherwise.
   Divisor channels, tile, columns, rows, depth;
   i64 threads;
   bool channels_last;

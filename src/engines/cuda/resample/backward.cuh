@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each thread gathers what one element of dx, of V neighbouring channels, receives: from all output elements whose
+// Each thread gathers what one element of dx, of V channels, receives: from all output elements whose
 // window holds it, in their order.
 #pragma once
 
@@ -74,7 +74,7 @@ bool names(const ResampleArgs& a, i64 position, const Share<L, N>& z, const Shar
 }
 
 // I is `none` unless the maximum decides.
-template <class L, class DY, class DX, class I, class N, int V>
+template <class L, class DY, class DX, class I, class N, int V, bool TOGETHER>
 void resample_bwd(const ResampleArgs& a) {
   Spot<N> s = find_spot<N, V>(a, a.axes[1].x);
   if (!s.real) return;
@@ -94,19 +94,21 @@ void resample_bwd(const ResampleArgs& a) {
         L weight = z.weight * y.weight * x.weight;
         if (weight == L(0)) continue;
         Elements<L, DY, V> dy;
-        dy.load(a.y, plane + oz * N(a.y.strides[2]) + oy * N(a.y.strides[3]) + ox * N(a.y.strides[4]));
+        dy.template load<TOGETHER>(elements(a.y),
+                                   plane + oz * N(a.y.strides[2]) + oy * N(a.y.strides[3]) + ox * N(a.y.strides[4]),
+                                   a.y.strides[1]);
         weight *= L(a.alpha);
         if constexpr (kSame<I, none>) {
 #pragma unroll
           for (int i = 0; i < V; ++i) sum[i] += weight * dy.lane(i);
         } else {
-          Vec<I, V> at;
+          Elements<i64, I, V> at;
           const void* positions = a.index_in_workspace ? a.workspace : elements(a.index);
           N place = index_plane + oz * N(a.index.strides[2]) + oy * N(a.index.strides[3]) + ox * N(a.index.strides[4]);
-          load_vector(static_cast<const I*>(positions) + place, at);
+          at.template load<TOGETHER>(positions, place, a.index.strides[1]);
 #pragma unroll
           for (int i = 0; i < V; ++i)
-            if (names(a, i64(at.v[i]), z, y, x)) sum[i] += weight * dy.lane(i);
+            if (names(a, at.lane(i), z, y, x)) sum[i] += weight * dy.lane(i);
         }
       }
     }
@@ -114,7 +116,7 @@ void resample_bwd(const ResampleArgs& a) {
   Vec<DX, V> out;
 #pragma unroll
   for (int i = 0; i < V; ++i) out.v[i] = from_lane<DX>(sum[i]);
-  store_vector(static_cast<DX*>(a.x.data) + s.offset(a.x), out);
+  store_elements<TOGETHER>(a.x.data, s.offset(a.x), a.x.strides[1], out);
 }
 
 }  // namespace tsr::dev

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each thread walks over the window of one output element of V neighbouring channels.
+// Each thread walks over the window of one output element of V channels, which lie side by side in memory (TOGETHER) or
+// not.
 #pragma once
 
 #include "device/block.cuh"
@@ -35,37 +36,54 @@ struct Largest {
 constexpr int kAtOnce = 4;  // taps of a row that are loaded before they are used
 
 // Calls f(element, k0, k1, k2, is_inside) for every tap, row-major; the element is loaded unless the tap is padding
-// without one.
-template <class L, class X, int V, class N, class F>
-void each_tap(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], const F& f) {
+// without one. INSIDE: only for taps that are not padding, which spares all questions.
+template <class L, class X, int V, bool TOGETHER, bool INSIDE, class N, class F>
+void walk_taps(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], const F& f) {
   bool edge = a.pad == kPadEdge;
-  N depth = N(a.axes[0].x), rows = N(a.axes[1].x), columns = N(a.axes[2].x), plane = s.plane(a.x);
-  for (N z = t[0].first; z < t[0].end; ++z)
-    for (N y = t[1].first; y < t[1].end; ++y) {
-      bool row_inside = inside(z, depth) && inside(y, rows);
-      N line = plane + clamp_to(z, depth) * N(a.x.strides[2]) + clamp_to(y, rows) * N(a.x.strides[3]);
-      for (N x = t[2].first; x < t[2].end; x += kAtOnce) {
+  N sizes[3], first[3], end[3];
+#pragma unroll
+  for (int d = 0; d < 3; ++d) {
+    sizes[d] = N(a.axes[d].x);
+    first[d] = INSIDE && t[d].first < 0 ? 0 : t[d].first;
+    end[d] = INSIDE && t[d].end > sizes[d] ? sizes[d] : t[d].end;
+  }
+  auto place = [&](N v, int d) { return (INSIDE ? v : clamp_to(v, sizes[d])) * N(a.x.strides[2 + d]); };
+  for (N z = first[0]; z < end[0]; ++z)
+    for (N y = first[1]; y < end[1]; ++y) {
+      bool row_inside = INSIDE || (inside(z, sizes[0]) && inside(y, sizes[1]));
+      N line = s.plane(a.x) + place(z, 0) + place(y, 1);
+      for (N x = first[2]; x < end[2]; x += kAtOnce) {
         Elements<L, X, V> e[kAtOnce];
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u)
-          if (x + u < t[2].end && (edge || (row_inside && inside(x + u, columns))))
-            e[u].load(a.x, line + clamp_to(x + u, columns) * N(a.x.strides[4]));
+          if (x + u < end[2] && (INSIDE || edge || (row_inside && inside(x + u, sizes[2]))))
+            e[u].template load<TOGETHER>(elements(a.x), line + place(x + u, 2), a.x.strides[1]);
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u)
-          if (x + u < t[2].end)
-            f(e[u], z - t[0].first, y - t[1].first, x + u - t[2].first, row_inside && inside(x + u, columns));
+          if (x + u < end[2])
+            f(e[u], z - t[0].first, y - t[1].first, x + u - t[2].first,
+              INSIDE || (row_inside && inside(x + u, sizes[2])));
       }
     }
 }
 
-template <class L, class X, int V, bool INDEX, class N>
+// `padding_counts`: does f want to know of padding?
+template <class L, class X, int V, bool TOGETHER, class N, class F>
+void each_tap(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], bool padding_counts, const F& f) {
+  if (padding_counts)
+    walk_taps<L, X, V, TOGETHER, false>(a, s, t, f);
+  else
+    walk_taps<L, X, V, TOGETHER, true>(a, s, t, f);
+}
+
+template <class L, class X, int V, bool TOGETHER, bool INDEX, class N>
 void largest(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (&result)[V], i32* position) {
   Largest<L, V, INDEX> most;
   bool any = t[0].first < t[0].end && t[1].first < t[1].end && t[2].first < t[2].end;
   most.start(any ? L(-infinity()) : L(0));  // of no element: 0
-  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
-    // Padding with -infinity never beats an element.
-    if (!real && a.pad == kPadInfinity) return;
+  // Padding with -infinity never beats an element.
+  bool padding_counts = a.pad != kPadInfinity;
+  each_tap<L, X, V, TOGETHER>(a, s, t, padding_counts, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
     i32 here = i32((z * N(a.axes[1].extent) + y) * N(a.axes[2].extent) + x);
     bool zero = !real && a.pad == kPadZero;
 #pragma unroll
@@ -79,7 +97,7 @@ void largest(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (
   }
 }
 
-template <class L, class X, int V, class N>
+template <class L, class X, int V, bool TOGETHER, class N>
 void weighted(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L (&result)[V]) {
   L mean = 1, fraction[3];
   bool exclude = a.kind == kMeanExclude, linear = a.kind == kBilinear;
@@ -92,8 +110,8 @@ void weighted(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L 
   mean = L(1) / mean;
 #pragma unroll
   for (int i = 0; i < V; ++i) result[i] = 0;
-  each_tap<L, X, V>(a, s, t, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
-    if (!real && (exclude || a.pad == kPadZero)) return;
+  bool padding_counts = !exclude && a.pad != kPadZero;
+  each_tap<L, X, V, TOGETHER>(a, s, t, padding_counts, [&](const Elements<L, X, V>& e, N z, N y, N x, bool real) {
     L weight = mean;
     if (linear)
       weight = (z ? fraction[0] : 1 - fraction[0]) * (y ? fraction[1] : 1 - fraction[1]) *
@@ -106,7 +124,7 @@ void weighted(const ResampleArgs& a, const Spot<N>& s, const Taps<N> (&t)[3], L 
 }
 
 // Y may be `none`: only the index is wanted.
-template <class L, class X, class Y, class I, class N, int V, bool MAX>
+template <class L, class X, class Y, class I, class N, int V, bool TOGETHER, bool MAX>
 void resample(const ResampleArgs& a) {
   Spot<N> s = find_spot<N, V>(a, a.axes[1].y);
   if (!s.real) return;
@@ -116,20 +134,21 @@ void resample(const ResampleArgs& a) {
   L result[V];
   i32 position[V];
   if constexpr (MAX)
-    largest<L, X, V, !kSame<I, none>>(a, s, t, result, position);
+    largest<L, X, V, TOGETHER, !kSame<I, none>>(a, s, t, result, position);
   else
-    weighted<L, X, V>(a, s, t, result);
+    weighted<L, X, V, TOGETHER>(a, s, t, result);
   if constexpr (!kSame<Y, none>) {
     Vec<Y, V> out;
 #pragma unroll
     for (int i = 0; i < V; ++i) out.v[i] = from_lane<Y>(L(a.alpha) * result[i]);
-    store_vector(static_cast<Y*>(a.y.data) + s.offset(a.y), out);
+    store_elements<TOGETHER>(a.y.data, s.offset(a.y), a.y.strides[1], out);
   }
   if constexpr (!kSame<I, none>) {
     Vec<I, V> out;
 #pragma unroll
     for (int i = 0; i < V; ++i) out.v[i] = I(position[i]);
-    store_vector(static_cast<I*>(a.index_in_workspace ? a.workspace : a.index.data) + s.offset(a.index), out);
+    store_elements<TOGETHER>(a.index_in_workspace ? a.workspace : a.index.data, s.offset(a.index), a.index.strides[1],
+                             out);
   }
 }
 

@@ -15,7 +15,7 @@ using tessera::PaddingMode;
 using tessera::ResampleMode;
 using tessera::ResampleOptions;
 
-constexpr int kThreads = 128, kTileRows = 4;
+constexpr int kThreads = 128, kTileRows = 4, kPlanes = 4;
 
 enum In { kX = 0, kDy = 0, kForwardX, kY, kIndex };
 
@@ -78,21 +78,36 @@ Side side(const Graph& g, TensorId id) {
 
 bool channels_last(const Tensor& t) { return t.dims[1] > 1 && t.strides[1] < t.strides[t.rank() - 1]; }
 
-// Channels that a thread takes at once: as many as 16 bytes hold, if all tensors allow it.
-int64_t vector_width(const Graph& g, std::initializer_list<TensorId> tensors) {
+// Whether all tensors allow v channels to move in one access.
+bool moves_together(const Graph& g, const std::vector<TensorId>& tensors, int64_t v) {
+  return std::all_of(tensors.begin(), tensors.end(), [&](TensorId id) {
+    if (id == kNone) return true;
+    const Tensor& t = g.tensor(id);
+    int64_t bytes = info(t.dtype).bits / 8, unit = std::min<int64_t>(16, bytes * v);
+    if (bytes == 0 || t.strides[1] != 1 || t.dims[1] % v != 0 || (t.stored && t.alignment % unit != 0)) return false;
+    for (int i = 0; i < t.rank(); ++i)
+      if (i != 1 && t.dims[i] > 1 && t.strides[i] % v != 0) return false;
+    return true;
+  });
+}
+
+// Channels that a thread takes at once: they share its window.
+struct Channels {
+  int64_t count = 1;
+  bool together = true;
+};
+
+// As many as 16 bytes hold where they lie side by side in `tensors` and all else (`may_move`); a few planes of
+// `written` where they do not.
+Channels choose_channels(const Graph& g, TensorId written, const std::vector<TensorId>& tensors, bool may_move = true) {
   int64_t widest = 1;
   for (TensorId t : tensors)
     if (t != kNone) widest = std::max<int64_t>(widest, info(g.tensor(t).dtype).bits / 8);
-  int64_t v = std::min<int64_t>(16 / widest, 8);
-  for (TensorId id : tensors) {
-    if (id == kNone) continue;
-    const Tensor& t = g.tensor(id);
-    int64_t bytes = info(t.dtype).bits / 8, unit = std::min<int64_t>(16, bytes * v);
-    if (bytes == 0 || t.strides[1] != 1 || t.dims[1] % v != 0 || (t.stored && t.alignment % unit != 0)) return 1;
-    for (int i = 0; i < t.rank(); ++i)
-      if (i != 1 && t.dims[i] > 1 && t.strides[i] % v != 0) return 1;
-  }
-  return v;
+  for (int64_t v = std::min<int64_t>(16 / widest, 8); may_move && v > 1; v /= 2)
+    if (moves_together(g, tensors, v)) return {v, true};
+  const Tensor& t = g.tensor(written);
+  if (!channels_last(t) && t.dims[1] % kPlanes == 0) return {kPlanes, false};
+  return {};
 }
 
 class Builder {
@@ -118,7 +133,7 @@ class Builder {
     index_ = slot_of(n_.in, kIndex);
     bind_all();
     if (args().kind == dev::kMaximum && index_ == kNone) return with_maxima();
-    backward(device_type_of(g_, index_), vector_width(g_, {x_.id, y_.id, index_}));
+    backward(device_type_of(g_, index_), choose_channels(g_, x_.id, {x_.id, y_.id, index_}));
     return std::move(step_);
   }
 
@@ -162,33 +177,33 @@ class Builder {
     return small ? "i32" : "i64";
   }
 
-  // Threads over the elements of one side, `v` channels each.
-  Grid share_out(const Side& s, int64_t v, dev::ResampleArgs& a) const {
+  // Threads over the elements of one side, some channels each.
+  Grid share_out(const Side& s, const Channels& c, dev::ResampleArgs& a) const {
     const Dims& n = s.dims;
     a.channels_last = channels_last(g_.tensor(s.id));
     int64_t tile = a.channels_last ? std::clamp<int64_t>(n[3], 1, kTileRows) : 1, rows = blocks_for(n[3], tile);
     auto divisor = [](int64_t size) { return dev::make_divisor(std::max<int64_t>(1, size)); };
-    a.channels = divisor(n[1] / v), a.tile = divisor(tile), a.columns = divisor(n[4]), a.rows = divisor(rows);
+    a.channels = divisor(n[1] / c.count), a.tile = divisor(tile), a.columns = divisor(n[4]), a.rows = divisor(rows);
     a.depth = divisor(n[2]);
-    a.threads = n[0] * (n[1] / v) * n[2] * rows * tile * n[4];
+    a.threads = n[0] * (n[1] / c.count) * n[2] * rows * tile * n[4];
     return {blocks_for(a.threads, kThreads), kThreads, 0};
   }
 
   void forward() {
     bool max = args().kind == dev::kMaximum;
     TensorId y = wanted(r_, y_.id);
-    int64_t v = vector_width(g_, {x_.id, y, index_});
+    Channels c = choose_channels(g_, y_.id, {x_.id, y, index_});
     step_->add("engines/cuda/resample/forward.cuh", "ResampleArgs",
                instance("resample", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, x_.id), device_type_of(g_, y),
-                        device_type_of(g_, index_), number({x_.id, y_.id, index_}), v, max),
-               share_out(y_, v, args()), d_);
+                        device_type_of(g_, index_), number({x_.id, y_.id, index_}), c.count, c.together, max),
+               share_out(y_, c, args()), d_);
   }
 
-  void backward(const std::string& index, int64_t v) {
+  void backward(const std::string& index, const Channels& c) {
     step_->add("engines/cuda/resample/backward.cuh", "ResampleArgs",
                instance("resample_bwd", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, y_.id),
-                        device_type_of(g_, x_.id), index, number({x_.id, y_.id, index_}), v),
-               share_out(x_, v, args()), d_);
+                        device_type_of(g_, x_.id), index, number({x_.id, y_.id, index_}), c.count, c.together),
+               share_out(x_, c, args()), d_);
   }
 
   std::unique_ptr<Step> with_maxima();
@@ -224,13 +239,13 @@ std::unique_ptr<Step> Builder::with_maxima() {
   maxima->bind(maxima->args.x, g_, x);
   maxima->args.x = spread(g_.tensor(x));
   maxima->workspace = bytes;
-  int64_t v = last ? vector_width(g_, {x}) : 1;
-  maxima->add(
-      "engines/cuda/resample/forward.cuh", "ResampleArgs",
-      instance("resample", lane_of(g_, n_, {x}), device_type_of(g_, x), "none", type, number({x, y_.id}), v, true),
-      share_out(y_, v, maxima->args), d_);
+  Channels c = choose_channels(g_, y_.id, {x}, last);
+  maxima->add("engines/cuda/resample/forward.cuh", "ResampleArgs",
+              instance("resample", lane_of(g_, n_, {x}), device_type_of(g_, x), "none", type, number({x, y_.id}),
+                       c.count, c.together, true),
+              share_out(y_, c, maxima->args), d_);
   step_->workspace = bytes;
-  backward(type, last ? vector_width(g_, {x_.id, y_.id}) : 1);
+  backward(type, choose_channels(g_, x_.id, {x_.id, y_.id}, last));
   auto both = std::make_unique<Sequence>();
   both->add(std::move(maxima));
   both->add(std::move(step_));

@@ -41,7 +41,7 @@ Spot<N> find_spot(const ResampleArgs& a, i64 rows) {
     s.at[2] = cut(rest, a.columns);
     s.at[1] = cut(rest, a.rows);
     s.at[0] = cut(rest, a.depth);
-    s.c = cut(rest, a.channels);
+    s.c = cut(rest, a.channels) * V;
   }
   s.n = rest;
   return s;

@@ -123,6 +123,7 @@ void grid_sample_dx(const SamplingArgs& a) {
   int channel = thread % kPieceChannels, group = thread / kPieceChannels;
   bool works = first_channel + channel < a.channels;
   for (int i = thread; i < kPiecePixels * kPieceChannels; i += kPieceThreads) sums[i] = 0;
+  __syncthreads();  // other threads own them from now on
   for (i64 base = 0; base < a.all_places; base += kPieceThreads) {
     bool touches = false;
     if (base + thread < a.all_places) {
