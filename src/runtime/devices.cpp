@@ -140,4 +140,10 @@ Device find_device(std::string_view name) {
   fail(Status::bad_parameter, "there is no device '", name, "'; devices: ", any_of_text(names));
 }
 
+void synchronize(const Device& d, void* stream) {
+  if (d.kind != DeviceKind::cuda || d.target == "emulated") return;
+  cuda::ensure_context(d.index);
+  cuda::check(cuda::driver().StreamSynchronize(static_cast<cuda::Stream>(stream)), "cuStreamSynchronize");
+}
+
 }  // namespace tsr

@@ -17,4 +17,7 @@ Device emulated_device(std::string_view like = "h200");
 // run. Raises for other names, listing these.
 Device find_device(std::string_view name);
 
+// Waits for the work of a stream; nothing to wait for but on a GPU.
+void synchronize(const Device& d, void* stream = nullptr);
+
 }  // namespace tsr
