@@ -205,8 +205,8 @@ class PlanBuilder {
   }
 
   bool choose_tuned(PlannedStep& s) const {
-    if (!plan_->options_.tuned || plan_->device_.kind != DeviceKind::cpu || active_tuning().size() == 0) return false;
-    const TunedChoice* c = active_tuning().find(this_machine().name, tuning_key(s.region));
+    if (!plan_->options_.tuned || active_tuning().size() == 0) return false;
+    const TunedChoice* c = active_tuning().find(tuning_machine(plan_->device_), tuning_key(s.region));
     if (!c) return false;
     for (const Engine* e : engines_) {
       if (e->info().name != c->engine || !e->check(s.region, plan_->device_).ok()) continue;
