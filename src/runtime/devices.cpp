@@ -60,11 +60,16 @@ int attribute(cuda::DeviceAttribute a, int device) {
   return value;
 }
 
-// The record that fits best: of the same architecture, and named in the driver's name for the device ("NVIDIA H200").
-const Device* matching_record(const std::string& driver_name, int arch) {
+// "nvidiah200" for "NVIDIA H200": one word, as saved plans need it.
+std::string plain_name(const std::string& driver_name) {
   std::string plain;
   for (char c : driver_name)
     if (c != ' ') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return plain;
+}
+
+// The record that fits best: of the same architecture, and named in the driver's name for the device.
+const Device* matching_record(const std::string& plain, int arch) {
   const Device* of_arch = nullptr;
   for (const Device& d : device_records()) {
     if (d.arch != arch) continue;
@@ -96,10 +101,10 @@ Device describe_device(int index) {
   require(g.major >= 8, "CUDA device ", index, " (", g.name, ") has compute capability ", g.major, ".", g.minor,
           ", 8.0 or later is needed");
   Device d;
-  if (const Device* r = matching_record(g.name, arch)) d = *r;
+  if (const Device* r = matching_record(plain_name(g.name), arch)) d = *r;
   d.kind = DeviceKind::cuda;
   d.index = index;
-  if (d.name.empty()) d.name = g.name;
+  if (d.name.empty()) d.name = plain_name(g.name);
   if (d.arch != arch) d.arch = arch, d.target = cat("sm_", arch);
   d.units = g.units;
   d.shared_bytes = attribute(A::shared_bytes_optin, index);
