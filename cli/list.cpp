@@ -156,7 +156,8 @@ Json devices_json() {
   }
   list.push_back(
       device_row("emulated", emulated_device(), "kernels compiled for the processor: for tests; planned like an h200"));
-  for (const Device& d : device_records()) list.push_back(device_row(d.name, d, "a record: to plan for, not to run on"));
+  for (const Device& d : device_records())
+    list.push_back(device_row(d.name, d, "a record: to plan for, not to run on"));
   return list;
 }
 
