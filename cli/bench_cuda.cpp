@@ -150,8 +150,7 @@ class Bench {
       handle_.emplace(*library_);
       std::cout << "cuDNN " << library_->version() << " from " << library_->path() << "\n";
     }
-    require(device_.kind == DeviceKind::cuda && device_.memory && device_.target != "emulated", "--device ", b.device,
-            " is no GPU of this machine");
+    require(is_gpu(device_), "--device ", b.device, " is no GPU of this machine");
   }
 
   Row measure(const Case& c) {

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -18,6 +19,10 @@
 #include "planner/explain.hpp"
 #include "planner/machine.hpp"
 #include "planner/tuning.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
+#include "runtime/jit/nvrtc.hpp"
+#include "runtime/jit/store.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -98,44 +103,43 @@ Json onednn() {
 }
 
 Json cuda() {
-  Library lib{"libcuda.so.1"};
-  if (!lib)
+  const cuda::Driver& driver = cuda::driver();
+  if (!driver)
     return {{"found", false},
-            {"advice", "no CUDA driver: graphs run on the CPU; install NVIDIA's driver to use a GPU"}};
-  Json j = {{"found", true}, {"library", lib.name()}, {"devices", Json::array()}};
-  auto* init = lib.symbol<int(unsigned)>("cuInit");
-  auto* version = lib.symbol<int(int*)>("cuDriverGetVersion");
-  auto* count = lib.symbol<int(int*)>("cuDeviceGetCount");
-  auto* name = lib.symbol<int(char*, int, int)>("cuDeviceGetName");
-  int v = 0, n = 0;
-  if (version && version(&v) == 0) j["version"] = cat(v / 1000, ".", v % 1000 / 10);
-  int status = init ? init(0) : -1;
-  if (status != 0 || !count || count(&n) != 0 || n == 0) {
-    j["advice"] =
-        status == 0
-            ? "the CUDA driver reports no device: check that a GPU is visible (CUDA_VISIBLE_DEVICES, container options)"
-            : cat("the CUDA driver does not start (cuInit gave ", status, "): check the kernel module with nvidia-smi");
-    return j;
-  }
-  for (int i = 0; i < n; ++i) {
-    char text[256] = "unknown";
-    if (name) name(text, sizeof text, i);
-    j["devices"].push_back(text);
-  }
+            {"advice", cat(driver.missing,
+                           "; graphs run on the CPU. To use a GPU, install NVIDIA's driver (nvidia-smi "
+                           "tells whether it works) and make the GPU visible to this process")}};
+  Json j = {{"found", true},
+            {"library", driver.path},
+            {"version", cat(driver.version / 1000, ".", driver.version % 1000 / 10)},
+            {"devices", Json::array()}};
+  for (const GpuInfo& g : gpus())
+    j["devices"].push_back({{"name", g.name},
+                            {"capability", cat(g.major, ".", g.minor)},
+                            {"multiprocessors", g.units},
+                            {"memory", g.memory_bytes}});
+  if (j["devices"].empty())
+    j["advice"] = "the driver shows no device: make a GPU visible (CUDA_VISIBLE_DEVICES, options of the container)";
   return j;
 }
 
 Json nvrtc() {
-  Library lib{"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
-  if (!lib)
-    return {{"found", false},
-            {"advice",
-             "no NVRTC: kernels cannot be compiled for a GPU; install the CUDA toolkit's NVRTC, or put it on "
-             "LD_LIBRARY_PATH"}};
-  Json j = {{"found", true}, {"library", lib.name()}};
-  int major = 0, minor = 0;
-  auto* version = lib.symbol<int(int*, int*)>("nvrtcVersion");
-  if (version && version(&major, &minor) == 0) j["version"] = cat(major, ".", minor);
+  const jit::Nvrtc& n = jit::nvrtc();
+  if (!n) return {{"found", false}, {"advice", cat("kernels cannot be compiled for a GPU: ", n.missing)}};
+  return {{"found", true}, {"library", n.path}, {"version", n.version()}};
+}
+
+// Compiled kernels: those that ship with the program, and those kept on disk.
+Json kernels() {
+  Json j = {{"folder", jit::disk_folder()}, {"files", 0}, {"bytes", 0}, {"limit", 0}, {"pack", jit::pack_folder()}};
+  j["limit"] = setting_int("TESSERA_KERNEL_CACHE_MB") << 20;
+  int64_t files = 0, bytes = 0;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(jit::disk_folder(), missing)) {
+    auto size = entry.file_size(missing);
+    if (!missing) ++files, bytes += static_cast<int64_t>(size);
+  }
+  j["files"] = files, j["bytes"] = bytes;
   return j;
 }
 
@@ -150,6 +154,7 @@ Json limits() {
 Json report() {
   Json j = {{"version", kVersion}, {"cpu", cpu()},   {"memory", memory()},
             {"onednn", onednn()},  {"cuda", cuda()}, {"nvrtc", nvrtc()}};
+  j["kernels"] = kernels();
   j["limits"] = limits();
   j["cache"] = cache_folder();
   j["tuning"] = {{"file", tuning_path()}, {"records", active_tuning().size(this_machine().name)}};
@@ -192,10 +197,18 @@ void print_report(const Json& j) {
   advice(j["onednn"]);
   row("CUDA", library_line(j["cuda"]));
   if (j["cuda"].contains("devices"))
-    for (const Json& d : j["cuda"]["devices"]) row("", d);
+    for (const Json& d : j["cuda"]["devices"])
+      row("", cat(d["name"].get<std::string>(), ", compute capability ", d["capability"].get<std::string>(), ", ",
+                  d["multiprocessors"], " multiprocessors, ", human_bytes(d["memory"])));
   advice(j["cuda"]);
   row("NVRTC", library_line(j["nvrtc"]));
   advice(j["nvrtc"]);
+  const Json& k = j["kernels"];
+  std::string kept = k["folder"], pack = k["pack"];
+  row("kernels", kept.empty() ? "not kept on disk"
+                              : cat(k["files"], " compiled in '", kept, "', ", human_bytes(k["bytes"]), " of at most ",
+                                    human_bytes(k["limit"])));
+  row("", pack.empty() ? "no pack of kernels compiled ahead" : cat("pack '", pack, "'"));
   std::string engines;
   for (const Json& e : j["engines"]) engines += (engines.empty() ? "" : ", ") + e.get<std::string>();
   row("engines", engines);

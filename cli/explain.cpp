@@ -4,7 +4,7 @@
 
 #include "formats.hpp"
 #include "graph/text.hpp"
-#include "harness/measure.hpp"
+#include "harness/runnable.hpp"
 
 namespace tsr::cli {
 namespace {

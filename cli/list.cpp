@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tessera list`: operations, engines, data types, settings and layouts, from the tables that define them.
+// `tessera list`: operations, engines, devices, data types, settings and layouts, from the tables that define them.
+#include <cmath>
 #include <iostream>
 
 #include "base/settings.hpp"
@@ -8,6 +9,8 @@
 #include "graph/op.hpp"
 #include "graph/pointwise_modes.hpp"
 #include "graph/text.hpp"
+#include "planner/explain.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -130,9 +133,38 @@ std::string_view kind_name(TypeKind k) {
 
 std::string_view device_name(DeviceKind k) { return k == DeviceKind::cpu ? "cpu" : "cuda"; }
 
+Json device_row(const std::string& name, const Device& d, const std::string& text) {
+  auto scaled = [](double v, double unit) { return std::round(v / unit * 10) / 10; };
+  return {{"name", name},
+          {"target", d.target},
+          {"units", d.units},
+          {"copy_gb_s", scaled(d.bytes_per_second, 1e9)},
+          {"f32_gflop_s", scaled(d.flops_per_second, 1e9)},
+          {"narrow_gflop_s", scaled(d.narrow_flops_per_second, 1e9)},
+          {"text", text}};
+}
+
+// What is here, then what can be planned for.
+Json devices_json() {
+  Json list = {device_row("cpu", cpu_device(), cpu_model())};
+  std::vector<GpuInfo> present = gpus();
+  for (size_t i = 0; i < present.size(); ++i) {
+    const GpuInfo& g = present[i];
+    std::string text = cat(g.name, ", compute capability ", g.major, ".", g.minor, ", ",
+                           human_bytes(static_cast<double>(g.memory_bytes)));
+    list.push_back(device_row(cat("cuda:", i), cuda_device(static_cast<int>(i)), text));
+  }
+  list.push_back(
+      device_row("emulated", emulated_device(), "kernels compiled for the processor: for tests; planned like an h200"));
+  for (const Device& d : device_records())
+    list.push_back(device_row(d.name, d, "a record: to plan for, not to run on"));
+  return list;
+}
+
 Json rows(const std::string& what) {
   Json list = Json::array();
   if (what == "ops") return ops_json();
+  if (what == "devices") return devices_json();
   if (what == "engines")
     for (const Engine* e : all_engines()) {
       const EngineInfo& i = e->info();
@@ -218,10 +250,10 @@ int run(const Arguments& a) {
 
 void add_list(CLI::App& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("list", "List operations, engines, data types, settings or layouts");
-  c->add_option("WHAT", a->what, "ops, engines, dtypes, settings or layouts")
+  CLI::App* c = app.add_subcommand("list", "List operations, engines, devices, data types, settings or layouts");
+  c->add_option("WHAT", a->what, "ops, engines, devices, dtypes, settings or layouts")
       ->required()
-      ->check(CLI::IsMember({"ops", "engines", "dtypes", "settings", "layouts"}));
+      ->check(CLI::IsMember({"ops", "engines", "devices", "dtypes", "settings", "layouts"}));
   c->add_flag("--json", a->json, "print as JSON");
   c->add_flag("--markdown", a->markdown, "print the reference of all operations (docs/operations.md)");
   c->callback([a, &action] { action = [a] { return run(*a); }; });

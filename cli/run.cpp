@@ -7,9 +7,10 @@
 #include "command.hpp"
 #include "graph/text.hpp"
 #include "harness/compare.hpp"
+#include "harness/device_buffers.hpp"
 #include "harness/measure.hpp"
-#include "harness/runner.hpp"
 #include "planner/explain.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -146,11 +147,15 @@ int run(const Arguments& a) {
   double planned = now() - start;
   GraphBuffers buffers(*g, spec);
   for (const Named& f : in) read_array(f.value, g->tensor(f.tensor), buffers.buffer(f.tensor).data());
-  GuardedBuffer workspace(plan->workspace_bytes(), 256);
-  std::vector<Binding> bindings = bind(*g, buffers);
+  require_present(device);
+  DeviceBuffers there(*g, buffers, device);
+  auto workspace = device_memory(device, plan->workspace_bytes());
+  there.upload();
   start = now();
-  plan->execute(bindings, workspace.data(), workspace.size());
+  plan->execute(there.bindings(), workspace.get(), plan->workspace_bytes());
+  synchronize(device);
   double ran = now() - start;
+  there.download();
   for (const Named& f : out) write_array(f.value, g->tensor(f.tensor), buffers.buffer(f.tensor).data());
   std::string difference = a.check ? compare(*g, Oracle(*g, buffers), buffers) : "";
 

@@ -10,10 +10,11 @@
 #include "graph/op.hpp"
 #include "graph/text.hpp"
 #include "harness/compare.hpp"
-#include "harness/measure.hpp"
+#include "harness/replay.hpp"
+#include "harness/runnable.hpp"
 #include "planner/explain.hpp"
-#include "planner/machine.hpp"
 #include "planner/tuning.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -77,6 +78,7 @@ void check_values(const std::shared_ptr<const Graph>& g, std::vector<Candidate>&
   if (flops <= kOracleFlops) oracle = std::make_unique<Oracle>(*g, *list[0].buffers);
   for (Candidate& c : list) {
     (*c.run)();
+    c.run->download();
     c.wrong = oracle ? compare(*g, *oracle, *c.buffers) : disagreement(*g, *list[0].buffers, *c.buffers);
   }
 }
@@ -94,10 +96,10 @@ Candidate* tune_step(const PlannedStep& step, const Device& d, const PlanOptions
     c.run = std::make_unique<Runnable>(plan_as_one(g, d, *c.engine, c.config), *c.buffers);
   }
   check_values(g, list, region_flops(step.region));
-  std::vector<Work> works;
+  std::vector<StreamWork> works;
   for (Candidate& c : list)
-    if (c.wrong.empty()) works.emplace_back([&c] { (*c.run)(); });
-  std::vector<Stats> times = interleave(works, seconds);
+    if (c.wrong.empty()) works.emplace_back([&c](void* stream) { (*c.run)(stream); });
+  std::vector<Stats> times = time_in_turn(d, works, seconds);
   Candidate* best = nullptr;
   size_t next = 0;
   for (Candidate& c : list) {
@@ -131,6 +133,10 @@ int run(const Arguments& a) {
   require(!path.empty(), "there is no cache folder for the tuning file; name a file with --out");
   Tuning tuning = existing(path);
   Device d = a.plan.pick_device();
+  require_present(d);
+  require(d.kind == DeviceKind::cpu || is_gpu(d), "--device ", a.plan.device,
+          ": the time of emulated kernels says nothing about a GPU; tune on cpu or cuda");
+  std::string machine = tuning_machine(d);
   auto plan = make_plan(read_graph(a.plan.graph), d, a.plan.options());
   int changed = 0;
   for (size_t i = 0; i < plan->steps().size(); ++i) {
@@ -142,11 +148,12 @@ int run(const Arguments& a) {
     const Candidate* best = tune_step(step, d, a.plan.options(), a.seconds, list);
     if (!best) continue;
     changed += best->engine != step.engine || to_string(best->config) != to_string(step.config);
-    tuning.set(this_machine().name, tuning_key(step.region), {std::string(best->engine->info().name), best->config});
+    tuning.set(machine, tuning_key(step.region), {std::string(best->engine->info().name), best->config});
   }
   require(write_file_atomically(path, tuning.save()), "cannot write '", path, "'");
   std::cout << changed << " of " << plan->steps().size() << " choices changed; wrote " << path << " ("
-            << tuning.size(this_machine().name) << " records of this machine, " << tuning.size() << " in all)\n";
+            << tuning.size(machine) << " records of " << (d.kind == DeviceKind::cpu ? "this machine" : d.name) << ", "
+            << tuning.size() << " in all)\n";
   if (!a.out.empty()) std::cout << "to use it: TESSERA_TUNING=" << path << "\n";
   return kOk;
 }

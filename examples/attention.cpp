@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <tessera/tessera.hpp>
+
+#include "flags.hpp"
 
 using namespace tessera;
+using namespace model;
 
-int main() {
+static int run(int argc, char** argv) {
+  Flags flags(argc, argv);
+  std::string device = flags.text("device", "cpu");
+  flags.refuse_others();
   constexpr int kHeads = 4, kKvHeads = 2, kSteps = 5, kDepth = 8;
   constexpr double kCap = 3, kScale = 0.35;
   Graph g;
@@ -19,12 +24,14 @@ int main() {
   Results r = sdpa_fwd(q, k, v, options, {}, {"stats"});
   Tensor o = g.output(r["o"], "o"), stats = g.output(r["stats"], "stats");
 
-  Buffer bq(q), bk(k), bv(v), bo(o), bs(stats);
+  Buffer bq(q, device), bk(k, device), bv(v, device), bo(o, device), bs(stats, device);
   bq.fill_random(1);
   bk.fill_random(2);
   bv.fill_random(3);
-  g.plan().run({bind(q, bq), bind(k, bk), bind(v, bv), bind(o, bo), bind(stats, bs)});
+  g.plan({.device = device}).run({bind(q, bq), bind(k, bk), bind(v, bv), bind(o, bo), bind(stats, bs)});
 
+  std::vector<double> vq = bq.values(), vk = bk.values(), vv = bv.values(), vo = bo.values();
+  auto at = [](int head, int step, int d) { return static_cast<size_t>((head * kSteps + step) * kDepth + d); };
   double worst = 0;
   for (int h = 0; h < kHeads; ++h) {
     int kv = h / (kHeads / kKvHeads);
@@ -32,16 +39,16 @@ int main() {
       double sum = 0, out[kDepth] = {};
       for (int j = 0; j <= i; ++j) {
         double s = 0;
-        for (int d = 0; d < kDepth; ++d)
-          s += bq.get((h * kSteps + i) * kDepth + d) * bk.get((kv * kSteps + j) * kDepth + d);
+        for (int d = 0; d < kDepth; ++d) s += vq[at(h, i, d)] * vk[at(kv, j, d)];
         double p = std::exp(kCap * std::tanh(s * kScale / kCap));
         sum += p;
-        for (int d = 0; d < kDepth; ++d) out[d] += p * bv.get((kv * kSteps + j) * kDepth + d);
+        for (int d = 0; d < kDepth; ++d) out[d] += p * vv[at(kv, j, d)];
       }
-      for (int d = 0; d < kDepth; ++d)
-        worst = std::max(worst, std::fabs(out[d] / sum - bo.get((h * kSteps + i) * kDepth + d)));
+      for (int d = 0; d < kDepth; ++d) worst = std::max(worst, std::fabs(out[d] / sum - vo[at(h, i, d)]));
     }
   }
   std::printf("largest difference from the plain loop: %g\n", worst);
   return worst < 1e-5 ? 0 : 1;
 }
+
+int main(int argc, char** argv) { return guarded(run, argc, argv); }

@@ -5,6 +5,7 @@
 // whole sequence, and one step of decoding with a cache of keys and values. The last two must give the same logits.
 //
 //   example_gpt --steps 2000 --layers 4 --width 128 --context 128
+//   example_gpt --device cuda --steps 2000 --layers 6 --width 384 --heads 6 --context 256 --batch 32
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -163,23 +164,23 @@ struct Text {
   std::string printable(int token) const { return std::string(1, letters[static_cast<size_t>(token)]); }
 };
 
-int32_t* integers(Buffer& b) { return static_cast<int32_t*>(b.data()); }
-
 // Random pieces of [from, to) and, as targets, the same pieces one letter on.
 void fill_batch(const Config& c, const Text& text, size_t from, size_t to, std::mt19937_64& random, const Training& t,
                 Memory& memory) {
   std::uniform_int_distribution<size_t> start(from, to - static_cast<size_t>(c.context) - 1);
-  int32_t *tokens = integers(memory.at(t.tokens)), *positions = integers(memory.at(t.positions)),
-          *targets = integers(memory.at(t.targets));
+  std::vector<double> tokens, positions, targets;
   for (int64_t b = 0; b < c.batch; ++b) {
     size_t first = start(random);
     for (int64_t i = 0; i < c.context; ++i) {
       size_t at = first + static_cast<size_t>(i);
-      *tokens++ = text.tokens[at];
-      *targets++ = text.tokens[at + 1];
-      *positions++ = static_cast<int32_t>(i);
+      tokens.push_back(text.tokens[at]);
+      targets.push_back(text.tokens[at + 1]);
+      positions.push_back(static_cast<double>(i));
     }
   }
+  memory.at(t.tokens).set(tokens);
+  memory.at(t.positions).set(positions);
+  memory.at(t.targets).set(targets);
 }
 
 // --- training and writing
@@ -241,11 +242,11 @@ class Writer {
   Writer(const Config& c, Memory& memory) : graph_(c, memory), memory_(memory), program_(graph_.graph, memory) {}
 
   // Logits of what follows the token at this position.
-  Buffer& step(int token, int64_t position) {
-    integers(memory_.at(graph_.token))[0] = token;
-    integers(memory_.at(graph_.position))[0] = static_cast<int32_t>(position);
+  std::vector<double> step(int token, int64_t position) {
+    memory_.at(graph_.token).set(0, token);
+    memory_.at(graph_.position).set(0, static_cast<double>(position));
     program_.run();
-    return memory_.at(graph_.logits);
+    return memory_.at(graph_.logits).values();
   }
 
  private:
@@ -258,15 +259,15 @@ class Writer {
 double cache_error(const Config& c, const Text& text, Memory& memory, Writer& writer) {
   Forward f(c, memory);
   Program program(f.graph, memory);
-  for (int64_t i = 0; i < c.context; ++i) {
-    integers(memory.at(f.tokens))[i] = text.tokens[static_cast<size_t>(i)];
-    integers(memory.at(f.positions))[i] = static_cast<int32_t>(i);
-  }
+  std::vector<double> tokens(text.tokens.begin(), text.tokens.begin() + c.context), positions;
+  for (int64_t i = 0; i < c.context; ++i) positions.push_back(static_cast<double>(i));
+  memory.at(f.tokens).set(tokens);
+  memory.at(f.positions).set(positions);
   program.run();
   std::vector<double> whole = memory.at(f.logits).values();
   double worst = 0;
   for (int64_t i = 0; i < c.context; ++i) {
-    std::vector<double> step = writer.step(text.tokens[static_cast<size_t>(i)], i).values();
+    std::vector<double> step = writer.step(text.tokens[static_cast<size_t>(i)], i);
     for (int64_t k = 0; k < c.vocabulary; ++k) {
       double difference = std::fabs(step[static_cast<size_t>(k)] - whole[static_cast<size_t>(i * c.vocabulary + k)]);
       if (!(difference <= worst)) worst = difference;
@@ -280,10 +281,9 @@ std::string write(const Config& c, const Text& text, Writer& writer, const std::
   std::string written = prompt;
   double begin = seconds();
   for (int64_t i = 0; i + 1 < c.context; ++i) {
-    Buffer& logits = writer.step(text.id(written[static_cast<size_t>(i)]), i);
+    std::vector<double> weights = writer.step(text.id(written[static_cast<size_t>(i)]), i);
     if (i + 1 < static_cast<int64_t>(written.size())) continue;  // still reading the prompt
-    std::vector<double> weights;
-    for (int64_t k = 0; k < c.vocabulary; ++k) weights.push_back(std::exp(logits.get(k) / 0.7));
+    for (double& w : weights) w = std::exp(w / 0.7);
     written += text.letters[std::discrete_distribution<size_t>(weights.begin(), weights.end())(random)];
   }
   std::printf("%.0f tokens/s decoding\n", static_cast<double>(c.context) / (seconds() - begin));
@@ -305,10 +305,10 @@ static int run(int argc, char** argv) {
   auto seed = static_cast<uint64_t>(flags.integer("seed", 1));
   double rate = flags.number("rate", 6e-3), expected = flags.number("expect", 2.7);
   std::string prompt = flags.text("prompt", "The graph ");
+  Memory memory(flags.text("device", "cpu"));
   flags.refuse_others();
   std::printf("%zu letters of text, %lld different\n", text.tokens.size(), static_cast<long long>(c.vocabulary));
 
-  Memory memory;
   Trained loss = train(c, text, memory, steps, rate, seed);
   double unseen = held_out(c, text, memory);
   std::printf("loss %.3f -> %.3f, on unseen text %.3f\n", loss.first, loss.last, unseen);

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the model examples share: memory by name, a graph made ready to run on it, an optimiser as a graph, flags.
+// What the model examples share: memory by name, a graph made ready to run on it, an optimiser as a graph.
 //
 // A model is a function that adds operations to a graph. Parameters are inputs of the graph; their memory has the same
 // name in every graph that uses them, so that a training graph and an inference graph share it.
 #pragma once
 
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
-#include <tessera/tessera.hpp>
 #include <vector>
+
+#include "flags.hpp"
 
 namespace model {
 
@@ -23,21 +21,25 @@ using namespace tessera;
 
 class Memory {
  public:
+  explicit Memory(std::string device) : device_(std::move(device)) {}
+  const std::string& device() const { return device_; }
   // Zeros when the name is new.
-  Buffer& at(const Tensor& t) { return buffers_.try_emplace(t.name(), t).first->second; }
+  Buffer& at(const Tensor& t) { return buffers_.try_emplace(t.name(), t, device_).first->second; }
   Buffer& at(const std::string& name) { return buffers_.at(name); }
   bool has(const std::string& name) const { return buffers_.count(name) > 0; }
   void swap(const std::string& a, const std::string& b) { std::swap(buffers_.at(a), buffers_.at(b)); }
 
  private:
+  std::string device_;
   std::map<std::string, Buffer> buffers_;
 };
 
-// A planned graph with its workspace. What it reads and writes lies in `memory`, by name. An output `next.x` takes the
-// place of `x` after the run: so parameters, averages and caches move on from step to step.
+// A graph planned for the device of `memory`, with its workspace. What it reads and writes lies there, by name. An
+// output `next.x` takes the place of `x` after the run: so parameters, averages and caches move on from step to step.
 class Program {
  public:
-  Program(const Graph& g, Memory& memory) : graph_(g), memory_(memory), plan_(g.plan()), workspace_(plan_) {}
+  Program(const Graph& g, Memory& memory)
+      : graph_(g), memory_(memory), plan_(g.plan({.device = memory.device()})), workspace_(plan_) {}
 
   void run() {
     // Bound anew every time, because buffers may have been swapped.
@@ -94,7 +96,11 @@ class Parameters {
     Tensor t = g_.input(name, DType::f32, dims);
     bool fresh = !memory_.has(name);
     Buffer& b = memory_.at(t);
-    for (int64_t i = 0; fresh && i < b.size(); ++i) b.set(i, value());
+    if (fresh) {
+      std::vector<double> values(static_cast<size_t>(b.size()));
+      for (double& v : values) v = value();
+      b.set(values);
+    }
     all_.push_back(t);
     return t;
   }
@@ -167,63 +173,6 @@ inline Tensor cross_entropy(Graph& g, Tensor logits, Tensor targets) {
   Ints dims = logits.dims();
   Tensor log_p = log_softmax(logits, {1});
   return sum(log_p * one_hot(g, targets, dims[1])) * (-1.0 / static_cast<double>(dims[0]));
-}
-
-// --- flags: --name value
-
-class Flags {
- public:
-  Flags(int argc, char** argv) {
-    for (int i = 1; i < argc; ++i) {
-      std::string name = argv[i];
-      if (name.rfind("--", 0) != 0 || i + 1 >= argc) fail("expected --name value, got '" + name + "'");
-      given_[name.substr(2)] = argv[++i];
-    }
-    if (given_.count("threads")) set_thread_count(static_cast<int>(integer("threads", 1)));
-  }
-  double number(const std::string& name, double fallback) {
-    std::string value = text(name, "");
-    return value.empty() ? fallback : std::atof(value.c_str());
-  }
-  int64_t integer(const std::string& name, int64_t fallback) {
-    return static_cast<int64_t>(number(name, static_cast<double>(fallback)));
-  }
-  std::string text(const std::string& name, const std::string& fallback) {
-    known_.push_back(name);
-    auto it = given_.find(name);
-    return it == given_.end() ? fallback : it->second;
-  }
-  // After all flags were asked for.
-  void refuse_others() const {
-    for (const auto& [name, value] : given_) {
-      std::string all;
-      bool known = false;
-      for (const std::string& k : known_) known = known || k == name, all += " --" + k;
-      if (!known) fail("unknown flag --" + name + "; there are" + all);
-    }
-  }
-
- private:
-  [[noreturn]] static void fail(const std::string& message) {
-    std::fprintf(stderr, "%s\n", message.c_str());
-    std::exit(2);
-  }
-  std::map<std::string, std::string> given_;
-  std::vector<std::string> known_{"threads"};
-};
-
-inline double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Runs the program; what went wrong becomes a message and exit code 2.
-inline int guarded(int (*run)(int, char**), int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
-    return 2;
-  }
 }
 
 }  // namespace model

@@ -22,10 +22,9 @@ int main() {
 
   // The same plan for two rows: nothing is compiled, the smaller plan is made once and kept.
   ShapeOverride two_rows[] = {{g["x"], {2, 16}, {}}};
-  std::vector<std::byte> workspace(plan.workspace_bytes(two_rows) + 256);
-  void* aligned = workspace.data() + (256 - reinterpret_cast<uintptr_t>(workspace.data()) % 256);
+  Workspace workspace(plan, two_rows);
   y.fill(-1);
-  plan.execute(bindings, two_rows, aligned, plan.workspace_bytes(two_rows));
+  plan.execute(bindings, two_rows, workspace.data(), workspace.bytes());
   std::printf("2 rows: y[0] = %g, y[32] is untouched: %g\n", y.get(0), y.get(32));
 
   try {

@@ -3,6 +3,7 @@
 // used with its running statistics on pictures that it has not seen.
 //
 //   example_resnet --steps 300 --width 32 --size 32
+//   example_resnet --device cuda --steps 300 --width 32 --size 32 --batch 128
 #include <algorithm>
 
 #include "model.hpp"
@@ -108,21 +109,22 @@ double pattern(int kind, double x, double y, double frequency, double phase) {
   }
 }
 
-std::vector<int> draw(const Config& c, std::mt19937_64& random, Buffer& pictures) {
+// New pictures in `pictures`; returns what they show.
+std::vector<double> draw(const Config& c, std::mt19937_64& random, Buffer& pictures) {
   std::uniform_real_distribution<double> unit;
   std::normal_distribution<double> noise(0, 0.5);
-  auto* pixel = static_cast<float*>(pictures.data());
-  std::vector<int> kinds;
+  std::vector<double> pixels, kinds;
   for (int64_t b = 0; b < c.batch; ++b) {
-    kinds.push_back(static_cast<int>(random() % static_cast<uint64_t>(c.classes)));
+    int kind = static_cast<int>(random() % static_cast<uint64_t>(c.classes));
+    kinds.push_back(kind);
     double frequency = 6 + 6 * unit(random), phase = 6.283 * unit(random), contrast = 0.5 + unit(random);
     for (int64_t i = 0; i < c.size; ++i)
       for (int64_t j = 0; j < c.size; ++j) {
         auto place = [&](int64_t k) { return 2 * static_cast<double>(k) / static_cast<double>(c.size - 1) - 1; };
-        double value = contrast * pattern(kinds.back(), place(j), place(i), frequency, phase) + noise(random);
-        *pixel++ = static_cast<float>(value);
+        pixels.push_back(contrast * pattern(kind, place(j), place(i), frequency, phase) + noise(random));
       }
   }
+  pictures.set(pixels);
   return kinds;
 }
 
@@ -139,14 +141,13 @@ void train(const Config& c, Memory& memory, int64_t steps, double rate, uint64_t
   double begin = seconds();
   int64_t report = std::max<int64_t>(1, steps / 10);
   for (int64_t step = 0; step < steps; ++step) {
-    std::vector<int> kinds = draw(c, random, memory.at(n.pictures));
-    for (size_t i = 0; i < kinds.size(); ++i) memory.at(n.labels).set(static_cast<int64_t>(i), kinds[i]);
+    memory.at(n.labels).set(draw(c, random, memory.at(n.pictures)));
     double left = 1 - static_cast<double>(step) / static_cast<double>(steps);
     optimiser.step(program, memory, rate * left);
     if ((step + 1) % report == 0) {
-      double pictures = static_cast<double>((step + 1) * c.batch);
-      std::printf("step %5lld  loss %.3f  %.0f pictures/s\n", static_cast<long long>(step + 1),
-                  memory.at(n.loss).get(0), pictures / (seconds() - begin));
+      double loss = memory.at(n.loss).get(0), pictures = static_cast<double>((step + 1) * c.batch);
+      std::printf("step %5lld  loss %.3f  %.0f pictures/s\n", static_cast<long long>(step + 1), loss,
+                  pictures / (seconds() - begin));
       std::fflush(stdout);
     }
   }
@@ -159,12 +160,13 @@ double accuracy(const Config& c, Memory& memory, int batches, uint64_t seed) {
   std::mt19937_64 random(99);
   int64_t right = 0;
   for (int i = 0; i < batches; ++i) {
-    std::vector<int> kinds = draw(c, random, memory.at(n.pictures));
+    std::vector<double> kinds = draw(c, random, memory.at(n.pictures));
     program.run();
     std::vector<double> logits = memory.at(n.logits).values();
     for (int64_t b = 0; b < c.batch; ++b) {
       auto row = logits.begin() + b * c.classes;
-      right += std::max_element(row, row + c.classes) - row == kinds[static_cast<size_t>(b)];
+      auto best = static_cast<double>(std::max_element(row, row + c.classes) - row);
+      right += best == kinds[static_cast<size_t>(b)];
     }
   }
   return static_cast<double>(right) / static_cast<double>(batches * c.batch);
@@ -178,9 +180,9 @@ static int run(int argc, char** argv) {
   int64_t steps = flags.integer("steps", 60);
   auto seed = static_cast<uint64_t>(flags.integer("seed", 1));
   double rate = flags.number("rate", 5e-3), expected = flags.number("expect", 0.9);
+  Memory memory(flags.text("device", "cpu"));
   flags.refuse_others();
 
-  Memory memory;
   double before = accuracy(c, memory, 4, seed);
   train(c, memory, steps, rate, seed);
   double after = accuracy(c, memory, 8, seed);

@@ -57,7 +57,6 @@ expect 0 "y f32[2,3]:" run "$work/graph.txt"
 expect 2 "neither a file nor a graph" run "$work/none.txt"
 expect 2 "did you mean 'relu'?" run 'x = input f32[2,3]; y = relo x; output y'
 expect 2 "line 1, column 25" run 'x = input f32[2,3]; y = relo x; output y'
-expect 2 "this build has no CUDA device" run "$relu" --device cuda
 expect 2 "there is no engine named 'abc'" run "$relu" --engine abc
 expect 0 "reference(1)" run "$relu" --engine reference
 expect 2 "no input named 'z'" run "$relu" --in z=a.npy
@@ -66,6 +65,21 @@ expect 2 "cannot read" run "$relu" --in x="$work/none.npy"
 expect 2 "unknown kind of data" run "$relu" --data x=pink
 check "two seeds differ" test "$("$tessera" run "$relu" --seed 1 | head -1)" != "$("$tessera" run "$relu" --seed 2 | head -1)"
 check "one seed repeats" test "$("$tessera" run "$relu" --seed 1 | head -1)" == "$("$tessera" run "$relu" --seed 1 | head -1)"
+
+# devices
+expect 0 "emulated" list devices
+expect 0 '"copy_gb_s"' list devices --json
+check "list devices --json is JSON" json "[d for d in d if d['name'] == 'h200'][0]['target'] == 'sm_90a'"
+expect 2 "there is no device 'gpu'; devices: cpu" run "$relu" --device gpu
+expect 2 "must read cuda:NUMBER" run "$relu" --device cuda:
+expect 0 "agree with the oracle" run "$relu" --device emulated --check
+expect 0 "host_cuda(1)" run "$relu" --device emulated --engine host_cuda --check
+expect 0 "measured" explain "$relu" --device emulated --measure
+expect 2 "tune on cpu or cuda" tune "$relu" --device emulated --out "$work/tuning"
+TESSERA_CUDA_DRIVER="$work/none.so" expect 2 "there is no CUDA device: the CUDA driver was not found" run "$relu" --device cuda
+for command in "run" "explain --measure" "tune --out $work/tuning"; do
+  expect 2 "not run; to run use cpu, cuda or emulated" $command "$relu" --device h200 --engine host_cuda
+done
 
 # .npy files: what is written reads back the same, for every kind of type and for strides
 for type in f64 f32 f16 bf16 e4m3 e5m2 e8m0 e2m1 i64 i32 i8 u8 i4 u4 bool bit c64; do
@@ -151,6 +165,8 @@ expect 0 "## matmul" list ops --markdown
 expect 2 "--markdown is for" list engines --markdown
 expect 2 "not in" list colours
 expect 0 "engines" doctor
+TESSERA_CUDA_DRIVER="$work/none.so" expect 0 "To use a GPU, install NVIDIA's driver" doctor
+TESSERA_NVRTC="$work/none.so" expect 0 "kernels cannot be compiled for a GPU" doctor
 expect 0 '"features"' doctor --json
 check "doctor --json is JSON" json "d['cpu']['threads'] >= 1"
 TESSERA_THREADS=3 "$tessera" doctor >"$work/log"

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/plan.hpp"
 
-#include <cstdlib>
-#include <cstring>
-#include <random>
-
 #include "api/state.hpp"
-#include "base/dtype.hpp"
 #include "base/thread_pool.hpp"
 #include "planner/explain.hpp"
+#include "runtime/devices.hpp"
 
 namespace tessera {
 namespace {
@@ -25,14 +21,6 @@ std::vector<tsr::ShapeOverride> overrides_of(std::span<const ShapeOverride> over
   return out;
 }
 
-constexpr size_t kAlign = 256;
-void* allocate(size_t bytes) {
-  size_t rounded = (bytes + kAlign) / kAlign * kAlign;
-  void* p = rounded < bytes ? nullptr : std::aligned_alloc(kAlign, rounded);
-  if (!p) tsr::fail(Status::out_of_memory, "cannot allocate ", bytes, " bytes");
-  return p;
-}
-
 }  // namespace
 
 Plan Graph::plan() const { return plan(PlanOptions{}); }
@@ -46,14 +34,17 @@ Plan Graph::plan(const PlanOptions& o) const {
   options.engines = o.engines;
   options.without = o.without;
   auto graph = std::make_shared<const tsr::Graph>(state_->graph);
-  return Plan(std::make_shared<PlanState>(PlanState{tsr::cached_plan(graph, tsr::cpu_device(), options)}));
+  return Plan(
+      std::make_shared<PlanState>(PlanState{tsr::cached_plan(graph, tsr::find_device(o.device), options), o.device}));
 }
 
-Plan Plan::load(std::string_view saved) {
-  return Plan(std::make_shared<PlanState>(PlanState{tsr::load_plan(saved, tsr::cpu_device())}));
+Plan Plan::load(std::string_view saved, std::string_view device) {
+  return Plan(
+      std::make_shared<PlanState>(PlanState{tsr::load_plan(saved, tsr::find_device(device)), std::string(device)}));
 }
 std::string Plan::save() const { return state_->plan->save(); }
 std::string Plan::explain() const { return tsr::to_text(tsr::explain(*state_->plan)); }
+std::string Plan::device() const { return state_->device; }
 size_t Plan::workspace_bytes() const { return state_->plan->workspace_bytes(); }
 size_t Plan::workspace_bytes(std::span<const ShapeOverride> overrides) const {
   return state_->plan->with_shapes(overrides_of(overrides))->workspace_bytes();
@@ -76,53 +67,10 @@ void Plan::run(std::initializer_list<Binding> bindings) const {
 void Plan::run(std::span<const Binding> bindings) const {
   Workspace workspace(*this);
   execute(bindings, workspace);
-}
-
-Workspace::Workspace(const Plan& plan) : memory_(allocate(plan.workspace_bytes())), bytes_(plan.workspace_bytes()) {}
-
-void Workspace::Free::operator()(void* p) const { std::free(p); }
-
-Buffer::Buffer(const Tensor& t) : type_(t.dtype()), dims_(t.dims()), strides_(t.strides()) {
-  const tsr::Tensor& x = GraphState::of(t)->graph.tensor(GraphState::id(t));
-  count_ = x.numel();
-  bytes_ = static_cast<size_t>(x.bytes());
-  storage_.reset(allocate(bytes_));
-  std::memset(storage_.get(), 0, bytes_);
+  tsr::synchronize(state_->plan->device());
 }
 
 int thread_count() { return tsr::thread_count(); }
 void set_thread_count(int n) { tsr::set_thread_count(n); }
-
-void Buffer::Free::operator()(void* p) const { std::free(p); }
-
-int64_t Buffer::offset(int64_t i) const {
-  tsr::require(i >= 0 && i < count_, "element ", i, " of a buffer of ", count_);
-  tsr::Tensor t;
-  t.dtype = type_;
-  t.dims = tsr::Dims(dims_);
-  t.strides = tsr::Dims(strides_);
-  tsr::Dims index = t.dims;
-  for (int d = t.rank() - 1; d >= 0; --d) index[d] = i % t.dims[d], i /= t.dims[d];
-  return t.offset(index);
-}
-
-double Buffer::get(int64_t i) const { return tsr::load<double>(type_, storage_.get(), offset(i)); }
-void Buffer::set(int64_t i, double value) { tsr::store(type_, storage_.get(), offset(i), value); }
-
-void Buffer::fill(double value) {
-  for (int64_t i = 0; i < count_; ++i) set(i, value);
-}
-
-void Buffer::fill_random(uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  std::normal_distribution<double> normal;
-  for (int64_t i = 0; i < count_; ++i) set(i, normal(engine));
-}
-
-std::vector<double> Buffer::values() const {
-  std::vector<double> v;
-  for (int64_t i = 0; i < count_; ++i) v.push_back(get(i));
-  return v;
-}
 
 }  // namespace tessera

@@ -35,6 +35,7 @@ struct GraphState : std::enable_shared_from_this<GraphState> {
 
 struct PlanState {
   std::shared_ptr<const tsr::Plan> plan;
+  std::string device;  // as the caller named it
 };
 
 }  // namespace tessera

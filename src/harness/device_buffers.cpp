@@ -12,6 +12,12 @@ constexpr std::byte kBandByte{0x5a};
 
 }  // namespace
 
+std::shared_ptr<void> device_memory(const Device& d, size_t bytes) {
+  if (const DeviceMemory* m = d.memory) return {m->allocate(bytes), [m](void* p) { m->release(p); }};
+  auto host = std::make_shared<GuardedBuffer>(bytes, 256);
+  return {host, host->data()};
+}
+
 DeviceCopy::DeviceCopy(const DeviceMemory& memory, GuardedBuffer& host) : memory_(memory), host_(host) {
   constexpr size_t kLine = 64;
   size_t skew = reinterpret_cast<uintptr_t>(host.data()) % kLine, bytes = 2 * kBand + skew + host.size();

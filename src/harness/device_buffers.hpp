@@ -10,6 +10,9 @@
 
 namespace tsr {
 
+// Memory of a device, of the host for the CPU; aligned to 256 bytes.
+std::shared_ptr<void> device_memory(const Device& d, size_t bytes);
+
 class DeviceCopy {
  public:
   DeviceCopy(const DeviceMemory& memory, GuardedBuffer& host);

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "harness/runner.hpp"
-
 namespace tsr {
 namespace {
 
@@ -43,42 +41,6 @@ std::vector<Stats> interleave(const std::vector<Work>& works, double seconds) {
     for (size_t i = 0; i < works.size(); ++i) times[i].push_back(sample(works[i], calls[i]));
   std::vector<Stats> out;
   for (auto& t : times) out.push_back(stats_of(std::move(t)));
-  return out;
-}
-
-Runnable::Runnable(std::shared_ptr<const Plan> plan, GraphBuffers& buffers)
-    : plan_(std::move(plan)),
-      bindings_(bind(plan_->source(), buffers)),
-      workspace_(plan_->workspace_bytes(), 256),
-      table_(static_cast<size_t>(plan_->graph().tensor_count()), nullptr) {
-  const Graph& planned = plan_->graph();
-  for (const Binding& b : bindings_) table_[static_cast<size_t>(planned.find_uid(b.uid))] = b.data;
-  size_t scratch = 0;
-  for (const PlannedStep& s : plan_->steps()) {
-    scratch = std::max(scratch, s.step->workspace_bytes());
-    if (TensorId source = s.step->view_of(); source != kNone) {
-      provide(planned.tensor(source), table_[static_cast<size_t>(source)]);
-      table_[static_cast<size_t>(s.region.outputs[0])] = table_[static_cast<size_t>(source)];
-    }
-    for (const auto* list : {&s.region.inputs, &s.region.outputs})
-      for (TensorId t : *list) provide(planned.tensor(t), table_[static_cast<size_t>(t)]);
-  }
-  temporaries_.emplace_back(scratch, 256);
-}
-
-void Runnable::provide(const Tensor& t, void*& pointer) {
-  if (pointer) return;
-  if (t.is_constant())
-    pointer = const_cast<std::byte*>(t.constant.data());
-  else
-    pointer = temporaries_.emplace_back(static_cast<size_t>(t.bytes()), 256).data();
-}
-
-std::vector<double> Runnable::step_seconds(double seconds) {
-  std::vector<Work> works;
-  for (size_t i = 0; i < plan_->steps().size(); ++i) works.emplace_back([this, i] { step(i); });
-  std::vector<double> out;
-  for (const Stats& s : interleave(works, seconds)) out.push_back(s.median);
   return out;
 }
 

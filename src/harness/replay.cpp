@@ -2,10 +2,11 @@
 #include "harness/replay.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "graph/op.hpp"
-#include "harness/buffers.hpp"
 #include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr {
 
@@ -68,11 +69,6 @@ double CapturedGraph::timed_launch() const {
   return ms * 1e-3;
 }
 
-std::shared_ptr<void> device_memory(const Device& d, size_t bytes) {
-  const DeviceMemory* m = d.memory;
-  return {m->allocate(bytes), [m](void* p) { m->release(p); }};
-}
-
 BufferSets::BufferSets(const Graph& g, const Device& d, const DataSpec& spec, int64_t bytes) {
   // Random data is costly to make and to send: beyond the first elements it repeats.
   constexpr int64_t kRandom = 1 << 18;
@@ -124,6 +120,40 @@ std::vector<Stats> replay_in_turn(const std::vector<const CapturedGraph*>& graph
   std::vector<Stats> out;
   for (auto& t : times) out.push_back(stats_of(std::move(t)));
   return out;
+}
+
+namespace {
+
+std::vector<Stats> replay_works(const Device& d, const std::vector<StreamWork>& works, double seconds) {
+  constexpr double kSample = 200e-6;  // long enough that the start of a replay does not count
+  CudaStream stream(d);
+  std::deque<CapturedGraph> graphs;
+  std::vector<const CapturedGraph*> list;
+  std::vector<int> parts;
+  auto timed = [&](const StreamWork& work) {
+    double start = now();
+    work(stream.get());
+    stream.synchronize();
+    return now() - start;
+  };
+  for (const StreamWork& work : works) {
+    (void)timed(work);  // the first call loads kernels
+    parts.push_back(std::clamp(static_cast<int>(kSample / timed(work)), 1, 20));
+    graphs.emplace_back(stream, [&] {
+      for (int i = 0; i < parts.back(); ++i) work(stream.get());
+    });
+    list.push_back(&graphs.back());
+  }
+  return replay_in_turn(list, parts, seconds);
+}
+
+}  // namespace
+
+std::vector<Stats> time_in_turn(const Device& d, const std::vector<StreamWork>& works, double seconds) {
+  if (is_gpu(d)) return replay_works(d, works, seconds);
+  std::vector<Work> calls;
+  for (const StreamWork& work : works) calls.emplace_back([&work] { work(nullptr); });
+  return interleave(calls, seconds);
 }
 
 }  // namespace tsr

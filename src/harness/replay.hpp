@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
+#include "harness/device_buffers.hpp"
 #include "harness/measure.hpp"
-#include "planner/plan.hpp"
 
 namespace tsr {
 
@@ -52,10 +52,13 @@ class BufferSets {
   std::vector<std::shared_ptr<void>> memory_;
 };
 
-std::shared_ptr<void> device_memory(const Device& d, size_t bytes);
-
 // Replays all graphs in turn until the time is over; seconds for one of `parts[i]` equal parts of graph i.
 std::vector<Stats> replay_in_turn(const std::vector<const CapturedGraph*>& graphs, const std::vector<int>& parts,
                                   double seconds);
+
+// Work that is launched on a stream, which is null on the CPU.
+using StreamWork = std::function<void(void* stream)>;
+// Seconds of each work on the device, all in turn: replayed on a GPU, called elsewhere.
+std::vector<Stats> time_in_turn(const Device& d, const std::vector<StreamWork>& works, double seconds);
 
 }  // namespace tsr

@@ -9,6 +9,7 @@
 #include "harness/compare.hpp"
 #include "harness/device_buffers.hpp"
 #include "harness/replay.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr {
 
@@ -147,8 +148,7 @@ std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& devi
     again.run();
     if (!same_outputs(*g, buffers, again.buffers()))
       return "a second run gave other bits, though every engine of the plan is deterministic";
-    bool gpu = device.kind == DeviceKind::cuda && device.target != "emulated";
-    if (gpu && options.engines.empty()) return check_streams(*plan, data, buffers);
+    if (is_gpu(device) && options.engines.empty()) return check_streams(*plan, data, buffers);
   }
   return "";
 }

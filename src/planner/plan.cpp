@@ -205,8 +205,8 @@ class PlanBuilder {
   }
 
   bool choose_tuned(PlannedStep& s) const {
-    if (!plan_->options_.tuned || plan_->device_.kind != DeviceKind::cpu || active_tuning().size() == 0) return false;
-    const TunedChoice* c = active_tuning().find(this_machine().name, tuning_key(s.region));
+    if (!plan_->options_.tuned || active_tuning().size() == 0) return false;
+    const TunedChoice* c = active_tuning().find(tuning_machine(plan_->device_), tuning_key(s.region));
     if (!c) return false;
     for (const Engine* e : engines_) {
       if (e->info().name != c->engine || !e->check(s.region, plan_->device_).ok()) continue;
@@ -299,7 +299,15 @@ std::shared_ptr<const Plan> plan_as_one(std::shared_ptr<const Graph> g, const De
   return builder.finish();
 }
 
+void require_present(const Device& d) {
+  if (d.kind != DeviceKind::cpu && !d.memory)
+    fail(Status::not_supported, "the device ", d.name,
+         " is known by its record alone: plans for it can be made and explained, not run; to run use cpu, cuda or "
+         "emulated");
+}
+
 void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const {
+  require_present(device_);
   const Graph& g = *graph_;
   // Grows once per thread; executing a plan allocates nothing after that.
   thread_local std::vector<void*> table;
@@ -515,7 +523,8 @@ Cache& cache() {
 }  // namespace
 
 std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o) {
-  uint64_t key = hash_text(o.key(), hash_text(d.key(), g->fingerprint()));
+  // With its number: two GPUs of a kind, or a GPU and its record, have plans of their own.
+  uint64_t key = hash_text(o.key(), hash_text(cat(d.key(), ":", d.index), g->fingerprint()));
   if (auto plan = cache().find(key)) return plan;
   auto plan = make_plan(g, d, o);
   // A plan that prepares frozen weights belongs to those weights: another model of the same shape needs its own.

@@ -80,6 +80,9 @@ class Plan {
   mutable std::vector<std::pair<std::string, std::shared_ptr<const Plan>>> reshaped_;
 };
 
+// Raises for a device that is only known by its record: plans for it can be made and explained, not run.
+void require_present(const Device& d);
+
 // Plans a graph. Raises Status::not_supported, listing every engine's reason, only when the options forbid what is
 // needed.
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o = {});

@@ -47,6 +47,8 @@ Graph region_graph(const Region& r) {
 
 std::string tuning_key(const Region& r) { return hex(region_graph(r).fingerprint()); }
 
+std::string tuning_machine(const Device& d) { return d.kind == DeviceKind::cpu ? this_machine().name : d.key(); }
+
 void Tuning::set(const std::string& machine, const std::string& region, TunedChoice choice) {
   choices_[{machine, region}] = std::move(choice);
 }

@@ -35,7 +35,8 @@ class Tuning {
   std::map<std::pair<std::string, std::string>, TunedChoice> choices_;  // by machine and region
 };
 
-std::string tuning_key(const Region& r);  // of a region, for Tuning
+std::string tuning_key(const Region& r);      // of a region, for Tuning
+std::string tuning_machine(const Device& d);  // this machine's processor, or a kind of GPU
 // TESSERA_TUNING, or `tuning` in the cache folder; empty when there is none.
 std::string tuning_path();
 // The file at tuning_path(), read once. A file that cannot be used is named on standard error, and planning goes on

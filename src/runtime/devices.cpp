@@ -60,11 +60,16 @@ int attribute(cuda::DeviceAttribute a, int device) {
   return value;
 }
 
-// The record that fits best: of the same architecture, and named in the driver's name for the device ("NVIDIA H200").
-const Device* matching_record(const std::string& driver_name, int arch) {
+// "nvidiah200" for "NVIDIA H200": one word, as saved plans need it.
+std::string plain_name(const std::string& driver_name) {
   std::string plain;
   for (char c : driver_name)
     if (c != ' ') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return plain;
+}
+
+// The record that fits best: of the same architecture, and named in the driver's name for the device.
+const Device* matching_record(const std::string& plain, int arch) {
   const Device* of_arch = nullptr;
   for (const Device& d : device_records()) {
     if (d.arch != arch) continue;
@@ -74,21 +79,34 @@ const Device* matching_record(const std::string& driver_name, int arch) {
   return of_arch;
 }
 
-Device describe_device(int index) {
+int gpu_count() {
+  int count = 0;
+  cuda::check(cuda::driver().DeviceGetCount(&count), "cuDeviceGetCount");
+  return count;
+}
+
+GpuInfo gpu_info(int index) {
   using A = cuda::DeviceAttribute;
   char name[256] = {};
   cuda::check(cuda::driver().DeviceGetName(name, sizeof name - 1, index), "cuDeviceGetName", "device ", index);
-  int major = attribute(A::major, index), minor = attribute(A::minor, index);
-  int arch = major * 10 + minor;
-  require(major >= 8, "CUDA device ", index, " (", name, ") has compute capability ", major, ".", minor,
+  GpuInfo g{name, attribute(A::major, index), attribute(A::minor, index), attribute(A::multiprocessors, index)};
+  cuda::check(cuda::driver().DeviceTotalMem(&g.memory_bytes, index), "cuDeviceTotalMem", "device ", index);
+  return g;
+}
+
+Device describe_device(int index) {
+  using A = cuda::DeviceAttribute;
+  GpuInfo g = gpu_info(index);
+  int arch = g.major * 10 + g.minor;
+  require(g.major >= 8, "CUDA device ", index, " (", g.name, ") has compute capability ", g.major, ".", g.minor,
           ", 8.0 or later is needed");
   Device d;
-  if (const Device* r = matching_record(name, arch)) d = *r;
+  if (const Device* r = matching_record(plain_name(g.name), arch)) d = *r;
   d.kind = DeviceKind::cuda;
   d.index = index;
-  if (d.name.empty()) d.name = name;
+  if (d.name.empty()) d.name = plain_name(g.name);
   if (d.arch != arch) d.arch = arch, d.target = cat("sm_", arch);
-  d.units = attribute(A::multiprocessors, index);
+  d.units = g.units;
   d.shared_bytes = attribute(A::shared_bytes_optin, index);
   d.cache_bytes = attribute(A::l2_bytes, index);
   static std::vector<CudaMemory*> memories;  // never freed: devices are few, and plans may outlive everything else
@@ -100,12 +118,17 @@ Device describe_device(int index) {
 
 }  // namespace
 
+std::vector<GpuInfo> gpus() {
+  std::vector<GpuInfo> list;
+  for (int i = 0, n = cuda::driver() ? gpu_count() : 0; i < n; ++i) list.push_back(gpu_info(i));
+  return list;
+}
+
 Device cuda_device(int index) {
   if (!cuda::driver())
     fail(Status::not_supported, "there is no CUDA device: ", cuda::driver().missing,
          "; use the device cpu, or plan for a record such as h200");
-  int count = 0;
-  cuda::check(cuda::driver().DeviceGetCount(&count), "cuDeviceGetCount");
+  int count = gpu_count();
   require(index >= 0 && index < count, "there is no CUDA device ", index, "; this machine has ", count);
   static const std::vector<Device> devices = [count] {
     std::vector<Device> list;
@@ -138,6 +161,14 @@ Device find_device(std::string_view name) {
   std::vector<std::string> names = {"cpu", "cuda", "cuda:NUMBER", "emulated"};
   for (const Device& d : device_records()) names.push_back(d.name);
   fail(Status::bad_parameter, "there is no device '", name, "'; devices: ", any_of_text(names));
+}
+
+bool is_gpu(const Device& d) { return d.kind == DeviceKind::cuda && d.memory && d.target != "emulated"; }
+
+void synchronize(const Device& d, void* stream) {
+  if (!is_gpu(d)) return;
+  cuda::ensure_context(d.index);
+  cuda::check(cuda::driver().StreamSynchronize(static_cast<cuda::Stream>(stream)), "cuStreamSynchronize");
 }
 
 }  // namespace tsr

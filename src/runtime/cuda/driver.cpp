@@ -41,6 +41,7 @@ Driver open() {
   l.get(d.DeviceGetCount, "cuDeviceGetCount");
   l.get(d.DeviceGetName, "cuDeviceGetName");
   l.get(d.DeviceGetAttribute, "cuDeviceGetAttribute");
+  l.get(d.DeviceTotalMem, "cuDeviceTotalMem_v2");
   l.get(d.DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   l.get(d.CtxGetCurrent, "cuCtxGetCurrent");
   l.get(d.CtxSetCurrent, "cuCtxSetCurrent");

@@ -66,6 +66,7 @@ struct Driver {
   Result (*DeviceGetCount)(int*) = nullptr;
   Result (*DeviceGetName)(char*, int, int) = nullptr;
   Result (*DeviceGetAttribute)(int*, int, int) = nullptr;
+  Result (*DeviceTotalMem)(size_t*, int) = nullptr;
   Result (*DevicePrimaryCtxRetain)(Context*, int) = nullptr;
   Result (*CtxGetCurrent)(Context*) = nullptr;
   Result (*CtxSetCurrent)(Context) = nullptr;
