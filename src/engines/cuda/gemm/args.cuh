@@ -12,6 +12,7 @@
 namespace tsr::dev {
 
 constexpr int kBatchAxes = 8, kSideAxes = 7, kSpatial = 3, kRestOperands = 8;
+constexpr int kDirectDepth = 512;  // inner positions that a block of direct.cuh describes at once
 
 struct Axis {
   Divisor size;

@@ -2,7 +2,6 @@
 #include "engines/cuda/gemm/gemm.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "engines/cuda/gemm/memory.hpp"
 #include "engines/cuda/gemm/step.hpp"
@@ -48,14 +47,6 @@ const Tensor& lead(const Region& r, const Tensor& product) {
   for (size_t i = r.outputs.size(); i-- > 0;)
     if (r.graph->tensor(r.outputs[i]).dims == product.dims) return r.graph->tensor(r.outputs[i]);
   return product;
-}
-
-// Smallest step in the result's memory.
-int64_t smallest_step(const AxisList& list, const Tensor& y) {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const ProductAxis& x : list)
-    if (x.size > 1 && x.out >= 0) least = std::min(least, y.strides[x.out] * x.times);
-  return least;
 }
 
 // Columns should lie side by side in the result; where one side is small, it should be the rows.
@@ -105,7 +96,7 @@ class GemmEngine : public Engine {
     constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
     if (p.depth() > kDeepest) return Reason::no(spelling(n), " sums ", p.depth(), " products, the limit is ", kDeepest);
     DType sum = sum_type(g, n, p);
-    if (choices(p, sum, r, d).empty())
+    if (choices(p, sum, false, r, d).empty())
       return Reason::no(spelling(n), " has ", p.row_count(), " rows, ", p.column_count(), " columns and ", p.batches(),
                         " batches: more tiles than a launch has blocks");
     Rest after(r, anchor, product_type(sum), p.scaling);
@@ -116,20 +107,31 @@ class GemmEngine : public Engine {
   std::vector<Config> configs(const Region& r, const Device& d) const override {
     std::vector<Config> out;
     NodeId anchor = find_anchor(r);
+    const Node& n = r.graph->node(anchor);
     Problem p = make_problem(r, anchor);
-    for (const Choice& c : choices(p, sum_type(*r.graph, r.graph->node(anchor), p), r, d))
-      out.push_back({{{"height", c.tile->height}, {"width", c.tile->width}, {"splits", c.splits}}, c.seconds});
+    bool direct = check_flat(*r.graph, kind_of(n)->problem(*r.graph, n)).ok();
+    for (const Choice& c : choices(p, sum_type(*r.graph, n, p), direct, r, d)) {
+      Config config{{{"height", 0}, {"width", 0}, {"splits", c.splits}}, c.seconds};
+      if (c.tile) config.knobs[0].second = c.tile->height, config.knobs[1].second = c.tile->width;
+      out.push_back(config);
+    }
     return out;
   }
 
   std::unique_ptr<Step> build(const Region& r, const Config& config, const Device& d) const override {
     NodeId anchor = find_anchor(r);
-    Problem p = make_problem(r, anchor);
     auto knob = [&](std::string_view name) {
       for (const auto& [k, v] : config.knobs)
         if (k == name) return v;
       fail(Status::internal_error, "gemm_cuda was built without knob ", name);
     };
+    if (knob("height") == 0) {  // no tiles
+      const Node& n = r.graph->node(anchor);
+      Problem flat = kind_of(n)->problem(*r.graph, n);
+      flatten(flat, lead(r, r.graph->tensor(n.out[0])));
+      return std::make_unique<GemmStep>(r, anchor, flat, Choice{nullptr, 1, 0}, d);
+    }
+    Problem p = make_problem(r, anchor);
     for (const TileShape& t : tile_shapes(sum_type(*r.graph, r.graph->node(anchor), p)))
       if (t.height == knob("height") && t.width == knob("width"))
         return std::make_unique<GemmStep>(r, anchor, p, Choice{&t, knob("splits"), 0}, d);

@@ -15,13 +15,13 @@ bool aligned(const Tensor& t) {
 
 }  // namespace
 
-Memory::Memory(const Graph& g, const Problem& p, const Rest& rest) : g_(g), p_(p), rest_(rest) {
+Memory::Memory(const Graph& g, const Problem& p, const Rest& rest, bool flat) : g_(g), p_(p), rest_(rest) {
   batch_ = merged(p.batch);
   rows_ = merged(p.rows);
   columns_ = merged(p.columns);
   inner_ = merged(p.inner);
-  // Vectors must not reach beyond an axis, and residues change the sizes of positions.
-  bool steady = !columns_.empty() && (p.residues == 1 || columns_[0].dim < 0);
+  // Vectors must not reach beyond an axis; residues change the sizes of positions, and each has bounds of its own.
+  bool steady = !columns_.empty() && ((p.residues == 1 && !flat) || columns_[0].dim < 0);
   vector_ = steady && columns_[0].size % kVector == 0 ? kVector : 1;
 }
 
@@ -94,6 +94,15 @@ const char* Memory::access(int side) const {
   if (inner_.empty() || neighbours.empty()) return inner_.empty() ? "across" : "along";
   int64_t inside = std::abs(inner_[0].side[side]), across = std::abs(neighbours[0].side[side]);
   return inside != 0 && (across == 0 || inside < across) ? "along" : "across";
+}
+
+const char* Memory::lie(int side) const {
+  const Tensor& t = g_.tensor(side == 0 ? p_.a : p_.b);
+  if (columns_.empty() || columns_[0].side[side] == 0) return "same";
+  bool vectors = vector_ > 1 && columns_[0].side[side] == 1 && aligned(t) && multiples_of_four(columns_, side, 1) &&
+                 multiples_of_four(rows_, side, 0) && multiples_of_four(inner_, side, 0);
+  for (int64_t stride : p_.position_stride) vectors = vectors && (side == 1 || stride % kVector == 0);
+  return vectors ? "vector" : "strided";
 }
 
 OperandPlan::Access Memory::rest_access(size_t k) const {

@@ -17,7 +17,8 @@ using ProductLoops = std::vector<ProductLoop>;  // innermost first
 
 class Memory {
  public:
-  Memory(const Graph& g, const Problem& p, const Rest& rest);
+  // `flat`: for direct.cuh, whose threads take columns of both operands.
+  Memory(const Graph& g, const Problem& p, const Rest& rest, bool flat = false);
 
   // Why the kernel cannot take it, if it cannot.
   Reason check() const;
@@ -29,6 +30,8 @@ class Memory {
 
   // Name of dev::Access for operand a (0) or b (1).
   const char* access(int side) const;
+  // The same for direct.cuh: name of dev::Lie.
+  const char* lie(int side) const;
   int vector() const { return vector_; }  // columns that the generated code takes at once
   std::vector<OperandPlan::Access> rest_access() const;
 

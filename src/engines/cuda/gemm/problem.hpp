@@ -49,6 +49,14 @@ struct Problem {
 // Rows become columns and the other way round.
 void turn(Problem& p);
 
+// For direct.cuh, from the problem as its kind describes it: batches join the columns, and the side that lies narrower
+// in the result becomes columns; operands stay.
+Reason check_flat(const Graph& g, const Problem& p);
+void flatten(Problem& p, const Tensor& y);
+
+// Smallest step of a list in the result's memory.
+int64_t smallest_step(const AxisList& list, const Tensor& y);
+
 // --- one answer for each kind of anchor; check_* says why not, if not
 Problem matmul_problem(const Graph& g, const Node& n);
 Reason check_conv(const Graph& g, const Node& n);

@@ -219,7 +219,28 @@ struct Widened<i32> {
   using Type = i64;
 };
 
-// A thread's row i of sums goes through the generated code.
+// Values that all elements share.
+template <class C>
+typename C::Rows before(const GemmArgs& g) {
+  typename C::Rows r;
+  i64 origin[C::kOperands + 1] = {};
+  C::before(g.rest, origin, r);
+  return r;
+}
+
+// V values of the product, already what they count for, through the generated code.
+template <class C, int V, class L>
+void store_values(const GemmArgs& g, const i64* at, const typename C::Rows& r, const L (&values)[V]) {
+  typename C::Loaded x;
+  typename C::Late late;
+  typename C::Kept kept;
+#pragma unroll
+  for (int v = 0; v < V; ++v) x.t0.v[v] = typename Widened<L>::Type(values[v]);
+  C::load(g.rest, at, x);
+  C::store(g.rest, at, x, late, kept, r);
+}
+
+// A thread's row i of sums.
 template <template <int> class Code, int V, class K, class S>
 void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, int i,
                 const typename K::Lane (&sum)[K::Tile::kColumns]) {
@@ -234,27 +255,14 @@ void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, 
     i64 at[C::kOperands + 1];
 #pragma unroll
     for (int k = 0; k < C::kOperands; ++k) at[k] = s.frame.at[k] + s.ends.row_at[k][row] + s.ends.column_at[k][column];
-    typename C::Loaded x;
-    typename C::Late late;
-    typename C::Kept kept;
-    typename C::Sums none;
+    W values[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       bool inside = s.ends.row_state[row] == kInside && s.ends.column_state[column + v] == kInside;
-      x.t0.v[v] = inside ? W(sum[j + v]) : W(g.padding);
+      values[v] = inside ? W(sum[j + v]) : W(g.padding);
     }
-    C::load(g.rest, at, x);
-    C::store(g.rest, at, x, late, kept, r, none);
+    store_values<C, V>(g, at, r, values);
   }
-}
-
-// Values that all elements share.
-template <class C>
-typename C::Rows before(const GemmArgs& g) {
-  typename C::Rows r;
-  i64 origin[C::kOperands + 1] = {};
-  C::before(g.rest, origin, r);
-  return r;
 }
 
 // Where a thread leaves its sums when the inner dimension is split.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "engines/cuda/gemm/memory.hpp"
 #include "engines/cuda/tensors.hpp"
 
 namespace tsr::cuda {
@@ -58,20 +57,29 @@ int64_t shared_bytes(const TileShape& t, DType sum, size_t operands) {
 GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choice& c, const Device& d)
     : a_(p.a), b_(p.b) {
   const Graph& g = *r.graph;
-  const TileShape& t = *c.tile;
   DType sum = sum_type(g, g.node(anchor), p);
   Rest rest(r, anchor, product_type(sum), p.scaling);
-  Memory m(g, p, rest);
-  listed_ = p.moe && p.moe->mode != dev::kExpertGradient;
+  Memory m(g, p, rest, !c.tile);
+  empty_ = p.row_count() == 0 || p.column_count() == 0 || p.batches() == 0;
+  fill_space(g, p, m);
+  Code code = fill_rest_args(g, p, rest, m);
+  Program program;
+  program.generated = code.text;
+  program.args = "tsr::dev::GemmArgs";
+  if (c.tile)
+    plan_tiles(g, p, m, sum, c, rest.operands().size(), program, d);
+  else
+    plan_direct(g, p, m, sum, program, d);
+  if (p.moe) plan_routes(g, p, *c.tile, d);
+}
 
+void GemmStep::fill_space(const Graph& g, const Problem& p, const Memory& m) {
   fill(m.batch(), args_.batch);
   fill(m.rows(), args_.space.rows);
   fill(m.columns(), args_.space.columns);
   fill(m.inner(), args_.space.inner);
   args_.row_count = p.row_count(), args_.column_count = p.column_count(), args_.depth = p.depth();
-  args_.ranges = 1;
-  args_.batches = p.batches(), args_.splits = c.splits;
-  args_.row_tiles = row_tiles(p, t).all, args_.column_tiles = ceil_div(p.column_count(), t.width);
+  args_.batches = p.batches(), args_.ranges = 1;
   for (int i = 0; i < dev::kSpatial; ++i) {
     args_.bounds[i] = static_cast<int>(p.bounds[i]), args_.origin[i] = static_cast<int>(p.origin[i]);
     args_.position_stride[i] = p.position_stride[i];
@@ -83,7 +91,9 @@ GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choic
   row_limit_ = integers(g, p.row_limit, kAll);
   column_limit_ = integers(g, p.column_limit, kAll);
   depth_limit_ = integers(g, p.depth_limit, kAll);
+}
 
+Code GemmStep::fill_rest_args(const Graph& g, const Problem& p, const Rest& rest, const Memory& m) {
   Code code = rest.print(m.rest_access(), m.vector());
   for (size_t i = 0; i < code.numbers.size(); ++i) {
     const NumberPlan& n = code.numbers[i];
@@ -97,31 +107,51 @@ GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choic
       args_.rest.operands[k].position[i] = rest.operands()[k].strides[i + 2];
     if (TensorId id = rest.id(rest.operands()[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
   }
+  return code;
+}
 
+void GemmStep::plan_tiles(const Graph& g, const Problem& p, const Memory& m, DType sum, const Choice& c,
+                          size_t operands, Program& program, const Device& d) {
+  const TileShape& t = *c.tile;
+  listed_ = p.moe && p.moe->mode != dev::kExpertGradient;
+  args_.splits = c.splits;
+  args_.row_tiles = row_tiles(p, t).all, args_.column_tiles = ceil_div(p.column_count(), t.width);
   int64_t tiles = args_.row_tiles * args_.column_tiles * args_.batches * args_.residues;
-  empty_ = args_.row_count == 0 || args_.column_count == 0 || args_.batches == 0;
-  grid_ = {tiles * c.splits, t.threads(), shared_bytes(t, sum, rest.operands().size())};
-  if (c.splits > 1) {
-    partial_bytes_ = rounded(c.splits * tiles * t.height * t.width * info(sum).bits / 8);
-    add_grid_ = {tiles * t.rows, t.threads(), grid_.shared_bytes};
-  }
-  Program program;
+  grid_ = {tiles * c.splits, t.threads(), shared_bytes(t, sum, operands)};
   program.include = "engines/cuda/gemm/product.cuh";
-  program.generated = code.text;
-  program.args = "tsr::dev::GemmArgs";
   program.threads = t.threads();
   program.blocks_per_unit = t.resident;
   std::string instance = cat("<tsr::dev::Code, ", m.vector(), ", ", kind_text(g, p, m, t, sum, listed_), ">");
   program.body = "tsr::dev::product" + instance;
   std::vector<Program> programs = {program};
   if (c.splits > 1) {
+    partial_bytes_ = rounded(c.splits * tiles * t.height * t.width * info(sum).bits / 8);
+    add_grid_ = {tiles * t.rows, t.threads(), grid_.shared_bytes};
     program.body = "tsr::dev::add_splits" + instance;
     programs.push_back(program);
   }
   auto kernels = get_kernels(programs, d);
   product_ = kernels[0];
   if (c.splits > 1) add_splits_ = kernels[1];
-  if (p.moe) plan_routes(g, p, t, d);
+}
+
+void GemmStep::plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, Program& program,
+                           const Device& d) {
+  constexpr int kThreads = 256, kRows = 4;
+  auto moves_b = [](const ProductLoop& x) { return x.side[1] != 0; };
+  bool shared = p.row_count() >= kRows && std::none_of(m.rows().begin(), m.rows().end(), moves_b);
+  int rows = shared ? kRows : 1;
+  auto operand = [&](int side) {
+    return cat("tsr::dev::Direct<", qualified(g.tensor(side == 0 ? p.a : p.b).dtype), ", tsr::dev::Lie::", m.lie(side),
+               ", ", side == 0 ? p.positions : 0, ">");
+  };
+  program.include = "engines/cuda/gemm/direct.cuh";
+  program.threads = kThreads;
+  program.body = cat("tsr::dev::direct<tsr::dev::Code, ", m.vector(), ", ", rows, ", ", qualified(sum), ", ",
+                     operand(0), ", ", operand(1), ">");
+  constexpr int64_t kTableBytes = dev::kDirectDepth * (2 * 8 + dev::kSpatial * 4);
+  grid_ = {ceil_div(ceil_div(p.row_count(), rows) * (p.column_count() / m.vector()), kThreads), kThreads, kTableBytes};
+  product_ = get_kernel(program, d);
 }
 
 void GemmStep::plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d) {

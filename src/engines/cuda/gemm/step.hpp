@@ -2,6 +2,7 @@
 // A product made ready for a GPU: its kernels, compiled, and their arguments but for the pointers.
 #pragma once
 
+#include "engines/cuda/gemm/memory.hpp"
 #include "engines/cuda/gemm/rest.hpp"
 #include "engines/cuda/gemm/tiles.hpp"
 #include "runtime/kernel.hpp"
@@ -26,6 +27,11 @@ class GemmStep : public Step {
   };
   IntegerPlan integers(const Graph& g, TensorId t, int64_t otherwise) const;
   static dev::Integers bind(const IntegerPlan& p, void* const* tensors);
+  void fill_space(const Graph& g, const Problem& p, const Memory& m);
+  Code fill_rest_args(const Graph& g, const Problem& p, const Rest& rest, const Memory& m);
+  void plan_tiles(const Graph& g, const Problem& p, const Memory& m, DType sum, const Choice& c, size_t operands,
+                  Program& program, const Device& d);
+  void plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, Program& program, const Device& d);
   void plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d);
   dev::GemmArgs bound(const StepArgs& a) const;
 

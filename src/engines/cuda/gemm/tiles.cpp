@@ -59,7 +59,7 @@ RowTiles row_tiles(const Problem& p, const TileShape& t) {
   return {plain, items, items + (p.moe->mode == dev::kScatter ? plain : 0)};
 }
 
-std::vector<Choice> choices(const Problem& p, DType sum, const Region& r, const Device& d) {
+std::vector<Choice> choices(const Problem& p, DType sum, bool direct, const Region& r, const Device& d) {
   constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1, kMostSplits = 64, kLeastDepth = 64;
   double memory = region_bytes(r) / d.bytes_per_second;
   std::vector<Choice> all;
@@ -73,6 +73,12 @@ std::vector<Choice> choices(const Problem& p, DType sum, const Region& r, const 
       double time = std::max(memory, seconds(p, t, blocks, splits, sum, d)) + d.step_seconds;
       all.push_back({&t, splits, time + (p.moe ? 2 * d.step_seconds : 0)});
     }
+  }
+  if (direct) {
+    constexpr double kDirectEfficiency = 0.06, kLatency = 40e-9;  // a thread waits for every term
+    double time = region_flops(r) / (d.flops_per_second * kDirectEfficiency * speed(sum)) +
+                  static_cast<double>(p.depth()) * kLatency;
+    all.push_back({nullptr, 1, std::max(memory, time) + d.step_seconds});
   }
   std::stable_sort(all.begin(), all.end(), [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
   return all;

@@ -33,11 +33,11 @@ struct RowTiles {
 RowTiles row_tiles(const Problem& p, const TileShape& t);
 
 struct Choice {
-  const TileShape* tile;
+  const TileShape* tile;  // null: no tiles, every thread for itself (direct.cuh)
   int64_t splits;
   double seconds;
 };
 // Best first; empty where no tile keeps the number of blocks below the device's limit.
-std::vector<Choice> choices(const Problem& p, DType sum, const Region& r, const Device& d);
+std::vector<Choice> choices(const Problem& p, DType sum, bool direct, const Region& r, const Device& d);
 
 }  // namespace tsr::cuda

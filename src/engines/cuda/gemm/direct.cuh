@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with little to share (convolutions in groups of few channels): every thread computes V columns of ROWS rows
+// straight from memory, where the caches hold what neighbours read too. Groups are rows or columns here, not batches,
+// so an axis may move in both operands.
+#pragma once
+
+#include "engines/cuda/gemm/product.cuh"
+
+namespace tsr::dev {
+
+// How V columns lie in an operand.
+enum class Lie : int { same, vector, strided };
+
+template <class T, Lie LIE, int POSITIONS>
+struct Direct {
+  using Type = T;
+  static constexpr Lie kLie = LIE;
+  static constexpr int kPositions = POSITIONS;
+};
+
+template <class L, class D, int V>
+void fetch(const typename D::Type* p, i64 step, L (&to)[V]) {
+  if constexpr (D::kLie == Lie::vector) {
+    Vec<typename D::Type, V> x;
+    load_vector(p, x);
+    unpack(x, to);
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; ++v) to[v] = D::kLie == Lie::same && v > 0 ? to[0] : to_lane<L>(p[v * step]);
+  }
+}
+
+// Where an index along rows or columns leads.
+template <int OPERANDS>
+struct Place {
+  i64 a, b, rest[OPERANDS];
+  i32 at[kSpatial];
+
+  template <class Stride>
+  Place(const Axes<kSideAxes>& list, i64 index, const Stride& stride) : a(0), b(0), rest{}, at{} {
+    locate(list, index, [&](int i, i64 here) {
+      const Axis& x = list.axis[i];
+      a += here * x.a, b += here * x.b;
+#pragma unroll
+      for (int d = 0; d < kSpatial; ++d) at[d] += x.dim == d ? i32(here) * x.step : 0;
+#pragma unroll
+      for (int k = 0; k < OPERANDS; ++k) rest[k] += here * stride(k, i);
+    });
+  }
+};
+
+template <int DEPTH>
+void describe_all(const GemmArgs& g, InnerTable<DEPTH>& table) {
+  for (int k = threadIdx.x; k < int(g.depth); k += blockDim.x) {
+    i64 a = 0, b = 0;
+    i32 at[kSpatial] = {};
+    each_axis(g.space.inner, k, [&](int i, i64 here) {
+      const Axis& x = g.space.inner.axis[i];
+      a += here * x.a, b += here * x.b;
+#pragma unroll
+      for (int d = 0; d < kSpatial; ++d) at[d] += x.dim == d ? i32(here) * x.step : 0;
+    });
+    table.offset[0][k] = a, table.offset[1][k] = b;
+#pragma unroll
+    for (int d = 0; d < kSpatial; ++d) table.at[d][k] = at[d];
+  }
+  __syncthreads();
+}
+
+// A: what meets positions; B: the filter, the same for all rows where ROWS > 1.
+template <template <int> class Code, int V, int ROWS, class L, class A, class B>
+void direct(const GemmArgs& g) {
+  using C = Code<V>;
+  constexpr int kOperands = C::kOperands;
+  auto& table = *reinterpret_cast<InnerTable<kDirectDepth>*>(shared_memory());
+  describe_all(g, table);
+  i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x, vectors = g.column_count / V;
+  i64 group = index < 0x7fffffff && vectors < 0x7fffffff ? i64(u32(index) / u32(vectors)) : index / vectors;
+  i64 first_row = group * ROWS;
+  if (first_row >= g.row_count) return;
+  Place<kOperands> column(g.space.columns, (index - group * vectors) * V,
+                          [&](int k, int i) { return g.rest.operands[k].columns[i]; });
+  i64 step_a = g.space.columns.count ? g.space.columns.axis[0].a : 0;
+  i64 step_b = g.space.columns.count ? g.space.columns.axis[0].b : 0;
+  const typename A::Type* a[ROWS];
+  const typename B::Type* b = nullptr;
+  i32 at[ROWS][kSpatial];
+  i64 to[ROWS][kOperands];
+  L sum[ROWS][V] = {};
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i) {
+    bool real = first_row + i < g.row_count;
+    Place<kOperands> row(g.space.rows, real ? first_row + i : first_row,
+                         [&](int k, int j) { return g.rest.operands[k].rows[j]; });
+    i64 offset = column.a + row.a;
+#pragma unroll
+    for (int d = 0; d < kSpatial; ++d) {
+      offset += g.origin[d] * g.position_stride[d];
+      // Rows that are not there meet nothing.
+      at[i][d] = real ? g.origin[d] + column.at[d] + row.at[d] : -0x40000000;
+    }
+    a[i] = static_cast<const typename A::Type*>(g.a) + offset;
+    if (i == 0) b = static_cast<const typename B::Type*>(g.b) + column.b + row.b;
+#pragma unroll
+    for (int k = 0; k < kOperands; ++k) to[i][k] = column.rest[k] + row.rest[k];
+  }
+  for (int k = 0; k < int(g.depth); ++k) {
+    L y[V];
+    fetch<L, B, V>(b + table.offset[1][k], step_b, y);
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+      bool inside = first_row + i < g.row_count;
+#pragma unroll
+      for (int d = 0; d < A::kPositions; ++d) inside = inside && u32(at[i][d] + table.at[d][k]) < u32(g.bounds[d]);
+      if (!inside) continue;
+      L x[V];
+      fetch<L, A, V>(a[i] + table.offset[0][k], step_a, x);
+#pragma unroll
+      for (int v = 0; v < V; ++v) sum[i][v] += x[v] * y[v];
+    }
+  }
+  typename C::Rows r = before<C>(g);
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i)
+    if (first_row + i < g.row_count) store_values<C, V>(g, to[i], r, sum[i]);
+}
+
+}  // namespace tsr::dev
