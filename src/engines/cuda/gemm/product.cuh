@@ -234,10 +234,11 @@ void store_values(const GemmArgs& g, const i64* at, const typename C::Rows& r, c
   typename C::Loaded x;
   typename C::Late late;
   typename C::Kept kept;
+  typename C::Sums none;
 #pragma unroll
   for (int v = 0; v < V; ++v) x.t0.v[v] = typename Widened<L>::Type(values[v]);
   C::load(g.rest, at, x);
-  C::store(g.rest, at, x, late, kept, r);
+  C::store(g.rest, at, x, late, kept, r, none);
 }
 
 // A thread's row i of sums.
