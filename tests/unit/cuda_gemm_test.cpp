@@ -62,6 +62,10 @@ TEST(CudaGemm, EveryTileAndSplitGivesTheSameSums) {
            "x = input f32[2,15,9,9]; w = input f32[33,15,3,3]; y = conv_fprop x w pad=1,1 stride=2,2; output y",
            "dy = input f32[2,36,5,5]:nhwc; w = input f32[36,20,3,3]; dx f32[2,20,9,10]:nhwc = conv_dgrad dy w "
            "pad=1,1 stride=2,2; output dx",
+           "dy = input f32[3,8,16,16]:nhwc; x = input f32[3,8,16,16]:nhwc; dw f32[8,1,3,3] = conv_wgrad dy x pad=1,1; "
+           "output dw",
+           "dy = input f32[3,8,16,16]; x = input f32[3,4,16,16]; dw f32[8,2,3,3]:nhwc = conv_wgrad dy x pad=1,1; "
+           "output dw",
            "dy = input f32[3,36,9,9]:nhwc; x = input f32[3,20,9,9]:nhwc; dw = conv_wgrad dy x pad=1,1 size=3,3; "
            "output dw",
        })

@@ -49,12 +49,13 @@ struct Place {
   }
 };
 
+// Inner positions from `first` on.
 template <int DEPTH>
-void describe_all(const GemmArgs& g, InnerTable<DEPTH>& table) {
-  for (int k = threadIdx.x; k < int(g.depth); k += blockDim.x) {
+void describe_all(const GemmArgs& g, int first, int count, InnerTable<DEPTH>& table) {
+  for (int k = threadIdx.x; k < count; k += blockDim.x) {
     i64 a = 0, b = 0;
     i32 at[kSpatial] = {};
-    each_axis(g.space.inner, k, [&](int i, i64 here) {
+    each_axis(g.space.inner, first + k, [&](int i, i64 here) {
       const Axis& x = g.space.inner.axis[i];
       a += here * x.a, b += here * x.b;
 #pragma unroll
@@ -67,19 +68,27 @@ void describe_all(const GemmArgs& g, InnerTable<DEPTH>& table) {
   __syncthreads();
 }
 
-// A: what meets positions; B: the filter, the same for all rows where ROWS > 1.
+// A thread's first row and column; false: it has none.
+template <int V, int ROWS>
+bool find_place(const GemmArgs& g, u32 block, i64& row, i64& column) {
+  i64 index = i64(block) * blockDim.x + threadIdx.x, vectors = g.column_count / V;
+  i64 group = index < 0x7fffffff && vectors < 0x7fffffff ? i64(u32(index) / u32(vectors)) : index / vectors;
+  row = group * ROWS, column = (index - group * vectors) * V;
+  return row < g.row_count;
+}
+
+// A: what meets positions; B: the other operand, the same for all rows where ROWS > 1.
 template <template <int> class Code, int V, int ROWS, class L, class A, class B>
 void direct(const GemmArgs& g) {
   using C = Code<V>;
   constexpr int kOperands = C::kOperands;
   auto& table = *reinterpret_cast<InnerTable<kDirectDepth>*>(shared_memory());
-  describe_all(g, table);
-  i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x, vectors = g.column_count / V;
-  i64 group = index < 0x7fffffff && vectors < 0x7fffffff ? i64(u32(index) / u32(vectors)) : index / vectors;
-  i64 first_row = group * ROWS;
-  if (first_row >= g.row_count) return;
-  Place<kOperands> column(g.space.columns, (index - group * vectors) * V,
-                          [&](int k, int i) { return g.rest.operands[k].columns[i]; });
+  u32 splits = u32(g.splits), split = blockIdx.x % splits;
+  int begin = int(split) * kDirectDepth, left = int(g.depth) - begin, terms = left < kDirectDepth ? left : kDirectDepth;
+  describe_all(g, begin, terms, table);
+  i64 first_row, first_column;
+  if (!find_place<V, ROWS>(g, blockIdx.x / splits, first_row, first_column)) return;
+  Place<kOperands> column(g.space.columns, first_column, [&](int k, int i) { return g.rest.operands[k].columns[i]; });
   i64 step_a = g.space.columns.count ? g.space.columns.axis[0].a : 0;
   i64 step_b = g.space.columns.count ? g.space.columns.axis[0].b : 0;
   const typename A::Type* a[ROWS];
@@ -104,7 +113,7 @@ void direct(const GemmArgs& g) {
 #pragma unroll
     for (int k = 0; k < kOperands; ++k) to[i][k] = column.rest[k] + row.rest[k];
   }
-  for (int k = 0; k < int(g.depth); ++k) {
+  for (int k = 0; k < terms; ++k) {
     L y[V];
     fetch<L, B, V>(b + table.offset[1][k], step_b, y);
 #pragma unroll
@@ -121,8 +130,35 @@ void direct(const GemmArgs& g) {
   }
   typename C::Rows r = before<C>(g);
 #pragma unroll
-  for (int i = 0; i < ROWS; ++i)
-    if (first_row + i < g.row_count) store_values<C, V>(g, to[i], r, sum[i]);
+  for (int i = 0; i < ROWS; ++i) {
+    if (first_row + i >= g.row_count) continue;
+    if (splits == 1) {
+      store_values<C, V>(g, to[i], r, sum[i]);
+    } else {
+      L* part = static_cast<L*>(g.partials) + (split * g.row_count + first_row + i) * g.column_count + first_column;
+#pragma unroll
+      for (int v = 0; v < V; ++v) part[v] = sum[i][v];
+    }
+  }
+}
+
+// Adds the parts of sums.
+template <template <int> class Code, int V, class L>
+void add_parts(const GemmArgs& g) {
+  using C = Code<V>;
+  i64 first_row, first_column;
+  if (!find_place<V, 1>(g, blockIdx.x, first_row, first_column)) return;
+  Place<C::kOperands> to(g.space.columns, first_column, [&](int k, int i) { return g.rest.operands[k].columns[i]; });
+  Place<C::kOperands> row(g.space.rows, first_row, [&](int k, int i) { return g.rest.operands[k].rows[i]; });
+#pragma unroll
+  for (int k = 0; k < C::kOperands; ++k) to.rest[k] += row.rest[k];
+  const L* part = static_cast<const L*>(g.partials) + first_row * g.column_count + first_column;
+  L sum[V] = {};
+#pragma unroll 4
+  for (i64 split = 0; split < g.splits; ++split, part += g.row_count * g.column_count)
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum[v] += part[v];
+  store_values<C, V>(g, to.rest, before<C>(g), sum);
 }
 
 }  // namespace tsr::dev

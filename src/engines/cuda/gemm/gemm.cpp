@@ -129,7 +129,7 @@ class GemmEngine : public Engine {
       const Node& n = r.graph->node(anchor);
       Problem flat = kind_of(n)->problem(*r.graph, n);
       flatten(flat, lead(r, r.graph->tensor(n.out[0])));
-      return std::make_unique<GemmStep>(r, anchor, flat, Choice{nullptr, 1, 0}, d);
+      return std::make_unique<GemmStep>(r, anchor, flat, Choice{nullptr, knob("splits"), 0}, d);
     }
     Problem p = make_problem(r, anchor);
     for (const TileShape& t : tile_shapes(sum_type(*r.graph, r.graph->node(anchor), p)))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cuda/gemm/problem.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -37,9 +39,8 @@ int64_t smallest_step(const AxisList& list, const Tensor& y) {
 }
 
 Reason check_flat(const Graph& g, const Problem& p) {
-  if (p.moe || p.residues > 1 || (p.positions > 0 && !p.rows_meet)) return Reason::no("blocks must know their rows");
+  if (p.moe || p.residues > 1) return Reason::no("blocks must know their rows");
   if (p.row_limit != kNone || p.column_limit != kNone || p.depth_limit != kNone) return Reason::no("sizes arrive late");
-  if (p.depth() > dev::kDirectDepth) return Reason::no("sums of ", p.depth(), " products");
   for (TensorId t : {p.a, p.b})
     if (info(g.tensor(t).dtype).bits < 8) return Reason::no("several elements lie in a byte");
   if (p.batch.size() + p.columns.size() > dev::kSideAxes) return Reason::no("too many axes");
@@ -47,11 +48,22 @@ Reason check_flat(const Graph& g, const Problem& p) {
 }
 
 void flatten(Problem& p, const Tensor& y) {
-  // The narrowest axis comes first: neighbouring threads take neighbouring elements.
-  bool first = smallest_step(p.batch, y) < smallest_step(p.columns, y);
-  p.columns.insert(first ? p.columns.begin() : p.columns.end(), p.batch.begin(), p.batch.end());
+  AxisList flat = p.batch;
+  flat.insert(flat.end(), p.columns.begin(), p.columns.end());
+  p.columns = flat;
   p.batch.clear();
-  if (smallest_step(p.rows, y) < smallest_step(p.columns, y)) std::swap(p.rows, p.columns);
+  bool swap_sides = smallest_step(p.rows, y) < smallest_step(p.columns, y);
+  if (p.positions > 0 && !p.rows_meet) {  // what meets positions is a
+    turn(p);
+    swap_sides = !swap_sides;
+  }
+  if (swap_sides) std::swap(p.rows, p.columns);
+  // Neighbouring threads take neighbouring elements: of the result, or of what long sums read.
+  bool long_sums = p.depth() > dev::kDirectDepth;
+  std::stable_sort(p.columns.begin(), p.columns.end(), [&](const ProductAxis& m, const ProductAxis& n) {
+    auto step = [&](const ProductAxis& x) { return long_sums ? std::abs(x.a) : y.strides[x.out] * x.times; };
+    return step(m) < step(n);
+  });
 }
 
 }  // namespace tsr::cuda

@@ -69,7 +69,7 @@ GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choic
   if (c.tile)
     plan_tiles(g, p, m, sum, c, rest.operands().size(), program, d);
   else
-    plan_direct(g, p, m, sum, program, d);
+    plan_direct(g, p, m, sum, c.splits, program, d);
   if (p.moe) plan_routes(g, p, *c.tile, d);
 }
 
@@ -135,8 +135,8 @@ void GemmStep::plan_tiles(const Graph& g, const Problem& p, const Memory& m, DTy
   if (c.splits > 1) add_splits_ = kernels[1];
 }
 
-void GemmStep::plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, Program& program,
-                           const Device& d) {
+void GemmStep::plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, int64_t splits,
+                           Program& program, const Device& d) {
   constexpr int kThreads = 256, kRows = 4;
   auto moves_b = [](const ProductLoop& x) { return x.side[1] != 0; };
   bool shared = p.row_count() >= kRows && std::none_of(m.rows().begin(), m.rows().end(), moves_b);
@@ -150,8 +150,15 @@ void GemmStep::plan_direct(const Graph& g, const Problem& p, const Memory& m, DT
   program.body = cat("tsr::dev::direct<tsr::dev::Code, ", m.vector(), ", ", rows, ", ", qualified(sum), ", ",
                      operand(0), ", ", operand(1), ">");
   constexpr int64_t kTableBytes = dev::kDirectDepth * (2 * 8 + dev::kSpatial * 4);
-  grid_ = {ceil_div(ceil_div(p.row_count(), rows) * (p.column_count() / m.vector()), kThreads), kThreads, kTableBytes};
+  int64_t vectors = p.column_count() / m.vector();
+  args_.splits = splits;
+  grid_ = {ceil_div(ceil_div(p.row_count(), rows) * vectors, kThreads) * splits, kThreads, kTableBytes};
   product_ = get_kernel(program, d);
+  if (splits == 1) return;
+  partial_bytes_ = rounded(splits * p.row_count() * p.column_count() * info(sum).bits / 8);
+  add_grid_ = {ceil_div(p.row_count() * vectors, kThreads), kThreads};
+  program.body = cat("tsr::dev::add_parts<tsr::dev::Code, ", m.vector(), ", ", qualified(sum), ">");
+  add_splits_ = get_kernel(program, d);
 }
 
 void GemmStep::plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d) {

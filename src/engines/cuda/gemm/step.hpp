@@ -31,7 +31,8 @@ class GemmStep : public Step {
   Code fill_rest_args(const Graph& g, const Problem& p, const Rest& rest, const Memory& m);
   void plan_tiles(const Graph& g, const Problem& p, const Memory& m, DType sum, const Choice& c, size_t operands,
                   Program& program, const Device& d);
-  void plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, Program& program, const Device& d);
+  void plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, int64_t splits, Program& program,
+                   const Device& d);
   void plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d);
   dev::GemmArgs bound(const StepArgs& a) const;
 

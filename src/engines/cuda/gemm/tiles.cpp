@@ -76,9 +76,13 @@ std::vector<Choice> choices(const Problem& p, DType sum, bool direct, const Regi
   }
   if (direct) {
     constexpr double kDirectEfficiency = 0.06, kLatency = 40e-9;  // a thread waits for every term
-    double time = region_flops(r) / (d.flops_per_second * kDirectEfficiency * speed(sum)) +
-                  static_cast<double>(p.depth()) * kLatency;
-    all.push_back({nullptr, 1, std::max(memory, time) + d.step_seconds});
+    int64_t splits = std::max<int64_t>(1, ceil_div(p.depth(), dev::kDirectDepth));
+    double outputs = static_cast<double>(p.row_count() * p.column_count()) * static_cast<double>(p.batches());
+    double parts = splits > 1 ? 2 * static_cast<double>(splits) * outputs * 8 / d.bytes_per_second : 0;
+    double time = region_flops(r) / (d.flops_per_second * kDirectEfficiency * speed(sum)) + parts +
+                  static_cast<double>(std::min<int64_t>(p.depth(), dev::kDirectDepth) + splits) * kLatency;
+    if (static_cast<double>(splits) * (outputs / 256 + 1) < static_cast<double>(kMostBlocks))
+      all.push_back({nullptr, splits, std::max(memory, time) + (splits > 1 ? 2 : 1) * d.step_seconds});
   }
   std::stable_sort(all.begin(), all.end(), [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
   return all;
