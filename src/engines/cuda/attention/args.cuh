@@ -4,7 +4,7 @@
 
 #include "device/scalars.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 // --- tensors as the kernels see them; strides in elements
 
@@ -139,4 +139,4 @@ inline i32 few_pitch(i32 d) { return (d + kFewVector - 1) / kFewVector * kFewVec
 // --- kernels around those
 constexpr int kRestThreads = 128, kRestShared = 64;  // bytes: one number for each warp
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

@@ -6,7 +6,7 @@
 
 #include "engines/cuda/attention/forward.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 // Vectors of V elements that a thread has under way.
 template <bool QUICK, class T, int V>
@@ -182,4 +182,4 @@ void few(const AttentionArgs& a) {
   }
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

@@ -9,7 +9,7 @@
 #include "device/pointwise.cuh"
 #include "engines/cuda/attention/args.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 template <class L>
 L read(const Numbers& n, i64 i = 0) {
@@ -177,4 +177,4 @@ inline bool holds(const Sequences& x, const Place& at, i32 step, i32 length) {
   return !x.offsets || (step < length && step < at.steps);
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

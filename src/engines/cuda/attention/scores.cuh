@@ -5,7 +5,7 @@
 #include "device/random.cuh"
 #include "engines/cuda/attention/rows.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 constexpr i32 kMaskBlock = 128;
 
@@ -116,4 +116,4 @@ L result_scale(const AttentionArgs& a) {
   return read<L>(a.descale_v) * read<L>(a.descale_s);
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention
