@@ -90,7 +90,7 @@ constexpr int kTile = 64, kTileThreads = 256, kLd = kTile + 4, kDepth = 32;
 template <class L>
 struct Row {
   i32 head, query;  // head -1: no such row
-  i32 first, last;
+  i32 first, last;  // -1 for padding
   L slope;
   L stats, delta;  // backward
 };
