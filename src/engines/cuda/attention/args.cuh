@@ -132,6 +132,7 @@ struct alignas(16) FewMemory {
   L factor[kFewRows];
   Row<L> rows[kFewRows];
   Factors<L> factors;
+  i64 part;  // where results of the first row go
   // Behind it: the queries, rows of few_pitch(d).
 };
 inline i32 few_pitch(i32 d) { return (d + kFewVector - 1) / kFewVector * kFewVector; }
