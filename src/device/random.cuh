@@ -55,4 +55,15 @@ void uniforms(u64 seed, u64 offset, u64 first, float* out) {
   }
 }
 
+// Four numbers side by side from any position on: at most two calls of the generator.
+inline void four_uniforms(u64 seed, u64 offset, u64 first, float* out) {
+  u32 shift = u32(first % 4);
+  PhiloxWords p = philox(seed, first / 4, offset), q = p;
+  if (shift != 0) q = philox(seed, first / 4 + 1, offset);
+  u32 w[8] = {p.w[0], p.w[1], p.w[2], p.w[3], q.w[0], q.w[1], q.w[2], q.w[3]};
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    out[i] = to_uniform(shift == 0 ? w[i] : shift == 1 ? w[i + 1] : shift == 2 ? w[i + 2] : w[i + 3]);
+}
+
 }  // namespace tsr::dev

@@ -4,7 +4,7 @@
 
 #include "device/scalars.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 // --- tensors as the kernels see them; strides in elements
 
@@ -90,7 +90,7 @@ constexpr int kTile = 64, kTileThreads = 256, kLd = kTile + 4, kDepth = 32;
 template <class L>
 struct Row {
   i32 head, query;  // head -1: no such row
-  i32 first, last;
+  i32 first, last;  // -1 for padding
   L slope;
   L stats, delta;  // backward
 };
@@ -132,6 +132,7 @@ struct alignas(16) FewMemory {
   L factor[kFewRows];
   Row<L> rows[kFewRows];
   Factors<L> factors;
+  i64 part;  // where results of the first row go
   // Behind it: the queries, rows of few_pitch(d).
 };
 inline i32 few_pitch(i32 d) { return (d + kFewVector - 1) / kFewVector * kFewVector; }
@@ -139,4 +140,4 @@ inline i32 few_pitch(i32 d) { return (d + kFewVector - 1) / kFewVector * kFewVec
 // --- kernels around those
 constexpr int kRestThreads = 128, kRestShared = 64;  // bytes: one number for each warp
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

@@ -10,16 +10,14 @@
 
 namespace tsr::cuda {
 
-bool on_host(const Tensor& t) { return t.by_value || (t.is_constant() && t.numel() == 1); }
-
 Arguments::Arguments(const Graph& g, const attention::Problem& p) : g_(g) {
-  dev::AttentionArgs& a = args_;
+  dev::attention::AttentionArgs& a = args_;
   auto size = [](int64_t n) { return static_cast<int32_t>(n); };
   a.b = size(p.n.b), a.hq = size(p.n.hq), a.hk = size(p.n.hk), a.hv = size(p.n.hv);
   a.sq = size(p.n.sq), a.skv = size(p.n.skv), a.d = size(p.n.d), a.dv = size(p.n.dv);
   a.group = size(p.group);
-  a.row_tiles = size(sdpa::ceil_div(p.group * p.n.sq, dev::kTile));
-  a.key_tiles = size(sdpa::ceil_div(p.n.skv, dev::kTile));
+  a.row_tiles = size(sdpa::ceil_div(p.group * p.n.sq, dev::attention::kTile));
+  a.key_tiles = size(sdpa::ceil_div(p.n.skv, dev::attention::kTile));
   a.parts = a.splits = 1;
   a.left = std::min(p.options.left.value_or(attention::kFar), attention::kFar);
   a.right = std::min(p.options.right.value_or(attention::kFar), attention::kFar);
@@ -52,26 +50,26 @@ Arguments::Arguments(const Graph& g, const attention::Problem& p) : g_(g) {
   set(a.v, p.v);
 }
 
-void Arguments::set(dev::Numbers& to, const attention::Numbers& from, double fallback) {
+void Arguments::set(dev::attention::Numbers& to, const attention::Numbers& from, double fallback) {
   to = {nullptr, dev::ElementType::f32, from.stride, fallback, 0};
   if (!from.given()) return;
   to.type = element_type(from.type);
-  if (on_host(g_.tensor(from.id)))
+  if (lies_on_host(g_.tensor(from.id)))
     values_.push_back({position(to), from.id, from.type, true});
   else
     bind(to.data, from.id);
 }
 
-void Arguments::set(dev::Spread& to, const attention::Broadcast& from) {
+void Arguments::set(dev::attention::Spread& to, const attention::Broadcast& from) {
   if (!from.given()) return;
   to = {nullptr, 0, {from.batch, from.head, from.query, from.key}};
-  if (on_host(g_.tensor(from.id)))
+  if (lies_on_host(g_.tensor(from.id)))
     set(to.value, from.id);
   else
     bind(to.data, from.id);
 }
 
-void Arguments::set(dev::Sequences& to, const attention::Sequences& from) {
+void Arguments::set(dev::attention::Sequences& to, const attention::Sequences& from) {
   if (!from.given()) return;
   to.type = element_type(from.type);
   to.offsets_type = element_type(from.offsets_type);
@@ -82,8 +80,8 @@ void Arguments::set(dev::Sequences& to, const attention::Sequences& from) {
   if (from.offsets != kNone) bind(to.offsets, from.offsets);
 }
 
-void Arguments::set(dev::Operand& to, const attention::Sequences& from) {
-  set(static_cast<dev::Sequences&>(to), from);
+void Arguments::set(dev::attention::Operand& to, const attention::Sequences& from) {
+  set(static_cast<dev::attention::Sequences&>(to), from);
   to.blocks = from.dims[0];
   if (from.pages) set(to.pages, *from.pages);
   if (from.scales == kNone) return;
@@ -102,8 +100,8 @@ void Arguments::reserve(void*& to, int64_t bytes) {
   workspace_bytes_ += (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign;
 }
 
-dev::AttentionArgs Arguments::at(const StepArgs& a) const {
-  dev::AttentionArgs y = args_;
+dev::attention::AttentionArgs Arguments::at(const StepArgs& a) const {
+  dev::attention::AttentionArgs y = args_;
   auto* bytes = reinterpret_cast<char*>(&y);
   auto put = [&](size_t position, void* pointer) { std::memcpy(bytes + position, &pointer, sizeof pointer); };
   for (auto [position, t] : pointers_) put(position, a.tensors[t]);
@@ -114,7 +112,7 @@ dev::AttentionArgs Arguments::at(const StepArgs& a) const {
       std::memcpy(bytes + v.position, &value, sizeof value);
       continue;
     }
-    auto* to = reinterpret_cast<dev::Numbers*>(bytes + v.position);
+    auto* to = reinterpret_cast<dev::attention::Numbers*>(bytes + v.position);
     to->value = value;
     to->integer = load<int64_t>(v.type, a.tensors[v.tensor], 0);
   }

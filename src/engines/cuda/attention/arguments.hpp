@@ -9,24 +9,21 @@
 
 namespace tsr::cuda {
 
-// Scalars by value and constants of one element lie in host memory when a step runs.
-bool on_host(const Tensor& t);
-
 class Arguments {
  public:
   // Everything that forward and backward share.
   Arguments(const Graph& g, const attention::Problem& p);
 
-  dev::AttentionArgs& base() { return args_; }
-  void set(dev::Numbers& to, const attention::Numbers& from, double fallback);
-  void set(dev::Spread& to, const attention::Broadcast& from);
-  void set(dev::Sequences& to, const attention::Sequences& from);
-  void set(dev::Operand& to, const attention::Sequences& from);
+  dev::attention::AttentionArgs& base() { return args_; }
+  void set(dev::attention::Numbers& to, const attention::Numbers& from, double fallback);
+  void set(dev::attention::Spread& to, const attention::Broadcast& from);
+  void set(dev::attention::Sequences& to, const attention::Sequences& from);
+  void set(dev::attention::Operand& to, const attention::Sequences& from);
   // Space of the workspace, or nothing for no bytes.
   void reserve(void*& to, int64_t bytes);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
-  dev::AttentionArgs at(const StepArgs& a) const;
+  dev::attention::AttentionArgs at(const StepArgs& a) const;
 
  private:
   template <class T>
@@ -36,10 +33,10 @@ class Arguments {
   void bind(const void* const& pointer, TensorId t) { pointers_.emplace_back(position(pointer), t); }
 
   const Graph& g_;  // while it is filled
-  dev::AttentionArgs args_{};
+  dev::attention::AttentionArgs args_{};
   std::vector<std::pair<size_t, TensorId>> pointers_;  // where in the arguments
   struct Value {
-    size_t position;  // of a dev::Numbers or of a double
+    size_t position;  // of a dev::attention::Numbers or of a double
     TensorId tensor;
     DType type;
     bool numbers;

@@ -23,22 +23,36 @@ Reason check_memory(const Graph& g, const Node& n) {
   for (int slot : {s.descale_q, s.descale_k, s.descale_v})
     if (const Tensor* t = attention::input(g, n, slot); t && t->dtype == DType::e8m0) slots.push_back(slot);
   for (int slot : slots)
-    if (const Tensor* t = attention::input(g, n, slot); t && on_host(*t))
+    if (const Tensor* t = attention::input(g, n, slot); t && lies_on_host(*t))
       return Reason::no("tensor ", describe(*t), " is a number in the host's memory");
+  return Reason::yes();
+}
+
+Reason check_offsets(const Graph& g, const Node& n) {
+  for (const auto* list : {&n.in, &n.out})
+    for (TensorId id : *list) {
+      if (id == kNone || g.tensor(id).ragged == kNone) continue;
+      const Tensor& offsets = g.tensor(g.tensor(id).ragged);
+      if (offsets.dtype != DType::i32 && offsets.dtype != DType::i64)
+        return Reason::no("tensor ", describe(offsets), " of offsets is neither i32 nor i64");
+      if (lies_on_host(offsets)) return Reason::no("tensor ", describe(offsets), " is a number in the host's memory");
+    }
   return Reason::yes();
 }
 
 // Blocks are counted in 32 bits, and so are queries, keys and columns.
 Reason check_sizes(const sdpa::Shape& n) {
   constexpr double kMost = 2147483647.0;
-  double rows = static_cast<double>(n.b * n.hq) * static_cast<double>(std::max<int64_t>(n.sq, 1));
-  double columns = static_cast<double>(std::max({n.d, n.dv, int64_t{64}})) / 64;
-  double keys = static_cast<double>(n.b * n.hq) * static_cast<double>(std::max<int64_t>(n.skv, 1));
-  for (double blocks : {rows * columns, keys * columns})
+  auto real = [](int64_t v) { return static_cast<double>(v); };
+  double heads = real(n.b) * real(n.hq), parts = real(sdpa::ceil_div(std::max(n.d, n.dv), dev::attention::kTile));
+  double rows = heads * real(n.sq), key_tiles = heads * real(sdpa::ceil_div(n.skv, dev::attention::kTile));
+  for (double blocks : {rows, rows / dev::attention::kTile * parts, key_tiles * parts})
     if (blocks > kMost)
       return Reason::no("attention of ", n.scores(), " needs ", blocks, " blocks, the limit is ", kMost);
-  if (static_cast<double>(volume(n.scores())) / 4 / 128 > kMost)
-    return Reason::no("attention of ", n.scores(), " has too many scores");
+  for (int64_t size : {n.skv, n.d, n.dv})
+    if (real(size) > kMost - dev::attention::kTile)
+      return Reason::no("attention of ", n.scores(), " has a size of ", size, ", the limit is ",
+                        kMost - dev::attention::kTile);
   return Reason::yes();
 }
 
@@ -56,6 +70,7 @@ class AttentionEngine : public Engine {
     if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
     if (Reason why = attention::check_tensors(g, n); !why) return why;
     if (Reason why = check_memory(g, n); !why) return why;
+    if (Reason why = check_offsets(g, n); !why) return why;
     if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
     return check_options(g, n);
   }

@@ -17,10 +17,11 @@ class BackwardStep : public AttentionStep {
     do_type_ = grad_o.type;
     fill(r, o, grad_o);
     int64_t rows = p_.n.b * p_.n.hq * p_.n.sq;
-    dev::AttentionArgs& a = arguments_.base();
+    dev::attention::AttentionArgs& a = arguments_.base();
     arguments_.reserve(a.row_stats, rows * lane_bytes_);
     arguments_.reserve(a.row_delta, rows * lane_bytes_);
-    launches_.add(plain("prepare<", {o.type, do_type_}), sdpa::ceil_div(rows, dev::kRestThreads / 32), 0, {});
+    launches_.add(plain("prepare<", {o.type, do_type_}), sdpa::ceil_div(rows, dev::attention::kRestThreads / 32), 0,
+                  {});
     Columns of_d = columns_of(p_.n.d), of_dv = columns_of(p_.n.dv);
     int64_t blocks = p_.n.b * p_.groups() * a.row_tiles * of_d.parts;
     if (wants(r, {kDq, kAmaxDq, kAmaxDp})) {
@@ -35,7 +36,7 @@ class BackwardStep : public AttentionStep {
     if (wants(r, {kDv, kAmaxDv})) add(r, kDv, "key_gradient<true, ", of_dv, blocks);
     add_amax(r, 2, kAmaxDv, blocks);
     if (wants(r, {kDbias})) add_bias();
-    if (wants(r, {kDsink})) launches_.add(plain("sink_gradient<"), p_.n.hq, dev::kRestShared, {});
+    if (wants(r, {kDsink})) launches_.add(plain("sink_gradient<"), p_.n.hq, dev::attention::kRestShared, {});
     join_amax();
     launches_.compile(d);
   }
@@ -46,15 +47,15 @@ class BackwardStep : public AttentionStep {
   }
 
   void fill(const Region& r, const attention::Sequences& o, const attention::Sequences& grad_o) {
-    dev::AttentionArgs& a = arguments_.base();
+    dev::attention::AttentionArgs& a = arguments_.base();
     arguments_.set(a.o, o);
     arguments_.set(a.grad_o, grad_o);
     arguments_.set(a.stats, attention::make_sequences(g_, n_.in[kStats]));
     if (sdpa::has(n_, kDelta)) arguments_.set(a.delta, attention::make_sequences(g_, n_.in[kDelta]));
-    const std::pair<dev::Sequences*, int> outputs[] = {
+    const std::pair<dev::attention::Sequences*, int> outputs[] = {
         {&a.grad_q, kDq}, {&a.grad_k, kDk}, {&a.grad_v, kDv}, {&a.dbias, kDbias}, {&a.dsink, kDsink}};
     for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
-    const std::pair<dev::Numbers*, int> factors[] = {
+    const std::pair<dev::attention::Numbers*, int> factors[] = {
         {&a.descale_o, kDescaleO}, {&a.descale_do, kDescaleDo}, {&a.descale_dp, kDescaleDp}, {&a.scale_dq, kScaleDq},
         {&a.scale_dk, kScaleDk},   {&a.scale_dv, kScaleDv},     {&a.scale_dp, kScaleDp}};
     for (auto [to, slot] : factors) arguments_.set(*to, numbers(slot), 1);
@@ -73,10 +74,10 @@ class BackwardStep : public AttentionStep {
 
   // Where the bias is small, many tiles of scores add up to each of its own: they are shared among blocks.
   void add_bias() {
-    dev::AttentionArgs& a = arguments_.base();
+    dev::attention::AttentionArgs& a = arguments_.base();
     const dev::i64* size = a.dbias_sizes;
     int64_t all = size[0] * size[1] * size[2] * size[3];
-    auto tiles_of = [](int64_t n) { return sdpa::ceil_div(n, dev::kTile); };
+    auto tiles_of = [](int64_t n) { return sdpa::ceil_div(n, dev::attention::kTile); };
     int64_t blocks = size[0] * size[1] * tiles_of(size[2]) * tiles_of(size[3]);
     if (blocks == 0) return;
     int64_t scores = p_.n.b * p_.n.hq * tiles_of(p_.n.sq) * tiles_of(p_.n.skv);
@@ -84,7 +85,7 @@ class BackwardStep : public AttentionStep {
     arguments_.reserve(a.bias_parts, splits * all * lane_bytes_);
     launches_.add(tiles("backward", "bias_gradient<", {p_.q.type, p_.k.type, p_.v.type, do_type_}, "", 1),
                   blocks * splits, tile_bytes(), {1, splits});
-    launches_.add(plain("join_bias<"), sdpa::ceil_div(all, dev::kRestThreads), 0, {1, splits});
+    launches_.add(plain("join_bias<"), sdpa::ceil_div(all, dev::attention::kRestThreads), 0, {1, splits});
   }
 
   DType do_type_;

@@ -5,7 +5,7 @@
 
 #include "engines/cuda/attention/tile.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 template <bool FIRST, class A, class B>
 struct Choose {
@@ -264,4 +264,4 @@ void bias_gradient(const AttentionArgs& a) {
   }
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

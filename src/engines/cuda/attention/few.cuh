@@ -6,17 +6,18 @@
 
 #include "engines/cuda/attention/forward.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
-// Vectors of V elements that a thread has under way.
-template <bool QUICK, class T, int V>
-constexpr int kFewAtOnce = QUICK ? (sizeof(T) * V >= 16 ? 4 : 6) : 1;
+// Vectors that a thread has under way.
+template <bool QUICK>
+constexpr int kFewAtOnce = QUICK ? 4 : 1;
 
 // Scaled products of keys [first, end), at most kFewKeys of them.
 template <class O, bool QUICK, int ROWS, class TK, class L>
 void few_products(const AttentionArgs& a, FewMemory<L>& m, const L* q, i32 head, i32 first, i32 end) {
   const Place& at = m.factors.k;
-  constexpr int V = kVector<TK>, kSharers = 8, kTogether = kTileThreads / kSharers, N = !QUICK ? 1 : ROWS > 4 ? 2 : 4;
+  constexpr int V = kVector<TK>, kSharers = 8, kTogether = kTileThreads / kSharers,
+                N = ROWS > 4 ? (kFewAtOnce<QUICK> + 1) / 2 : kFewAtOnce<QUICK>;
   int lane = threadIdx.x % kSharers, group = threadIdx.x / kSharers;
 #pragma unroll 1
   for (i32 start = group; start < kFewKeys; start += N * kTogether) {
@@ -27,6 +28,7 @@ void few_products(const AttentionArgs& a, FewMemory<L>& m, const L* q, i32 head,
       i32 key = first + start + n * kTogether;
       spots[n] = key < end ? locate<O>(a.k, at, head, key) : Spot{-1, 0, 0};
     }
+#pragma unroll 1
     for (i32 column = lane * V; column < a.d; column += kSharers * V) {
       Vec<TK, V> k[N];
 #pragma unroll
@@ -84,8 +86,9 @@ void few_values(const AttentionArgs& a, const FewMemory<L>& m, i32 head, i32 fir
   for (int r = 0; r < ROWS; ++r)
 #pragma unroll
     for (int j = 0; j < V; ++j) acc[r][j] *= m.factor[r];
-  constexpr int N = kFewAtOnce<QUICK, TV, V>;
+  constexpr int N = kFewAtOnce<QUICK>;
   const Place& at = m.factors.v;
+#pragma unroll 1
   for (i32 start = first + turn; start < end; start += N * turns) {
     Vec<TV, V> v[N];
     Spot spots[N];
@@ -127,7 +130,10 @@ void few(const AttentionArgs& a) {
   index /= a.row_tiles;
   i32 head = index % groups * a.group, b = index / groups;
   i32 k_head = head / (a.hq / a.hk), v_head = head / (a.hq / a.hv);
-  if (threadIdx.x == 32) read_factors<O, TQ, TK, TV, TV>(a, b, m.factors);
+  if (threadIdx.x == 32) {
+    read_factors<O, TQ, TK, TV, TV>(a, b, m.factors);
+    m.part = part_index(a, b, head, split, row);
+  }
   if (threadIdx.x < ROWS) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, a.group, row + threadIdx.x);
   __syncthreads();
   Range keys = split_range(a, range_of(m.rows, ROWS), split, kFewKeys);
@@ -155,7 +161,7 @@ void few(const AttentionArgs& a) {
     else
       few_products<O, false, ROWS, TK>(a, m, q, k_head, first, end);
     __syncthreads();
-    few_softmax<O, ROWS>(a, m, b, first, soft);
+    few_softmax<O, ROWS>(a, m, m.factors.k.b, first, soft);
     __syncthreads();
     if (turn < turns && quick_v)
       few_values<O, true, ROWS, TV>(a, m, v_head, first, end, column, turn, turns, acc);
@@ -163,23 +169,24 @@ void few(const AttentionArgs& a) {
       few_values<O, false, ROWS, TV>(a, m, v_head, first, end, column, turn, turns, acc);
     __syncthreads();
   }
+  i64 at = m.part;
   if (threadIdx.x % 32 == 0 && threadIdx.x / 32 < ROWS && m.rows[threadIdx.x / 32].head >= 0) {
-    i64 at = part_index(a, b, head, split, row + threadIdx.x / 32);
-    static_cast<L*>(a.part_max)[at] = soft.max;
-    static_cast<L*>(a.part_sum)[at] = soft.sum;
+    static_cast<L*>(a.part_max)[at + threadIdx.x / 32] = soft.max;
+    static_cast<L*>(a.part_sum)[at + threadIdx.x / 32] = soft.sum;
   }
+  L* to = static_cast<L*>(a.part_o) + at * a.dv;
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
+  for (int r = 0; r < ROWS; ++r, to += a.dv) {
 #pragma unroll
     for (int j = 0; j < V; ++j) m.sums[threadIdx.x * V + j] = acc[r][j];
     __syncthreads();
     for (i32 c = threadIdx.x; m.rows[r].head >= 0 && c < a.dv; c += kTileThreads) {
       L sum = L(0);
       for (int i = 0; i < turns; ++i) sum += m.sums[(i * sharers + c / V) * V + c % V];
-      static_cast<L*>(a.part_o)[part_index(a, b, head, split, row + r) * a.dv + c] = sum;
+      to[c] = sum;
     }
     __syncthreads();
   }
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

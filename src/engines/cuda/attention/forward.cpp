@@ -14,8 +14,8 @@ constexpr int64_t kFewQueries = 16;  // up to so many that share keys, reading i
 class ForwardStep : public AttentionStep {
  public:
   ForwardStep(const Region& r, const Device& d) : AttentionStep(r, d), rows_(p_.group * p_.n.sq) {
-    dev::AttentionArgs& a = arguments_.base();
-    const std::pair<dev::Sequences*, int> outputs[] = {
+    dev::attention::AttentionArgs& a = arguments_.base();
+    const std::pair<dev::attention::Sequences*, int> outputs[] = {
         {&a.o, kO}, {&a.stats, kStats}, {&a.max, kMax}, {&a.sum_exp, kSumExp}, {&a.dump, kRngDump}};
     for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
     arguments_.set(a.scale_o, numbers(kScaleO), 1);
@@ -26,8 +26,8 @@ class ForwardStep : public AttentionStep {
       add_tiles(r);
     if (attention::make_output(r, kRngDump).given()) {
       int64_t runs = p_.n.b * p_.n.hq * p_.n.sq * sdpa::ceil_div(p_.n.skv, 4);
-      launches_.add(program("rest", "dump<", {}, ", tsr::dev::Options", dev::kRestThreads),
-                    sdpa::ceil_div(runs, dev::kRestThreads), 0, {});
+      launches_.add(program("rest", "dump<", {}, ", tsr::dev::attention::Options", dev::attention::kRestThreads),
+                    sdpa::ceil_div(runs, dev::attention::kRestThreads), 0, {});
     }
     join_amax();
     launches_.compile(d);
@@ -36,21 +36,22 @@ class ForwardStep : public AttentionStep {
  private:
   int64_t groups() const { return p_.n.b * p_.groups(); }
   int64_t few_bytes() const {
-    auto fixed = static_cast<int64_t>(wide_ ? sizeof(dev::FewMemory<double>) : sizeof(dev::FewMemory<float>));
-    return fixed + dev::kFewRows * dev::few_pitch(static_cast<int>(p_.n.d)) * lane_bytes_;
+    auto fixed = static_cast<int64_t>(wide_ ? sizeof(dev::attention::FewMemory<double>)
+                                            : sizeof(dev::attention::FewMemory<float>));
+    return fixed + dev::attention::kFewRows * dev::attention::few_pitch(static_cast<int>(p_.n.d)) * lane_bytes_;
   }
   static DType o_type(const Region& r) { return attention::make_output(r, kO).type; }
   bool is_few() const {
-    constexpr int64_t kShared = 48 << 10, kWidest = dev::kTileThreads;
+    constexpr int64_t kShared = 48 << 10, kWidest = dev::attention::kTileThreads;
     return !two_passes_ && rows_ <= kFewQueries && p_.n.dv > 0 && p_.n.dv <= kWidest && few_bytes() <= kShared;
   }
 
   void add_few(const Region& r) {
     int rows = 1;
-    while (rows < rows_ && rows < dev::kFewRows) rows *= 2;
+    while (rows < rows_ && rows < dev::attention::kFewRows) rows *= 2;
     int64_t tiles_of_group = sdpa::ceil_div(rows_, rows), blocks = groups() * tiles_of_group;
     arguments_.base().row_tiles = static_cast<int>(tiles_of_group);
-    int splits = splits_of(blocks, int64_t{4} * d_.units, p_.n.skv, 2 * dev::kFewKeys);
+    int splits = splits_of(blocks, int64_t{4} * d_.units, p_.n.skv, 2 * dev::attention::kFewKeys);
     launches_.add(tiles("few", "few<", {p_.q.type, p_.k.type, p_.v.type}, cat(", ", rows), 2), blocks * splits,
                   few_bytes(), {1, splits});
     add_combine(r, splits);
@@ -59,7 +60,7 @@ class ForwardStep : public AttentionStep {
   void add_tiles(const Region& r) {
     Columns c = columns_of(p_.n.dv);
     int64_t blocks = groups() * arguments_.base().row_tiles * c.parts;
-    int splits = two_passes_ ? 1 : splits_of(blocks, int64_t{2} * d_.units, p_.n.skv, 4 * dev::kTile);
+    int splits = two_passes_ ? 1 : splits_of(blocks, int64_t{2} * d_.units, p_.n.skv, 4 * dev::attention::kTile);
     std::string rest = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
     launches_.add(tiles("forward", "forward<", {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest, c.slices),
                   blocks * splits, tile_bytes(), {c.parts, splits});
@@ -71,12 +72,12 @@ class ForwardStep : public AttentionStep {
   }
 
   void add_combine(const Region& r, int splits) {
-    dev::AttentionArgs& a = arguments_.base();
+    dev::attention::AttentionArgs& a = arguments_.base();
     int64_t rows = p_.n.b * p_.n.hq * p_.n.sq, numbers = rows * splits;
     arguments_.reserve(a.part_o, numbers * p_.n.dv * lane_bytes_);
     arguments_.reserve(a.part_max, numbers * lane_bytes_);
     arguments_.reserve(a.part_sum, numbers * lane_bytes_);
-    launches_.add(plain("combine<", {o_type(r)}), rows, dev::kRestShared, {1, splits});
+    launches_.add(plain("combine<", {o_type(r)}), rows, dev::attention::kRestShared, {1, splits});
     add_amax(r, 1, kAmaxO, rows);
   }
 

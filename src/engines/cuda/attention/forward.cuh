@@ -6,7 +6,7 @@
 
 #include "engines/cuda/attention/tile.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 // What a block does.
 struct ForwardTask {
@@ -163,4 +163,4 @@ void forward(const AttentionArgs& a) {
     write_results<TWO, TO>(a, t, m, soft, acc);
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

@@ -29,10 +29,12 @@ class Printer {
                                      : cat("    ", lane_name(c.lane), " v", i, " = ", v, ";\n");
     }
     text += "  }\n";
-    if (numbers_ > dev::kMaxScoreNumbers)
-      return Reason::no("the sub-graphs on scores have ", numbers_, " numbers, the limit is ", dev::kMaxScoreNumbers);
-    if (captures_ > dev::kMaxCaptures)
-      return Reason::no("the sub-graphs on scores read ", captures_, " tensors, the limit is ", dev::kMaxCaptures);
+    if (numbers_ > dev::attention::kMaxScoreNumbers)
+      return Reason::no("the sub-graphs on scores have ", numbers_, " numbers, the limit is ",
+                        dev::attention::kMaxScoreNumbers);
+    if (captures_ > dev::attention::kMaxCaptures)
+      return Reason::no("the sub-graphs on scores read ", captures_, " tensors, the limit is ",
+                        dev::attention::kMaxCaptures);
     return why_;
   }
 
@@ -56,7 +58,7 @@ class Printer {
         why_ = Reason::no("constant ", describe(t), " of the sub-graph on scores has more than one element");
       return number(c.lane, tsr::load<double>(t.dtype, from.constant, 0), kNone);
     }
-    if (on_host(g_.tensor(from.memory.id))) return number(c.lane, 0, from.memory.id);
+    if (lies_on_host(g_.tensor(from.memory.id))) return number(c.lane, 0, from.memory.id);
     int k = captures_++;
     if (arguments_) arguments_->set(arguments_->base().captures[k], from.memory);
     return cat("to_lane<", lane_name(c.lane), ">(static_cast<const ", device_type(from.memory.type), "*>(a.captures[",
@@ -134,7 +136,7 @@ std::string options_text(const Graph& g, const Node& n, const attention::Problem
       {"kScaled", p.q.scales != kNone || p.k.scales != kNone || p.v.scales != kNone},
   };
   for (auto [name, on] : list) flags += cat("  static constexpr bool ", name, on ? " = true;\n" : " = false;\n");
-  return cat("namespace tsr::dev {\nstruct Options {\n  using Bias = ", device_type(p.bias.type),
+  return cat("namespace tsr::dev::attention {\nstruct Options {\n  using Bias = ", device_type(p.bias.type),
              "; using Mask = ", device_type(p.dropout_mask.type), ";\n", flags, functions, "};\n}\n");
 }
 

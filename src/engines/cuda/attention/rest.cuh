@@ -4,7 +4,7 @@
 
 #include "engines/cuda/attention/forward.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 // Parts of the keys add up once they are scaled to the same maximum. One block for each query.
 template <class L, class TO>
@@ -136,4 +136,4 @@ void join_bias(const AttentionArgs& a) {
   store_any(a.dbias.data, a.dbias.type, offset, sum);
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

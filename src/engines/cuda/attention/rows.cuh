@@ -9,7 +9,7 @@
 #include "device/pointwise.cuh"
 #include "engines/cuda/attention/args.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 template <class L>
 L read(const Numbers& n, i64 i = 0) {
@@ -137,7 +137,7 @@ inline i32 clamp(i64 v, i64 low, i64 high) { return i32(v < low ? low : v > high
 // Row `index` among the queries of `heads` neighbouring heads from `head` on.
 template <class O, class L>
 Row<L> make_row(const AttentionArgs& a, i32 b, i32 head, i32 heads, i64 index) {
-  Row<L> r = {-1, 0, 0, 0, L(0), L(0), L(0)};
+  Row<L> r = {-1, 0, -1, -1, L(0), L(0), L(0)};
   if (index >= i64(heads) * a.sq) return r;
   r.head = head + i32(index / a.sq);
   r.query = i32(index % a.sq);
@@ -177,4 +177,4 @@ inline bool holds(const Sequences& x, const Place& at, i32 step, i32 length) {
   return !x.offsets || (step < length && step < at.steps);
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

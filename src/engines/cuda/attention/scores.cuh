@@ -5,7 +5,7 @@
 #include "device/random.cuh"
 #include "engines/cuda/attention/rows.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 constexpr i32 kMaskBlock = 128;
 
@@ -31,7 +31,7 @@ template <class O, class L>
 void keep_four(const AttentionArgs& a, const Factors<L>& f, i32 b, i32 head, i32 query, i32 key, L* y) {
   if constexpr (O::kRandom) {
     float u[4];
-    uniforms_each<4>(f.seed, f.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), 1, u);
+    four_uniforms(f.seed, f.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), u);
 #pragma unroll
     for (int j = 0; j < 4; ++j) y[j] = L(u[j] < a.keep_below);
   } else {
@@ -71,7 +71,7 @@ struct Softmax {
 template <class L>
 Softmax<L> start_softmax(const AttentionArgs& a, const Row<L>& r, bool with_sink) {
   Softmax<L> y = {-L(infinity()), L(0)};
-  if (!with_sink || r.head < 0) return y;
+  if (!with_sink || r.last < 0) return y;
   y.max = read<L>(a.sink, r.head);
   // Not simply 1: infinity and NaN make the sum NaN.
   if (y.max != -L(infinity())) y.sum = f_exp(y.max - y.max);
@@ -116,4 +116,4 @@ L result_scale(const AttentionArgs& a) {
   return read<L>(a.descale_v) * read<L>(a.descale_s);
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention

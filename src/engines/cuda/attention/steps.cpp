@@ -14,15 +14,15 @@ std::string qualified(DType t) {
 
 }  // namespace
 
-void Launches::add(Program p, int64_t blocks, int64_t shared_bytes, Cut cut) {
+void AttentionLaunches::add(Program p, int64_t blocks, int64_t shared_bytes, Cut cut) {
   if (blocks == 0) return;
   grids_.push_back({.blocks = blocks, .threads = p.threads, .shared_bytes = shared_bytes});
   cuts_.push_back(cut);
   programs_.push_back(std::move(p));
 }
 
-void Launches::run(const dev::AttentionArgs& args, void* stream) const {
-  dev::AttentionArgs a = args;
+void AttentionLaunches::run(const dev::attention::AttentionArgs& args, void* stream) const {
+  dev::attention::AttentionArgs a = args;
   for (size_t i = 0; i < kernels_.size(); ++i) {
     a.parts = cuts_[i].parts, a.splits = cuts_[i].splits;
     kernels_[i]->launch(grids_[i], stream, a);
@@ -41,7 +41,7 @@ AttentionStep::AttentionStep(const Region& r, const Device& d)
 
 // In f64 a number takes two registers.
 AttentionStep::Columns AttentionStep::columns_of(int64_t width) const {
-  int64_t slices = sdpa::ceil_div(width, dev::kTile);
+  int64_t slices = sdpa::ceil_div(width, dev::attention::kTile);
   int held = slices <= 1 || wide_ ? 1 : slices <= 2 ? 2 : 4;
   return {held, static_cast<int>(std::max<int64_t>(1, sdpa::ceil_div(slices, held)))};
 }
@@ -52,14 +52,15 @@ Program AttentionStep::program(const char* include, const std::string& function,
   for (DType t : types) list += ", " + qualified(t);
   return {.include = cat("engines/cuda/attention/", include, ".cuh"),
           .generated = rest.empty() ? "" : options_,
-          .args = "tsr::dev::AttentionArgs",
-          .body = cat("tsr::dev::", function, wide_ ? "double" : "float", list, rest, ">"),
+          .args = "tsr::dev::attention::AttentionArgs",
+          .body = cat("tsr::dev::attention::", function, wide_ ? "double" : "float", list, rest, ">"),
           .threads = threads,
           .blocks_per_unit = blocks_per_unit};
 }
 
 int64_t AttentionStep::tile_bytes() const {
-  return static_cast<int64_t>(wide_ ? sizeof(dev::TileMemory<double>) : sizeof(dev::TileMemory<float>));
+  return static_cast<int64_t>(wide_ ? sizeof(dev::attention::TileMemory<double>)
+                                    : sizeof(dev::attention::TileMemory<float>));
 }
 
 int AttentionStep::splits_of(int64_t blocks, int64_t wanted, int64_t length, int64_t least) {
@@ -71,14 +72,14 @@ void AttentionStep::add_amax(const Region& r, int which, int slot, int64_t block
   attention::Sequences to = attention::make_output(r, slot);
   if (!to.given()) return;
   wants_amax_ = true;
-  dev::AttentionArgs& a = arguments_.base();
+  dev::attention::AttentionArgs& a = arguments_.base();
   arguments_.set(a.amax_to[which], to);
   a.amax_count[which] = blocks;
   arguments_.reserve(a.amax[which], blocks * lane_bytes_);
 }
 
 void AttentionStep::join_amax() {
-  if (wants_amax_) launches_.add(plain("join_amax<"), dev::kAmaxes, dev::kRestShared, {});
+  if (wants_amax_) launches_.add(plain("join_amax<"), dev::attention::kAmaxes, dev::attention::kRestShared, {});
 }
 
 }  // namespace tsr::cuda

@@ -12,7 +12,7 @@ std::unique_ptr<Step> make_attention_forward(const Region& r, const Device& d);
 std::unique_ptr<Step> make_attention_backward(const Region& r, const Device& d);
 
 // Kernels that run one after the other. Each has its own cut of the work.
-class Launches {
+class AttentionLaunches {
  public:
   struct Cut {
     int parts = 1, splits = 1;
@@ -22,7 +22,7 @@ class Launches {
   void compile(const Device& d) { kernels_ = get_kernels(programs_, d); }
   int count() const { return static_cast<int>(programs_.size()); }
   const std::vector<std::shared_ptr<const Kernel>>& kernels() const { return kernels_; }
-  void run(const dev::AttentionArgs& args, void* stream) const;
+  void run(const dev::attention::AttentionArgs& args, void* stream) const;
 
  private:
   std::vector<Program> programs_;
@@ -36,7 +36,7 @@ class AttentionStep : public Step {
   AttentionStep(const Region& r, const Device& d);
   size_t workspace_bytes() const override { return arguments_.workspace_bytes(); }
   int kernels() const override { return launches_.count(); }
-  const Launches& launches() const { return launches_; }
+  const AttentionLaunches& launches() const { return launches_; }
   void run(const StepArgs& a) const override { launches_.run(arguments_.at(a), a.stream); }
 
  protected:
@@ -52,10 +52,11 @@ class AttentionStep : public Step {
   Program tiles(const char* include, const std::string& function, std::initializer_list<DType> types,
                 const std::string& rest, int slices) const {
     int blocks_per_unit = wide_ || slices > 2 || p_.options.score_mod_bwd ? 1 : 2;
-    return program(include, function, types, rest + ", tsr::dev::Options", dev::kTileThreads, blocks_per_unit);
+    return program(include, function, types, rest + ", tsr::dev::attention::Options", dev::attention::kTileThreads,
+                   blocks_per_unit);
   }
   Program plain(const std::string& function, std::initializer_list<DType> types = {}) const {
-    return program("rest", function, types, "", dev::kRestThreads);
+    return program("rest", function, types, "", dev::attention::kRestThreads);
   }
   int64_t tile_bytes() const;
   // Splits so that all units of the device have work, each with at least `least` of `length`.
@@ -70,7 +71,7 @@ class AttentionStep : public Step {
   const Device& d_;
   attention::Problem p_;
   Arguments arguments_;
-  Launches launches_;
+  AttentionLaunches launches_;
   std::string options_;  // text
   bool wide_;            // computes in f64
   int64_t lane_bytes_;

@@ -5,7 +5,7 @@
 
 #include "engines/cuda/attention/scores.cuh"
 
-namespace tsr::dev {
+namespace tsr::dev::attention {
 
 inline int tile_x() { return threadIdx.x % 16 * 4; }
 inline int tile_y() { return threadIdx.x / 16 * 4; }
@@ -184,4 +184,4 @@ void write_amax(const AttentionArgs& a, TileMemory<L>& m, int which, L largest) 
   if (threadIdx.x == 0) static_cast<L*>(a.amax[which])[blockIdx.x] = all;
 }
 
-}  // namespace tsr::dev
+}  // namespace tsr::dev::attention
