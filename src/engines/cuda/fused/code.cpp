@@ -91,6 +91,9 @@ class Printer {
     auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
     auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
     auto row_values = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.row; });
+    int sum_bytes = 0;
+    for (const Instr& c : e_.code)
+      if (c.kind == Instr::across) sum_bytes += c.lane == Lane::f32 ? 4 : 8;
     auto across = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.kind == Instr::across; });
     bool element_stores =
         std::any_of(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.kind == Instr::store && !c.row; });
@@ -101,6 +104,7 @@ class Printer {
             static_cast<int>(reductions),
             static_cast<int>(row_values),
             static_cast<int>(across),
+            sum_bytes,
             element_stores,
             !row_stores.empty()};
   }

@@ -26,6 +26,7 @@ struct Code {
   int reductions = 0;       // partial results of a thread, for each of its rows
   int row_values = 0;       // what is known of a row at most
   int across = 0;           // sums over all rows
+  int sum_bytes = 0;        // that they take for an element
   bool stores = false;      // does any element go to memory?
   bool row_stores = false;  // does any row value go to memory?
 };

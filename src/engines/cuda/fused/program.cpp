@@ -34,10 +34,13 @@ int64_t vector_bytes(const Layout& l, bool rows) {
 
 // What `Loaded` takes at most: every operand, each aligned to 16 bytes.
 int64_t loaded_bytes(const Layout& l) {
-  int64_t bytes = 16;
-  for (const OperandPlan& o : l.operands)
-    if (o.kind == Instr::load && !o.row) bytes += ceil_div(int64_t{8} * l.vector, 16) * 16;
-  return bytes;
+  int64_t bytes = 0;
+  for (const OperandPlan& o : l.operands) {
+    if (o.kind != Instr::load || o.row) continue;
+    int64_t element = info(o.type).bits < 8 ? 8 : info(o.type).bits / 8;  // packed ones are kept as lanes
+    bytes += o.access == OperandPlan::same ? 16 : ceil_div(element * l.vector, 16) * 16;
+  }
+  return std::max<int64_t>(bytes, 16);
 }
 
 // Appends values to bytes.
@@ -68,7 +71,7 @@ Shape choose_split(const Layout& l, const Device& d) {
   s.side = l.columns ? std::min(32, power_of_two(rows)) : 1;
   s.threads = kBlock;
   s.per_row = kBlock / s.side;
-  constexpr int64_t kBlocksPerUnit = 8, kLeast = 4;  // vectors that a thread should have to do
+  constexpr int64_t kBlocksPerUnit = 4, kLeast = 4;  // vectors that a thread should have to do
   int64_t tiles = ceil_div(rows, s.side), wanted = ceil_div(kBlocksPerUnit * d.units, std::max<int64_t>(1, tiles));
   s.splits = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, length / (kLeast * s.per_row)));
   return s;
@@ -92,14 +95,31 @@ Shape choose_across(const Layout& l, int64_t vectors, const Device& d) {
   return s;
 }
 
+// Shared memory in front of the rows: partial results of warps, in the end the sums of a block's threads.
+int64_t across_scratch(const Expr& e, const Layout& l, const Shape& s) {
+  int64_t partials = 0, sums = 0;
+  for (const Instr& c : e.code) {
+    if (c.kind == Instr::reduce) partials += 8;
+    if (c.kind == Instr::across) sums += c.lane == Lane::f32 ? 4 : 8;
+  }
+  return ceil_div(std::max(partials * std::max(1, s.threads / 32), sums * l.vector * s.threads), 128) * 128;
+}
+
+// And with the rows that are on their way.
+int64_t across_bytes(const Expr& e, const Layout& l, const Shape& s) {
+  constexpr int64_t kRowsAhead = 3;  // as in across.cuh
+  return across_scratch(e, l, s) + kRowsAhead * s.keep * s.threads * loaded_bytes(l);
+}
+
 Reason check_program(const Expr& e, const Graph& g, const Device& d) {
   if (Reason why = check_code(e, g); !why) return why;
   Layout l;
   if (Reason why = make_layout(e, g, &l); !why) return why;
   if (!sums_across(e)) return Reason::yes();
   if (l.columns) return Reason::no("sums over rows that lie side by side");
-  if (Shape s = choose_shape(e, l, d); s.keep > kMostAcross)
-    return Reason::no("sums over rows of ", l.length, " elements do not fit into registers");
+  Shape s = choose_shape(e, l, d);
+  if (s.keep > kMostAcross || across_bytes(e, l, s) > d.shared_bytes)
+    return Reason::no("sums over rows of ", l.length, " elements do not fit on chip");
   return Reason::yes();
 }
 
@@ -146,16 +166,17 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   l.sampled = s.kind == Shape::split;
   Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::across);
   numbers_ = code.numbers;
-  pack_arguments(l, s, code);
+  pack_arguments(e, l, s);
   for (size_t i = 0; i < numbers_.size(); ++i)
     if (TensorId t = numbers_[i].tensor; t != kNone)
       scalars_.push_back({numbers_at_ + i * sizeof(dev::Number), t, numbers_[i].lane, g.tensor(t).dtype});
   // Sums over no rows are zero; everything else has nothing to do then.
   bool empty = e.has_reduction ? l.rows == 0 && code.across == 0 : head_.length == 0 && head_.tail == 0;
-  if (!empty) add_launches(l, s, code, d);
+  if (!empty) add_launches(e, l, s, code, d);
 }
 
-void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& code, const Device& d) {
+void FusedProgram::add_launches(const Expr& e, const Layout& l, const Shape& s, const Code& code,
+                                const Device& d) {
   std::vector<Program> programs;
   std::vector<Grid> grids;
   // A part of the threads across rows, the more along the partial results of each.
@@ -189,11 +210,9 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
       add("stream", std::to_string(s.per_row), std::min<int64_t>(l.rows, int64_t{d.units} * 16), partial * warps);
       break;
     case Shape::across: {
-      int64_t sums = int64_t{8} * l.vector * code.across;
+      int64_t sums = int64_t{l.vector} * code.sum_bytes;
       constexpr int kAcross = 8;
-      constexpr int64_t kRowsAhead = 3;  // as in across.cuh
-      add("across", cat(s.per_row, ", ", s.keep), s.splits,
-          head_.split_length + kRowsAhead * s.keep * s.threads * loaded_bytes(l));
+      add("across", cat(s.per_row, ", ", s.keep), s.splits, across_bytes(e, l, s));
       add("join_across", cat(kAcross, ", ", s.threads / kAcross), ceil_div(head_.length, kAcross), sums * s.threads);
       partial_bytes_ = static_cast<size_t>(sums * head_.length * s.splits);
       break;
@@ -215,15 +234,8 @@ void FusedProgram::add_launches(const Layout& l, const Shape& s, const Code& cod
   for (size_t i = 0; i < kernels.size(); ++i) launches_.push_back({kernels[i], grids[i]});
 }
 
-// Shared memory in front of the rows: partial results of warps, in the end the sums of a block's threads.
-int64_t across_scratch(const Layout& l, const Shape& s, const Code& code) {
-  int64_t partials = int64_t{8} * code.reductions * std::max(1, s.threads / 32);
-  int64_t sums = int64_t{8} * l.vector * code.across * s.threads;
-  return ceil_div(std::max(partials, sums), 128) * 128;
-}
-
 // As the device's FusedArgs lies in memory: every part is a multiple of eight bytes.
-void FusedProgram::pack_arguments(const Layout& l, const Shape& s, const Code& code) {
+void FusedProgram::pack_arguments(const Expr& e, const Layout& l, const Shape& s) {
   // The loop that counts vectors instead of elements.
   auto per = [&](bool outer, size_t i) { return i == 0 && outer == l.columns ? l.vector : 1; };
   head_.rows = l.columns ? l.rows / l.vector : l.rows;
@@ -238,7 +250,7 @@ void FusedProgram::pack_arguments(const Layout& l, const Shape& s, const Code& c
     int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
     seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
   }
-  if (s.kind == Shape::across) head_.split_length = across_scratch(l, s, code);
+  if (s.kind == Shape::across) head_.split_length = across_scratch(e, l, s);
   head_.sample = seen ? static_cast<double>(head_.length) / static_cast<double>(seen) : 1;
   Packer p(args_);
   p.add(head_);
