@@ -54,6 +54,6 @@ bool on_terminal();
 std::string paint(Colour c, const std::string& text);
 
 std::string cpu_model();
-std::string commit();  // of the source tree, or "unknown"
+std::string commit();  // of the source tree or of the bundle, or "unknown"
 
 }  // namespace tsr::cli

@@ -18,6 +18,7 @@
 #include "runtime/devices.hpp"
 #include "runtime/jit/nvrtc.hpp"
 #include "runtime/jit/sources.hpp"
+#include "runtime/jit/store.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cli {
@@ -163,6 +164,8 @@ void print(const Json& j) {
 int run(const Arguments& a) {
   std::vector<Case> cases = read_all(a);
   std::vector<Device> devices = read_devices(a);
+  if (!jit::nvrtc() && jit::pack_folder().empty())
+    fail(Status::not_supported, "no kernel can be compiled: ", jit::nvrtc().missing);
   if (!a.pack.empty()) {
     std::error_code failed;
     std::filesystem::create_directories(a.pack, failed);

@@ -27,10 +27,8 @@ namespace fs = std::filesystem;
 
 std::string folder() {
   static const std::string path = [] {
-    std::string base = cache_folder();
-    if (base.empty()) fail(Status::not_supported, "emulated kernels need a cache folder; set TESSERA_CACHE to one");
-    std::string p = base + "/emulated";
-    fs::create_directories(p);
+    std::string p = cache_folder("emulated");
+    if (p.empty()) fail(Status::not_supported, "emulated kernels need a cache folder; set TESSERA_CACHE to one");
     return p;
   }();
   return path;
