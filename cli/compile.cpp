@@ -95,7 +95,8 @@ class Compiler {
       keep(recorder, *job.device, where);
     } catch (const std::exception& e) {
       std::lock_guard guard(lock_);
-      problems_.push_back(cat(where, " for ", job.device->name, ": ", e.what()));
+      constexpr size_t kEnough = 400;  // an error of a template is long, and each target repeats it
+      problems_.push_back(cat(where, " for ", job.device->name, ": ", std::string(e.what()).substr(0, kEnough)));
     }
   }
 
