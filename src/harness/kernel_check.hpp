@@ -8,7 +8,8 @@
 
 namespace tsr {
 
-// Empty, or what is wrong: spilled registers, a stack frame, serialised wgmma, an ignored setmaxnreg.
+// Empty, or what is wrong: spilled registers, a stack frame (beyond that of sine and cosine), serialised wgmma, an
+// ignored setmaxnreg.
 std::string kernel_problem(const KernelInfo& info);
 
 }  // namespace tsr
