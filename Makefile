@@ -1,5 +1,5 @@
 # The commands of the project; each installs what is missing, builds what changed, and runs.
-.PHONY: all setup build demo test check bench docs clean
+.PHONY: all setup build demo test check bench pack docs clean
 all: build
 
 setup:
@@ -24,6 +24,10 @@ bench: build
 	@build/tessera bench --json build/bench.jsonl --python $(PYTHON)
 	@bench/gpt.py --python $(PYTHON) -- --steps 200 | tee -a build/bench.jsonl
 	@bench/gpt.py --python $(PYTHON) -- --layers 4 --width 256 --heads 4 --context 128 --steps 20 | tee -a build/bench.jsonl
+
+# Kernels for all GPUs, compiled ahead of time; needs NVIDIA's run-time compiler, not a GPU.
+pack: build
+	@cmake --build --preset release --target pack
 
 # Regenerates the pages that are made from the code.
 docs: build

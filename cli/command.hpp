@@ -25,6 +25,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_dump(CLI::App& app, Action& action);
+void add_compile(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 // A graph from a file, when one of that name exists, or from the argument itself.
@@ -53,6 +54,6 @@ bool on_terminal();
 std::string paint(Colour c, const std::string& text);
 
 std::string cpu_model();
-std::string commit();  // of the source tree, or "unknown"
+std::string commit();  // of the source tree or of the bundle, or "unknown"
 
 }  // namespace tsr::cli

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/cache_folder.hpp"
+#include "base/hash.hpp"
 #include "base/settings.hpp"
 #include "base/thread_pool.hpp"
 #include "command.hpp"
@@ -22,6 +23,7 @@
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 #include "runtime/jit/nvrtc.hpp"
+#include "runtime/jit/sources.hpp"
 #include "runtime/jit/store.hpp"
 
 namespace tsr::cli {
@@ -155,6 +157,7 @@ Json report() {
   Json j = {{"version", kVersion}, {"cpu", cpu()},   {"memory", memory()},
             {"onednn", onednn()},  {"cuda", cuda()}, {"nvrtc", nvrtc()}};
   j["kernels"] = kernels();
+  j["kernels_hash"] = hex(jit::all_sources_hash());
   j["limits"] = limits();
   j["cache"] = cache_folder();
   j["tuning"] = {{"file", tuning_path()}, {"records", active_tuning().size(this_machine().name)}};

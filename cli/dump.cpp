@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tessera dump`: the kernels of a plan as source, PTX, machine code or the compiler's log.
+// `tessera dump`: the kernels of a plan as source, PTX, machine code or the compiler's log; or the graph as JSON.
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "command.hpp"
+#include "graph_json.hpp"
 #include "runtime/jit/nvrtc.hpp"
 #include "runtime/kernel.hpp"
 
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 struct Arguments {
   PlanArguments plan;
-  bool source = false, ptx = false, sass = false, log = false;
+  bool source = false, ptx = false, sass = false, log = false, json = false;
 };
 
 // nvdisasm on the PATH, in the toolkit, or in Python's nvidia packages.
@@ -61,6 +61,7 @@ void print_sass(const std::string& cubin) {
 }
 
 int run(const Arguments& a) {
+  if (a.json) return print_json(graph_json(*read_graph(a.plan.graph))), kOk;
   Device d = a.plan.pick_device();
   require(d.kind == DeviceKind::cuda, "plans for --device ", a.plan.device,
           " have no kernels; name a GPU such as h200");
@@ -90,6 +91,7 @@ void add_dump(CLI::App& app, Action& action) {
   c->add_flag("--ptx", a->ptx, "PTX");
   c->add_flag("--sass", a->sass, "machine code, where nvdisasm is found");
   c->add_flag("--log", a->log, "what the compiler said");
+  c->add_flag("--json", a->json, "the graph instead, as JSON that other programs can evaluate");
   c->callback([a, &action] { action = [a] { return run(*a); }; });
 }
 

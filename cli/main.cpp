@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   add_tune(app, action);
   add_list(app, action);
   add_dump(app, action);
+  add_compile(app, action);
   add_doctor(app, action);
   try {
     app.parse(argc, argv);

@@ -4,6 +4,7 @@
 
 #include "base/hash.hpp"
 #include "command.hpp"
+#include "harness/conversions.hpp"
 #include "harness/fuzz.hpp"
 #include "harness/measure.hpp"
 #include "harness/runner.hpp"
@@ -18,7 +19,7 @@ struct Arguments {
   std::string filter, engine, record, device = "cpu";
   int64_t fuzz = 0;
   uint64_t seed = 0;
-  bool json = false;
+  bool conversions = false, json = false;
 };
 
 void check_engine(const std::string& name) {
@@ -48,6 +49,15 @@ class Progress {
   double last_ = 0;
 };
 
+// Counted like an engine, one run for each type.
+void run_conversions(const RunnerOptions& o, Tally& tally) {
+  std::vector<std::string> differences = check_conversions(o.device);
+  for (const std::string& d : differences) o.on_failure(d);
+  tally.failed += static_cast<int64_t>(differences.size());
+  tally.passed += conversion_types() - static_cast<int64_t>(differences.size());
+  tally.by_engine["conversions"] += conversion_types();
+}
+
 int run(const Arguments& a) {
   check_engine(a.engine);
   Tally tally;
@@ -61,9 +71,13 @@ int run(const Arguments& a) {
     progress.clear();
     if (!a.json) std::cout << paint(Colour::red, "FAIL ") << text << "\n";
   };
+  bool everything = a.files.empty() && a.filter.empty() && a.engine.empty() && a.fuzz == 0 && !a.conversions;
+  require(!a.conversions || o.device.kind == DeviceKind::cuda, "--conversions compares device code with the host's; ",
+          "name --device cuda or emulated");
+  if (a.conversions || (everything && o.device.kind == DeviceKind::cuda)) run_conversions(o, tally);
   if (a.fuzz > 0) {
     run_fuzz(a.fuzz, a.seed, o, tally);
-  } else {
+  } else if (!a.conversions) {
     for (const std::string& file : case_files(a.files, "tests/cases")) {
       std::vector<Case> cases = read_cases(file);
       for (size_t i = 0; i < cases.size(); ++i) {
@@ -76,7 +90,6 @@ int run(const Arguments& a) {
     }
   }
   progress.clear();
-  bool everything = a.files.empty() && a.filter.empty() && a.engine.empty() && a.fuzz == 0;
   for (const Engine* e : all_engines()) {
     if (!everything || e->info().device != o.device.kind || tally.by_engine[std::string(e->info().name)] > 0) continue;
     ++tally.failed;
@@ -116,6 +129,7 @@ void add_test(CLI::App& app, Action& action) {
   c->add_option("--engine", a->engine, "only this engine");
   c->add_option("--device", a->device, "cpu, cuda, cuda:NUMBER or emulated")->capture_default_str();
   c->add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
+  c->add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
   c->add_option("--seed", a->seed, "seed of random data and of --fuzz")->capture_default_str();
   c->add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");
   c->add_flag("--json", a->json, "print the result as JSON");

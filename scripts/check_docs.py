@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Runs every example of the documentation: ```tessera blocks, `build/tessera` lines of ```sh blocks, ```cpp programs."""
+import json
 import pathlib
 import re
 import subprocess
@@ -16,9 +17,15 @@ def run(command, where):
         sys.exit(1)
 
 
+def has_nvrtc(build):
+    report = subprocess.run([str(build / "tessera"), "doctor", "--json"], cwd=ROOT, capture_output=True, text=True)
+    return json.loads(report.stdout)["nvrtc"]["found"]
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     counts = {"tessera": 0, "sh": 0, "cpp": 0}
+    skipped, nvrtc = 0, has_nvrtc(build)
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text()
         for match in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.S | re.M):
@@ -29,7 +36,10 @@ def main():
                 counts[kind] += 1
             elif kind == "sh":
                 for line in re.sub(r"\\\n", " ", body).splitlines():
-                    if line.startswith("build/tessera"):
+                    # Kernels for GPUs need their compiler.
+                    if re.search(r"--device (h|a|b|rtx)\d", line) and not nvrtc:
+                        skipped += 1
+                    elif line.startswith("build/tessera"):
                         run(line, where)
                         counts[kind] += 1
             elif kind == "cpp" and "int main" in body:
@@ -41,7 +51,7 @@ def main():
                     run(["g++", "-std=c++20", "-Iinclude", str(source), *libraries, "-o", program], where)
                     run([program], where)
                     counts[kind] += 1
-    print(", ".join(f"{n} {kind}" for kind, n in counts.items()), "examples ran")
+    print(", ".join(f"{n} {kind}" for kind, n in counts.items()), f"examples ran, {skipped} skipped for want of NVRTC")
     if min(counts.values()) == 0:
         sys.exit("a kind of example is missing")
 

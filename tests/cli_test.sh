@@ -126,6 +126,28 @@ expect 2 "cannot read case file" test "$work/none.txt"
 expect 2 "there is no engine named" test "$work/good.txt" --engine abc
 check "the last line sums up" bash -c "'$tessera' test '$work/good.txt' | tail -1 | grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'"
 
+expect 2 "--conversions compares device code" test --conversions
+
+# compile and dump, as far as they need no compiler for kernels
+TESSERA_NVRTC="$work/none" TESSERA_KERNEL_PACK="$work/none" expect 2 "no kernel can be compiled: NVIDIA's run-time compiler" compile "$work/good.txt"
+expect 2 "plans for --device cpu have no kernels" compile "$work/good.txt" --device cpu
+expect 2 "there is no device 'h300'" compile "$work/good.txt" --device h300
+expect 2 "no case matches" compile "$work/good.txt" --filter nothing_like_this
+expect 0 '"op": "relu"' dump --json "$relu"
+check "dump --json is JSON" json "d['nodes'][0]['out'] == d['outputs'] == ['y']"
+
+# the record of the last run on a GPU
+root=$(dirname "$0")/..
+record() { "$root/scripts/check_gpu_record" "$(realpath "$tessera")" "$work/record.json" >"$work/log" 2>&1; }
+record
+check "a missing GPU record is a warning" grep -q "never tested on a GPU" "$work/log"
+echo '{"failed": 0, "kernels_hash": "0", "commit": "abc"}' >"$work/record.json"
+record
+check "an old GPU record is a warning" grep -q "newer than its last GPU run" "$work/log"
+"$tessera" doctor --json | python3 -c "import json,sys; print(json.dumps({'failed': 0, 'commit': 'abc', 'kernels_hash': json.load(sys.stdin)['kernels_hash']}))" >"$work/record.json"
+record
+check "a current GPU record is not" grep -q "^0 warnings" "$work/log"
+
 # bench
 echo 'x = input f32[64]; y = relu (add x 1); output y' >"$work/suite.txt"
 expect 0 "look up a cached plan" bench "$work/suite.txt" --seconds 0.01 --json "$work/bench.json"

@@ -25,8 +25,8 @@ std::string wanted_folder() {
   return "";
 }
 
-std::string find_folder() {
-  std::string path = wanted_folder();
+// The folder itself when it is there, or can be made, and nobody else can write to it.
+std::string private_folder(const std::string& path) {
   if (path.empty()) return "";
   std::error_code ignored;
   if (fs::create_directories(path, ignored)) chmod(path.c_str(), 0700);
@@ -46,8 +46,13 @@ std::string find_folder() {
 }  // namespace
 
 std::string cache_folder() {
-  static const std::string folder = find_folder();
+  static const std::string folder = private_folder(wanted_folder());
   return folder;
+}
+
+std::string cache_folder(const std::string& part) {
+  std::string base = cache_folder();
+  return base.empty() ? base : private_folder(base + "/" + part);
 }
 
 std::optional<std::string> read_file(const std::string& path) {

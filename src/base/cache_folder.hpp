@@ -11,6 +11,8 @@ namespace tsr {
 // TESSERA_CACHE, or `tessera` in the user's cache folder; made when it is missing. Empty when there is none to be had
 // (the reason is logged once): callers then work without.
 std::string cache_folder();
+// A folder in it, made when it is missing and as private; empty likewise.
+std::string cache_folder(const std::string& part);
 
 std::optional<std::string> read_file(const std::string& path);
 // Readers see the old content or the new one, never a part; false when it cannot be written.

@@ -17,6 +17,7 @@
 #include "base/hash.hpp"
 #include "runtime/emulator/fibres.hpp"
 #include "runtime/jit/sources.hpp"
+#include "runtime/jit/store.hpp"
 
 extern char** environ;
 
@@ -27,10 +28,8 @@ namespace fs = std::filesystem;
 
 std::string folder() {
   static const std::string path = [] {
-    std::string base = cache_folder();
-    if (base.empty()) fail(Status::not_supported, "emulated kernels need a cache folder; set TESSERA_CACHE to one");
-    std::string p = base + "/emulated";
-    fs::create_directories(p);
+    std::string p = cache_folder("emulated");
+    if (p.empty()) fail(Status::not_supported, "emulated kernels need a cache folder; set TESSERA_CACHE to one");
     return p;
   }();
   return path;
@@ -70,7 +69,9 @@ int run_compiler(const std::vector<std::string>& words, const std::string& log) 
 
 std::string compile(const std::string& text, const std::string& key) {
   std::string library = folder() + "/" + key + ".so";
-  if (fs::exists(library)) return library;
+  std::error_code missing;
+  fs::last_write_time(library, fs::file_time_type::clock::now(), missing);  // used now: trimming takes others first
+  if (!missing) return library;
   const char* given = std::getenv("CXX");
   std::string compiler = given && *given ? given : "c++";
   std::string base = cat(folder(), "/", key, ".", getpid());
@@ -86,6 +87,8 @@ std::string compile(const std::string& text, const std::string& key) {
          "): ", source, "\n", words.substr(0, 4000));
   fs::remove(source);
   fs::rename(part, library);
+  static std::once_flag once;
+  std::call_once(once, [] { jit::trim_kernels(folder()); });
   return library;
 }
 

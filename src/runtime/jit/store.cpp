@@ -16,21 +16,21 @@ namespace tsr::jit {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::string_view kMagic = "tessera-kernel 1 ";
+constexpr std::string_view kMagic = "tessera-kernel 2 ";
 
 std::string file_of(const std::string& folder, const std::string& key) { return folder + "/" + key + ".kernel"; }
 
-// "tessera-kernel 1 CHECKSUM LOGBYTES\n", the log, the code.
+// "tessera-kernel 2 CHECKSUM LOGBYTES\n", the log, the code. The checksum is that of everything after it.
 std::optional<Compiled> parse(std::string_view text) {
   if (text.substr(0, kMagic.size()) != kMagic) return std::nullopt;
   text.remove_prefix(kMagic.size());
   size_t line = text.find('\n');
-  if (line == std::string_view::npos || line < 18) return std::nullopt;
-  std::string_view checksum = text.substr(0, 16), count = text.substr(17, line - 17), rest = text.substr(line + 1);
+  if (line == std::string_view::npos || line < 18 || text[16] != ' ') return std::nullopt;
+  if (hex(hash_text(text.substr(17))) != text.substr(0, 16)) return std::nullopt;
+  std::string_view count = text.substr(17, line - 17), rest = text.substr(line + 1);
   size_t log = 0;
   auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), log);
   if (error != std::errc() || end != count.data() + count.size() || log > rest.size()) return std::nullopt;
-  if (hex(hash_text(rest)) != checksum) return std::nullopt;
   return Compiled{std::string(rest.substr(log)), std::string(rest.substr(0, log))};
 }
 
@@ -42,13 +42,18 @@ std::optional<Compiled> read_kernel(const std::string& folder, const std::string
   auto text = read_file(path);
   if (!text) return std::nullopt;
   auto c = parse(*text);
-  if (!c) log_line(2, cat("compiled kernel '", path, "' is damaged and will be made again"));
+  if (!c) {
+    log_line(2, cat("compiled kernel '", path, "' is damaged and will be made again"));
+    return c;
+  }
+  std::error_code ignored;                                               // a pack may be read-only
+  fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);  // used now: trimming takes others first
   return c;
 }
 
 bool write_kernel(const std::string& folder, const std::string& key, const Compiled& c) {
-  std::string rest = c.log + c.code;
-  return write_file_atomically(file_of(folder, key), cat(kMagic, hex(hash_text(rest)), ' ', c.log.size(), '\n', rest));
+  std::string sealed = cat(c.log.size(), '\n', c.log, c.code);
+  return write_file_atomically(file_of(folder, key), cat(kMagic, hex(hash_text(sealed)), ' ', sealed));
 }
 
 std::string pack_folder() {
@@ -62,13 +67,7 @@ std::string pack_folder() {
 }
 
 std::string disk_folder() {
-  static const std::string folder = [] {
-    std::string base = cache_folder();
-    if (base.empty()) return base;
-    std::error_code failed;
-    fs::create_directories(base + "/kernels", failed);
-    return failed ? std::string() : base + "/kernels";
-  }();
+  static const std::string folder = cache_folder("kernels");
   return folder;
 }
 
