@@ -11,8 +11,8 @@
 #ifdef TESSERA_HAS_ONEDNN
 #include "engines/cpu/onednn/onednn.hpp"
 #endif
-#include "engines/cuda/conv1d/conv1d.hpp"
 #include "engines/cuda/attention/attention.hpp"
+#include "engines/cuda/conv1d/conv1d.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/gemm/gemm.hpp"
 #include "engines/cuda/host/host.hpp"

@@ -58,7 +58,7 @@ Reason lower(const Region& r, Expr* out, bool across) {
 std::string to_string(const Expr& e, const Graph& g) {
   std::string s = cat("space ", e.space, ", ", e.rows(), " rows of ", e.row_length(), "\n");
   static constexpr const char* kKind[] = {"load",   "constant", "index", "random", "apply",
-                                          "reduce", "convert",  "round", "store", "across"};
+                                          "reduce", "convert",  "round", "store",  "across"};
   static constexpr const char* kLane[] = {"f32", "f64", "i64"};
   for (size_t i = 0; i < e.code.size(); ++i) {
     const Instr& c = e.code[i];

@@ -317,9 +317,9 @@ TEST(Explain, SaysWhatThePlanSays) {
   EXPECT_EQ(e.kernels, plan->kernels());
   EXPECT_EQ(e.bytes, plan->bytes_moved());
   EXPECT_EQ(e.workspace, plan->workspace_bytes());
-  EXPECT_EQ(e.steps[0].answers.size(), static_cast<size_t>(std::count_if(all_engines().begin(), all_engines().end(), [](const Engine* x) {
-              return x->info().device == DeviceKind::cpu;
-            })));
+  EXPECT_EQ(e.steps[0].answers.size(),
+            static_cast<size_t>(std::count_if(all_engines().begin(), all_engines().end(),
+                                              [](const Engine* x) { return x->info().device == DeviceKind::cpu; })));
   EXPECT_EQ(e.steps[0].engine, "reference");
   std::string text = to_text(e);
   for (const char* part : {"plan for cpu: 2 steps", "y = add", "reference: yes", "(chosen)", "1 operation is left out"})

@@ -79,7 +79,8 @@ Reason Composite::finish(const Engine& fused, const Device& d, bool build) {
   GraphIndex index(graph_);
   bound_.resize(static_cast<size_t>(graph_.tensor_count()));
   std::erase_if(stages_, [](const Stage& s) { return s.nodes.empty(); });
-  if (bound_.size() > kMaxTensors) return Reason::no("it takes ", bound_.size(), " tensors, the limit is ", kMaxTensors);
+  if (bound_.size() > kMaxTensors)
+    return Reason::no("it takes ", bound_.size(), " tensors, the limit is ", kMaxTensors);
   for (Stage& s : stages_) {
     Region r = make_region(graph_, index, s.nodes);
     const Engine& engine = s.other ? *s.other : fused;

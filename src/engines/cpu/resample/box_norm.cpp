@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/resample/box_norm.hpp"
+#include "engines/cpu/fused/fused.hpp"
 
 #include <algorithm>
 #include <cmath>

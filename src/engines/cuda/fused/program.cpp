@@ -175,8 +175,7 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   if (!empty) add_launches(e, l, s, code, d);
 }
 
-void FusedProgram::add_launches(const Expr& e, const Layout& l, const Shape& s, const Code& code,
-                                const Device& d) {
+void FusedProgram::add_launches(const Expr& e, const Layout& l, const Shape& s, const Code& code, const Device& d) {
   std::vector<Program> programs;
   std::vector<Grid> grids;
   // A part of the threads across rows, the more along the partial results of each.
