@@ -185,7 +185,9 @@ struct KernelLibrary {
 
 std::string kernel_text(const Program& p, const Device& d) {
   bool emulated = d.target == "emulated";
-  std::string bounds = cat(p.threads, p.blocks_per_unit ? cat(", ", p.blocks_per_unit) : std::string());
+  // From sm_100 on the compiler bounds registers on its own where nothing is said, and spills.
+  int blocks = p.blocks_per_unit ? p.blocks_per_unit : d.arch >= 100 ? 1 : 0;
+  std::string bounds = cat(p.threads, blocks ? cat(", ", blocks) : std::string());
   std::string text;
   if (emulated) text += "#include \"device/emulated.cuh\"\n";
   text += cat("#include \"", p.include, "\"\n", p.generated, "\nextern \"C\" __global__ void __launch_bounds__(",
@@ -202,8 +204,7 @@ thread_local KernelRecorder* recorder = nullptr;
 
 std::shared_ptr<const Kernel> find_or_make(const Program& p, const Device& d) {
   uint64_t sources = jit::closure_hash(p.include);
-  std::string what = cat(p.generated, '\n', p.args, '\n', p.body, '\n', p.threads, ' ', p.blocks_per_unit, '\n',
-                         d.target, '\n', jit::compile_flags());
+  std::string what = cat(kernel_text(p, d), '\n', d.target, '\n', jit::compile_flags());
   std::string key = hex(hash_text(what, sources)) + hex(hash_text(what, ~sources));
   std::string where = cat(key, '@', d.memory ? d.index : -1);
   Library& l = library();

@@ -155,8 +155,6 @@ std::shared_ptr<const Kernel> SequenceStep::get(const std::string& source, const
   p.args = args;
   p.body = body;
   p.threads = kThreads;
-  // Otherwise the compiler bounds registers on its own for these targets, and spills.
-  if (device_.arch >= 100) p.blocks_per_unit = 1;
   return get_kernel(p, device_);
 }
 
