@@ -42,6 +42,14 @@ void across(const Args& a) {
 #pragma unroll
   for (int i = 0; i < kRowsAhead; ++i)
     prefetch_row<C, THREADS, KEEP, Index>(a, first + i * step + group, thread, slots(i));
+  // What is known of a row beforehand is loaded one row ahead, too.
+  auto known = [&](i64 index, typename C::Rows& r) {
+    Index start[C::kOperands + 1] = {};
+    locate<C::kOperands, C::kOuter, true>(a, Index(index < a.head.rows ? index : 0), start);
+    C::before(a, start, r);
+  };
+  typename C::Rows next;
+  if (a.head.rows > 0) known(first + group, next);
   int here = 0;
   // All groups of a block go round equally often: they meet at barriers.
   for (; first < a.head.rows; first += step) {
@@ -49,7 +57,8 @@ void across(const Args& a) {
     RowState<C, KEEP> row;
     Index base[C::kOperands + 1] = {};
     locate<C::kOperands, C::kOuter, true>(a, Index(real ? first + group : 0), base);
-    C::before(a, base, row.r);
+    row.r = next;
+    known(first + step + group, next);
     wait_copies<kRowsAhead - 1>();
 #pragma unroll
     for (int j = 0; j < KEEP; ++j) {
