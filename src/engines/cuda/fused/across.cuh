@@ -1,74 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions with reductions of rows and, beside them, sums over all rows (the gradients of a norm's scale and bias). A
-// fixed number of blocks walks over the rows, the next ones on their way to shared memory while it works on one, and
-// adds up its columns in registers; what the blocks have is left in memory and joined by a second kernel in a fixed
-// order.
+// fixed number of blocks walks over the rows, loading the next row while it works on one, and adds up its columns in
+// registers; what the blocks have is left in memory and joined by a second kernel in a fixed order.
 #pragma once
 
 #include "engines/cuda/fused/rows.cuh"
 
 namespace tsr::dev {
 
-constexpr int kRowsAhead = 3;  // rows on their way to shared memory while a block works on one
-
 template <class C, int THREADS, int KEEP, class Index, class Args>
-void prefetch_row(const Args& a, i64 index, int thread, typename C::Loaded* slots) {
-  if (index < a.head.rows) {
-    Index base[C::kOperands + 1] = {};
-    locate<C::kOperands, C::kOuter, true>(a, Index(index), base);
+void load_row(const Args& a, i64 index, int thread, Index* base, RowState<C, KEEP>& row) {
+  row.present = 0;
+  if (index >= a.head.rows) return;
 #pragma unroll
-    for (int j = 0; j < KEEP; ++j) {
-      if (thread + j * THREADS >= a.head.length) continue;
-      Index at[C::kOperands + 1];
-      along<C>(a, base, Index(thread + j * THREADS), at);
-      C::prefetch(a, at, slots[j * blockDim.x]);
-    }
+  for (int k = 0; k < C::kOperands; ++k) base[k] = 0;
+  locate<C::kOperands, C::kOuter, true>(a, Index(index), base);
+#pragma unroll
+  for (int j = 0; j < KEEP; ++j) {
+    if (thread + j * THREADS >= a.head.length) continue;
+    row.present = j + 1;
+    Index at[C::kOperands + 1];
+    along<C>(a, base, Index(thread + j * THREADS), at);
+    C::load(a, at, row.x[j]);
   }
-  commit_copies();
+  C::before(a, base, row.r);
 }
 
 template <template <int> class Code, int V, int THREADS, int KEEP, class Index, class Args>
 void across(const Args& a) {
   using C = Code<V>;
   auto* scratch = reinterpret_cast<typename C::Partial*>(shared_memory());
-  // Behind the scratch memory, which the sums of a block's groups use in the end: a ring of rows.
-  auto* ring = reinterpret_cast<typename C::Loaded*>(shared_memory() + a.head.split_length);
   int thread = threadIdx.x % THREADS, group = threadIdx.x / THREADS, groups = blockDim.x / THREADS;
-  auto slots = [&](int i) { return ring + i * KEEP * blockDim.x + threadIdx.x; };
   typename C::Sums sums[KEEP];
 #pragma unroll
   for (int j = 0; j < KEEP; ++j) C::clear(sums[j]);
+  RowState<C, KEEP> row, next;
+  Index base[C::kOperands + 1] = {}, next_base[C::kOperands + 1] = {};
   i64 step = i64(gridDim.x) * groups, first = i64(blockIdx.x) * groups;
-#pragma unroll
-  for (int i = 0; i < kRowsAhead; ++i)
-    prefetch_row<C, THREADS, KEEP, Index>(a, first + i * step + group, thread, slots(i));
-  // What is known of a row beforehand is loaded one row ahead, too.
-  auto known = [&](i64 index, typename C::Rows& r) {
-    Index start[C::kOperands + 1] = {};
-    locate<C::kOperands, C::kOuter, true>(a, Index(index < a.head.rows ? index : 0), start);
-    C::before(a, start, r);
-  };
-  typename C::Rows next;
-  if (a.head.rows > 0) known(first + group, next);
-  int here = 0;
+  load_row<C, THREADS, KEEP>(a, first + group, thread, base, row);
   // All groups of a block go round equally often: they meet at barriers.
   for (; first < a.head.rows; first += step) {
-    bool real = first + group < a.head.rows;
-    RowState<C, KEEP> row;
-    Index base[C::kOperands + 1] = {};
-    locate<C::kOperands, C::kOuter, true>(a, Index(real ? first + group : 0), base);
-    row.r = next;
-    known(first + step + group, next);
-    wait_copies<kRowsAhead - 1>();
-#pragma unroll
-    for (int j = 0; j < KEEP; ++j) {
-      if (!real || thread + j * THREADS >= a.head.length) continue;
-      row.present = j + 1;
-      row.x[j] = slots(here)[j * blockDim.x];
-    }
-    // The place is free again: only this thread uses it.
-    prefetch_row<C, THREADS, KEEP, Index>(a, first + kRowsAhead * step + group, thread, slots(here));
-    here = here + 1 == kRowsAhead ? 0 : here + 1;
+    load_row<C, THREADS, KEEP>(a, first + step + group, thread, next_base, next);
     row_stage<C, 0, THREADS, KEEP, 1>(a, base, thread, row, scratch);
 #pragma unroll
     for (int j = 0; j < KEEP; ++j) {
@@ -80,6 +52,9 @@ void across(const Args& a) {
       C::store(a, at, row.x[j], late, row.kept[j], row.r, sums[j]);
     }
     if (row.present && thread == 0) C::store_rows(a, base, row.r);
+    row = next;
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k) base[k] = next_base[k];
   }
   // The groups of a block, then the block's share of memory.
   auto* shared = reinterpret_cast<typename C::Sums*>(shared_memory());

@@ -31,7 +31,7 @@ struct FusedHead {
   i64 length;        // vectors of a row
   i64 tail;          // elements that are left when a row is one run of memory
   i64 splits;        // parts that rows are cut into
-  i64 split_length;  // vectors of a part; with sums over all rows, bytes of shared memory in front of the rows
+  i64 split_length;  // vectors of a part
   double sample;     // elements of a row for each that an estimate looks at
   void* partials;    // of split rows: one set for each part and row, rows side by side
   void* row_values;  // of split rows: what is known of each row after a stage

@@ -74,7 +74,6 @@ class Printer {
          "  };\n  struct Sums {\n" + sum_fields() + "  };\n";
     const char* with = "const Args& a, const Index* at";
     t += cat("  static void load(", with, ", Loaded& x) {\n", loads, "  }\n");
-    t += cat("  static void prefetch(", with, ", Loaded& x) {\n", as_prefetch(loads), "  }\n");
     t += cat("  static void load_late(", with, ", Late& y) {\n", late, "  }\n");
     t += cat("  static void before(", with, ", Rows& r) {\n", before, "  }\n");
     t += cat("  template <int S>\n  static void accumulate(", with,
@@ -206,14 +205,6 @@ class Printer {
     if (!keep_ || first_[at(o.instr)] != stages_) return false;
     size_t k = static_cast<size_t>(&o - l_.operands.data());
     return std::all_of(l_.outer.begin(), l_.outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
-  }
-
-  // The early loads once more, on their way to a struct in shared memory.
-  static std::string as_prefetch(std::string loads) {
-    const std::string from = "load_vector(", to = "prefetch_vector(";
-    for (size_t at = loads.find(from); at != std::string::npos; at = loads.find(from, at + to.size()))
-      loads.replace(at, from.size(), to);
-    return loads;
   }
 
   std::string print_loads(bool late) {

@@ -2,7 +2,6 @@
 // What the kernels of this folder share. Each is a function of the generated `Code<V>` (see code.hpp).
 #pragma once
 
-#include "device/async.cuh"
 #include "device/block.cuh"
 #include "device/memory.cuh"
 #include "device/pointwise.cuh"

@@ -32,17 +32,6 @@ int64_t vector_bytes(const Layout& l, bool rows) {
   return std::max<int64_t>(bytes, 1);
 }
 
-// What `Loaded` takes at most: every operand, each aligned to 16 bytes.
-int64_t loaded_bytes(const Layout& l) {
-  int64_t bytes = 0;
-  for (const OperandPlan& o : l.operands) {
-    if (o.kind != Instr::load || o.row) continue;
-    int64_t element = info(o.type).bits < 8 ? 8 : info(o.type).bits / 8;  // packed ones are kept as lanes
-    bytes += o.access == OperandPlan::same ? 16 : ceil_div(element * l.vector, 16) * 16;
-  }
-  return std::max<int64_t>(bytes, 16);
-}
-
 // Appends values to bytes.
 class Packer {
  public:
@@ -95,20 +84,14 @@ Shape choose_across(const Layout& l, int64_t vectors, const Device& d) {
   return s;
 }
 
-// Shared memory in front of the rows: partial results of warps, in the end the sums of a block's threads.
-int64_t across_scratch(const Expr& e, const Layout& l, const Shape& s) {
+// Shared memory of a block: partial results of warps, in the end the sums of its threads.
+int64_t across_bytes(const Expr& e, const Layout& l, const Shape& s) {
   int64_t partials = 0, sums = 0;
   for (const Instr& c : e.code) {
     if (c.kind == Instr::reduce) partials += 8;
     if (c.kind == Instr::across) sums += c.lane == Lane::f32 ? 4 : 8;
   }
-  return ceil_div(std::max(partials * std::max(1, s.threads / 32), sums * l.vector * s.threads), 128) * 128;
-}
-
-// And with the rows that are on their way.
-int64_t across_bytes(const Expr& e, const Layout& l, const Shape& s) {
-  constexpr int64_t kRowsAhead = 3;  // as in across.cuh
-  return across_scratch(e, l, s) + kRowsAhead * s.keep * s.threads * loaded_bytes(l);
+  return std::max(partials * std::max(1, s.threads / 32), sums * l.vector * s.threads);
 }
 
 Reason check_program(const Expr& e, const Graph& g, const Device& d) {
@@ -166,7 +149,7 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   l.sampled = s.kind == Shape::split;
   Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::across);
   numbers_ = code.numbers;
-  pack_arguments(e, l, s);
+  pack_arguments(l, s);
   for (size_t i = 0; i < numbers_.size(); ++i)
     if (TensorId t = numbers_[i].tensor; t != kNone)
       scalars_.push_back({numbers_at_ + i * sizeof(dev::Number), t, numbers_[i].lane, g.tensor(t).dtype});
@@ -234,7 +217,7 @@ void FusedProgram::add_launches(const Expr& e, const Layout& l, const Shape& s, 
 }
 
 // As the device's FusedArgs lies in memory: every part is a multiple of eight bytes.
-void FusedProgram::pack_arguments(const Expr& e, const Layout& l, const Shape& s) {
+void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
   // The loop that counts vectors instead of elements.
   auto per = [&](bool outer, size_t i) { return i == 0 && outer == l.columns ? l.vector : 1; };
   head_.rows = l.columns ? l.rows / l.vector : l.rows;
@@ -249,7 +232,6 @@ void FusedProgram::pack_arguments(const Expr& e, const Layout& l, const Shape& s
     int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
     seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
   }
-  if (s.kind == Shape::across) head_.split_length = across_scratch(e, l, s);
   head_.sample = seen ? static_cast<double>(head_.length) / static_cast<double>(seen) : 1;
   Packer p(args_);
   p.add(head_);

@@ -34,7 +34,7 @@ class FusedProgram {
     std::shared_ptr<const Kernel> kernel;
     Grid grid;
   };
-  void pack_arguments(const Expr& e, const Layout& l, const Shape& s);
+  void pack_arguments(const Layout& l, const Shape& s);
   void add_launches(const Expr& e, const Layout& l, const Shape& s, const Code& code, const Device& d);
   struct Pointer {
     size_t at;  // in the arguments
