@@ -40,12 +40,28 @@ def table(name):
     return "\n".join(lines) + "\n" + about if len(lines) > 2 else "No results yet.\n"
 
 
+def gpu_table(name):
+    """Rows of bench/results/GPU/SUITE.jsonl, `name` being GPU/SUITE."""
+    path = ROOT / "bench" / "results" / f"{name}.jsonl"
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    if not found:
+        return "No results yet.\n"
+    lines = ["| operation | inputs | engine | ms | GB/s | TFLOP/s | cuDNN's ms | ratio |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    for r in found:
+        theirs = number(r["peers"].get("cudnn")) or "refused"
+        lines.append(f"| {r['op']} | {sizes(r['case'])} | {r['engine']} | {number(r['ms'])} | {r['gb_s']:.0f} | "
+                     f"{number(r['tflop_s'])} | {theirs} | {number(r['ratio'])} |")
+    commits = sorted({r["commit"] for r in found})
+    return "\n".join(lines) + f"\n\nGPU: {found[0]['gpu']}, commit {', '.join(commits)}.\n"
+
+
 def main():
     stale = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text()
-        new = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->",
-                     lambda m: f"<!-- table {m.group(1)} -->\n{table(m.group(1))}<!-- end -->", text, flags=re.S)
+        make = lambda name: gpu_table(name) if "/" in name else table(name)
+        new = re.sub(r"<!-- table ([\w/]+) -->\n.*?<!-- end -->",
+                     lambda m: f"<!-- table {m.group(1)} -->\n{make(m.group(1))}<!-- end -->", text, flags=re.S)
         if new == text:
             continue
         if "--check" in sys.argv:
