@@ -191,9 +191,10 @@ class Generator {
       window += (i ? "," : "") + std::to_string(pick(1, 3));
       stride += (i ? "," : "") + std::to_string(pick(1, 2));
     }
-    statement("resample " + name(a) +
-              " mode=" + pick_of<std::string>({"max_pool", "avg_pool_include", "avg_pool_exclude"}) +
-              " window=" + window + " stride=" + stride);
+    // Means of integers that lie half way between two may round either way: engines add up in different orders.
+    std::string mode = pick_of<std::string>({"max_pool", "avg_pool_include", "avg_pool_exclude"});
+    if (!is_real(g_.tensor(a).dtype)) mode = "max_pool";
+    statement("resample " + name(a) + " mode=" + mode + " window=" + window + " stride=" + stride);
   }
 
   void cut(TensorId a) {
