@@ -53,12 +53,14 @@ struct Cluster {
 };
 thread_local Cluster cluster;
 
-void yield() {
+// Fibres leave their stacks by jumps: what the address sanitizer marks there would stay marked. So it marks nothing in
+// the functions that run on them.
+[[gnu::no_sanitize_address]] void yield() {
   if (_setjmp(cluster.here->state) == 0) _longjmp(cluster.scheduler, 1);
 }
 
 // Waits until `count` threads have come; the number may fall while threads end.
-void wait(Barrier& b, const int& count) {
+[[gnu::no_sanitize_address]] void wait(Barrier& b, const int& count) {
   unsigned generation = b.generation;
   ++b.arrived;
   cluster.progress = true;
@@ -73,18 +75,18 @@ void wait(Barrier& b, const int& count) {
   }
 }
 
-void sync_block() { wait(cluster.here->block->all, cluster.here->block->alive); }
-void sync_cluster() { wait(cluster.all, cluster.alive); }
-void sync_named(int barrier, int threads) {
+[[gnu::no_sanitize_address]] void sync_block() { wait(cluster.here->block->all, cluster.here->block->alive); }
+[[gnu::no_sanitize_address]] void sync_cluster() { wait(cluster.all, cluster.alive); }
+[[gnu::no_sanitize_address]] void sync_named(int barrier, int threads) {
   wait(cluster.here->block->named.at(static_cast<size_t>(barrier)), threads);
 }
-void sync_warp(unsigned lanes) {
+[[gnu::no_sanitize_address]] void sync_warp(unsigned lanes) {
   unsigned x = cluster.here->thread.index.x, first = x / 32 * 32, size = cluster.world.block_dim.x - first;
   if (size < 32) lanes &= (1u << size) - 1;  // the last warp may be a part
   wait(cluster.here->block->warps[x / 32], std::popcount(lanes));
 }
 
-void begin() {
+[[gnu::no_sanitize_address]] void begin() {
   cluster.enter(&cluster.world, cluster.args);
   cluster.here->ended = true;
   --cluster.here->block->alive;
@@ -93,7 +95,7 @@ void begin() {
   _longjmp(cluster.scheduler, 1);
 }
 
-void start(void* stack) {
+[[gnu::no_sanitize_address]] void start(void* stack) {
   thread_local ucontext_t fresh, ignored;
   getcontext(&fresh);
   fresh.uc_stack.ss_sp = stack;
@@ -116,7 +118,7 @@ std::vector<void*>& stacks(size_t count) {
 }
 
 // False when all that are left wait for something that never comes.
-bool run_cluster(const std::vector<void*>& stack) {
+[[gnu::no_sanitize_address]] bool run_cluster(const std::vector<void*>& stack) {
   volatile size_t i = 0;
   cluster.progress = true;
   while (cluster.alive > 0) {
