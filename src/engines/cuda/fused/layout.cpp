@@ -189,7 +189,7 @@ Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
       o.type = DType::i64;
     }
     out->operand_of[i] = static_cast<int>(out->operands.size());
-    out->operands.push_back(std::move(o));
+    out->operands.push_back(o);
   }
   if (out->operands.size() > dev::kMaxOperands)
     return Reason::no("the region reads and writes ", out->operands.size(), " tensors, the limit is ",

@@ -66,10 +66,9 @@ class MoveEngine : public Engine {
     // A change of layout is one of the pointwise operations; those are modelled as if all their accesses were runs.
     constexpr double kIdentity = 0.9;
     const Node& n = r.graph->node(r.nodes[0]);
-    auto launches = static_cast<double>((n.in.size() + dev::kManyCopies - 1) / dev::kManyCopies);
-    if (gathers_pages(n)) launches = 1;
+    size_t launches = gathers_pages(n) ? 1 : (n.in.size() + dev::kManyCopies - 1) / dev::kManyCopies;
     double share = n.op->name == "pointwise" ? kIdentity : 1;
-    return {Config{{}, share * region_bytes(r) / d.bytes_per_second + launches * d.step_seconds}};
+    return {Config{{}, share * region_bytes(r) / d.bytes_per_second + static_cast<double>(launches) * d.step_seconds}};
   }
 
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
