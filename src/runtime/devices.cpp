@@ -50,8 +50,10 @@ class HostMemory : public DeviceMemory {
     return p;
   }
   void release(void* data) const noexcept override { std::free(data); }
-  void copy_in(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
-  void copy_out(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy_in(void* to, const void* from, size_t bytes) const override {
+    if (bytes) std::memcpy(to, from, bytes);  // nothing may come with null pointers
+  }
+  void copy_out(void* to, const void* from, size_t bytes) const override { copy_in(to, from, bytes); }
 };
 
 int attribute(cuda::DeviceAttribute a, int device) {

@@ -67,7 +67,7 @@ int answer(const std::vector<T>& values, int64_t capacity, int64_t* count, void*
     return kOk;
   }
   auto n = std::min(capacity, static_cast<int64_t>(values.size()));
-  std::memcpy(out, values.data(), static_cast<size_t>(n) * sizeof(T));
+  if (n > 0) std::memcpy(out, values.data(), static_cast<size_t>(n) * sizeof(T));
   *count = n;
   return kOk;
 }
