@@ -66,6 +66,7 @@ int run(const Arguments& a) {
   RunnerOptions o;
   o.engine = a.engine;
   o.device = find_device(a.device);
+  require_present(o.device);
   o.on_failure = [&](const std::string& text) {
     failures.push_back(text);
     progress.clear();

@@ -80,6 +80,7 @@ TESSERA_CUDA_DRIVER="$work/none.so" expect 2 "there is no CUDA device: the CUDA 
 for command in "run" "explain --measure" "tune --out $work/tuning"; do
   expect 2 "not run; to run use cpu, cuda or emulated" $command "$relu" --device h200 --engine host_cuda
 done
+expect 2 "not run; to run use cpu, cuda or emulated" test --device h200
 
 # .npy files: what is written reads back the same, for every kind of type and for strides
 for type in f64 f32 f16 bf16 e4m3 e5m2 e8m0 e2m1 i64 i32 i8 u8 i4 u4 bool bit c64; do
