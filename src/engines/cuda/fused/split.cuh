@@ -28,6 +28,29 @@ void join_block(typename C::Partial& p) {
   }
 }
 
+constexpr int kAtOnce = 4;  // loads in flight
+
+// Every TY-th element of a row from `first` on: some are loaded, then used.
+template <class C, int TY, class Index, class Args, class Use>
+void each_element(const Args& a, const Index* base, i64 first, i64 last, const Use& use) {
+  for (i64 i = first; i < last; i += kAtOnce * TY) {
+    typename C::Loaded x[kAtOnce];
+    Index at[C::kOperands + 1];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      if (i + u * TY >= last) continue;
+      along<C>(a, base, Index(i + u * TY), at);
+      C::load(a, at, x[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      if (i + u * TY >= last) continue;
+      along<C>(a, base, Index(i + u * TY), at);
+      use(at, x[u]);
+    }
+  }
+}
+
 // What is known of a row before stage S.
 template <class C, int S, class Index, class Args>
 void known_before(const Args& a, const Index* base, i64 row, typename C::Rows& r) {
@@ -53,27 +76,12 @@ void split_stage(const Args& a) {
   i64 first = split * a.head.split_length + threadIdx.x / TX, last = (split + 1) * a.head.split_length;
   if (last > a.head.length) last = a.head.length;
   if (!real) last = 0;
-  constexpr int kAtOnce = 4;  // loads in flight
   if (C::kSamples[S] && last > split * a.head.split_length + kAtOnce * TY)
     last = split * a.head.split_length + kAtOnce * TY;
-  for (i64 i = first; i < last; i += kAtOnce * TY) {
-    typename C::Loaded x[kAtOnce];
+  each_element<C, TY>(a, base, first, last, [&](const Index* at, const typename C::Loaded& x) {
     typename C::Kept kept;
-#pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      Index at[C::kOperands + 1];
-      if (i + u * TY >= last) continue;
-      along<C>(a, base, Index(i + u * TY), at);
-      C::load(a, at, x[u]);
-    }
-#pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      Index at[C::kOperands + 1];
-      if (i + u * TY >= last) continue;
-      along<C>(a, base, Index(i + u * TY), at);
-      C::template accumulate<S>(a, at, x[u], kept, r, p);
-    }
-  }
+    C::template accumulate<S>(a, at, x, kept, r, p);
+  });
   join_block<C, S, TX, TY>(p);
   if (real && threadIdx.x < TX) static_cast<typename C::Partial*>(a.head.partials)[split * a.head.rows + row] = p;
 }
@@ -111,27 +119,12 @@ void split_store(const Args& a) {
   known_before<C, C::kStages>(a, base, row, r);
   i64 first = split * a.head.split_length + threadIdx.x / TX, last = (split + 1) * a.head.split_length;
   if (last > a.head.length) last = a.head.length;
-  constexpr int kAtOnce = 4;
-  for (i64 i = first; i < last; i += kAtOnce * TY) {
-    typename C::Loaded x[kAtOnce];
+  each_element<C, TY>(a, base, first, last, [&](const Index* at, const typename C::Loaded& x) {
     typename C::Late none;
     typename C::Sums sums;
     typename C::Kept kept;
-#pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      Index at[C::kOperands + 1];
-      if (i + u * TY >= last) continue;
-      along<C>(a, base, Index(i + u * TY), at);
-      C::load(a, at, x[u]);
-    }
-#pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      Index at[C::kOperands + 1];
-      if (i + u * TY >= last) continue;
-      along<C>(a, base, Index(i + u * TY), at);
-      C::store(a, at, x[u], none, kept, r, sums);
-    }
-  }
+    C::store(a, at, x, none, kept, r, sums);
+  });
 }
 
 }  // namespace tsr::dev
