@@ -25,6 +25,21 @@ inline void cluster_sync() {
 #endif
 }
 
+// The two halves of a barrier without memory order. A block may touch another's shared memory only once that one has
+// begun: all arrive when they begin and wait before the first access, and the time between is not lost.
+inline void cluster_arrive() {
+#if !defined(TSR_EMULATED)
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+inline void cluster_wait() {
+#if defined(TSR_EMULATED)
+  tsr_emulated::world->sync_cluster();
+#else
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+
 // The same place of shared memory in another block of the cluster.
 template <class T>
 T* in_block(T* p, int rank) {

@@ -26,11 +26,12 @@ class ViewEngine : public Engine {
     if (r.nodes.size() != 1) return Reason::no("a view is one operation");
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
+    if (!is_view(g, n))
+      return Reason::no(spelling(n), " is no view of memory that lies ready, or its result is the caller's");
     const Tensor& x = g.tensor(n.in[0]);
     if (info_.device == DeviceKind::cuda && (x.by_value || (x.is_constant() && x.numel() == 1)))
       return Reason::no("input ", describe(x), " lies in host memory");
-    if (is_view(g, n)) return Reason::yes();
-    return Reason::no(spelling(n), " is no view of memory that lies ready, or its result is the caller's");
+    return Reason::yes();
   }
   std::vector<Config> configs(const Region&, const Device&) const override { return {Config{}}; }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {

@@ -22,6 +22,7 @@ template <class C, int S, int CLUSTER>
 void cluster_total(typename C::Partial& p, typename C::Partial* slots) {
   if constexpr (CLUSTER > 1) {
     int rank = cluster_rank();
+    if constexpr (S == 0) cluster_wait();
     if (threadIdx.x < CLUSTER) *in_block(slots + rank, threadIdx.x) = p;
     cluster_sync();  // after the last one nobody writes into another block's memory: blocks may end
     p = slots[0];
@@ -54,6 +55,7 @@ void rows(const Args& a) {
   using C = Code<V>;
   auto* scratch = reinterpret_cast<typename C::Partial*>(shared_memory());
   constexpr int kStep = THREADS * CLUSTER;
+  if constexpr (CLUSTER > 1) cluster_arrive();
   int thread = threadIdx.x % THREADS + (CLUSTER > 1 ? cluster_rank() * THREADS : 0);
   i64 index = CLUSTER > 1 ? blockIdx.x / CLUSTER : i64(blockIdx.x) * (blockDim.x / THREADS) + threadIdx.x / THREADS;
   // Threads beyond the last row still take part in barriers, with nothing to do.

@@ -95,15 +95,23 @@ class HostStep : public Step {
   }
 
   // The one step that locks and may allocate: several executions can be under way, and each needs memory of its own.
+  // Allocating may wait for callbacks under way, and these want the lock: so never under it.
   Staging* take(bool captured) const {
-    std::lock_guard guard(lock_);
-    if (free_.empty()) free_.push_back(std::make_unique<Staging>(bytes_));
-    used_.push_back(std::move(free_.back()));
-    free_.pop_back();
-    Staging* s = used_.back().get();
+    std::unique_ptr<Staging> staging;
+    {
+      std::lock_guard guard(lock_);
+      if (!free_.empty()) {
+        staging = std::move(free_.back());
+        free_.pop_back();
+      }
+    }
+    if (!staging) staging = std::make_unique<Staging>(bytes_);
+    Staging* s = staging.get();
     s->step = this;
     s->captured = captured;
     s->table.assign(tensors_, nullptr);
+    std::lock_guard guard(lock_);
+    used_.push_back(std::move(staging));
     return s;
   }
 
