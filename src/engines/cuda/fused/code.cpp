@@ -47,8 +47,9 @@ class Printer {
     if (l_.columns) lane_ = "[i]";
     find_stages();
     find_needs();
-    std::string loads = print_loads(false), late = print_loads(true), before = print_rows(-1), accumulate, rows, starts,
-                joins, shuffles;
+    std::string loads = print_loads(&Printer::is_early, &loaded_), late = print_loads(&Printer::is_late, &late_loaded_),
+                fixed = print_loads(&Printer::is_fixed), moving = print_loads(&Printer::is_moving),
+                before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
     for (int s = 0; s < stages_; ++s) {
       accumulate += cat("    if constexpr (S == ", s, ") {\n", print_elements(s), "    }\n");
       rows += cat("    if constexpr (S == ", s, ") {\n", print_rows(s), "    }\n");
@@ -67,7 +68,9 @@ class Printer {
         cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
             ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
             ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_,
-            ", W = ", l_.columns ? "V" : "1", ";\n  static constexpr bool kSamples[] = {", sampled, "false};\n");
+            ", kStagedBytes = ", staged_at(static_cast<int>(l_.operands.size())), " * V, W = ", l_.columns ? "V" : "1",
+            ";\n  static constexpr bool kAcross = ", sum_fields().empty() ? "false" : "true", ", kSamples[] = {",
+            sampled, "false};\n");
     t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" +
          kept_fields() + "  };\n";
     t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() +
@@ -75,6 +78,9 @@ class Printer {
     const char* with = "const Args& a, const Index* at";
     t += cat("  static void load(", with, ", Loaded& x) {\n", loads, "  }\n");
     t += cat("  static void load_late(", with, ", Late& y) {\n", late, "  }\n");
+    t += cat("  static void load_fixed(", with, ", Loaded& x) {\n", fixed, "  }\n");
+    t += cat("  static void load_moving(", with, ", const char* place, i32 part, i32 index, Loaded& x) {\n", moving,
+             "  }\n", print_fetch());
     t += cat("  static void before(", with, ", Rows& r) {\n", before, "  }\n");
     t += cat("  template <int S>\n  static void accumulate(", with,
              ", const Loaded& x, Kept& k, const Rows& r, Partial& p) {\n", accumulate, "  }\n");
@@ -201,35 +207,58 @@ class Printer {
 
   // --- element values
   // Read by the stores alone, and the same for every row: the cache holds it, registers need not.
-  bool is_late(const OperandPlan& o) const {
-    if (!keep_ || first_[at(o.instr)] != stages_) return false;
-    size_t k = static_cast<size_t>(&o - l_.operands.data());
-    return std::all_of(l_.outer.begin(), l_.outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
-  }
+  bool is_late(size_t k) const { return keep_ && first_[at(l_.operands[k].instr)] == stages_ && l_.fixed(k); }
+  bool is_early(size_t k) const { return !is_late(k); }
+  // Of a block that walks over rows: loaded once, or for every row.
+  bool is_fixed(size_t k) const { return is_early(k) && l_.fixed(k); }
+  bool is_moving(size_t k) const { return is_early(k) && !l_.fixed(k); }
 
-  std::string print_loads(bool late) {
-    std::string s, &fields = late ? late_loaded_ : loaded_;
-    const char* into = late ? "y" : "x";
+  std::string print_loads(bool (Printer::*which)(size_t) const, std::string* fields = nullptr) {
+    std::string s, unused;
+    if (!fields) fields = &unused;
+    const char* into = which == &Printer::is_late ? "y" : "x";
     for (int k = 0; k < static_cast<int>(l_.operands.size()); ++k) {
       const OperandPlan& o = l_.operands[at(k)];
-      if (o.kind != Instr::load || o.row || is_late(o) != late) continue;
+      if (o.kind != Instr::load || o.row || !(this->*which)(at(k))) continue;
       if (info(o.type).bits < 8) {
         const char* lane = lane_name(instr(o.instr).lane);
-        fields += cat("    Vec<", lane, ", V> t", k, ";\n");
+        *fields += cat("    Vec<", lane, ", V> t", k, ";\n");
         s += cat("    load_packed_each<", lane, ", ", device_type(o.type), ">(a.operands[", k, "].data, at[", k,
                  "], a.operands[", k, "].step, ", into, ".t", k, ");\n");
       } else if (o.access == OperandPlan::same) {
-        fields += cat("    ", device_type(o.type), " t", k, ";\n");
+        *fields += cat("    ", device_type(o.type), " t", k, ";\n");
         s += cat("    ", into, ".t", k, " = *(", pointer(k), ");\n");
       } else {
-        fields += cat("    Vec<", device_type(o.type), ", V> t", k, ";\n");
+        *fields += cat("    Vec<", device_type(o.type), ", V> t", k, ";\n");
         if (o.access == OperandPlan::given) continue;
-        s += o.access == OperandPlan::vector
-                 ? cat("    load_vector(", pointer(k), ", ", into, ".t", k, ");\n")
-                 : cat("    load_each(", pointer(k), ", a.operands[", k, "].step, ", into, ".t", k, ");\n");
+        if (o.staged && which == &Printer::is_moving)
+          s += cat("    load_vector(reinterpret_cast<const ", device_type(o.type), "*>(place + part * ", staged_at(k),
+                   " * V) + index * V, x.t", k, ");\n");
+        else
+          s += o.access == OperandPlan::vector
+                   ? cat("    load_vector(", pointer(k), ", ", into, ".t", k, ");\n")
+                   : cat("    load_each(", pointer(k), ", a.operands[", k, "].step, ", into, ".t", k, ");\n");
       }
     }
     return s;
+  }
+
+  // Where an operand's elements of a row lie in shared memory, in bytes for each element in front of them.
+  int staged_at(int k) const {
+    int bytes = 0;
+    for (int i = 0; i < k; ++i)
+      if (l_.operands[at(i)].staged) bytes += info(l_.operands[at(i)].type).bits / 8;
+    return bytes;
+  }
+  std::string print_fetch() const {
+    std::string s;
+    for (int k = 0; k < static_cast<int>(l_.operands.size()); ++k)
+      if (const OperandPlan& o = l_.operands[at(k)]; o.staged)
+        s += cat("    bulk_load(place + part * ", staged_at(k), " * V, ", pointer(k), ", u32(part * V * sizeof(",
+                 device_type(o.type), ")), arrival);\n");
+    if (s.empty()) return s;
+    return cat("  static void fetch(const Args& a, const Index* at, char* place, i32 part, u64* arrival) {\n", s,
+               "  }\n");
   }
 
   // A stage: what its reductions need of each element, and their partial results; or what is stored.
@@ -259,7 +288,7 @@ class Printer {
     }
     if (c.kind == Instr::load) {
       const OperandPlan& o = l_.operands[at(k)];
-      std::string from = cat(is_late(o) ? "y" : "x", ".t", k);
+      std::string from = cat(is_late(at(k)) ? "y" : "x", ".t", k);
       if (info(o.type).bits < 8) {
         body += cat(set, from, ".v[i];\n");
       } else if (o.access == OperandPlan::same) {

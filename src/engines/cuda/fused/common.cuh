@@ -36,7 +36,7 @@ void along(const Args& a, const Index* base, Index index, Index* at) {
 }
 
 // Joins the partial results of THREADS neighbouring threads; all of them get the total. `scratch` holds one for each
-// warp of the block.
+// warp of the block; the next call must be given another one, the call after that may have this one again.
 template <class C, int S, int THREADS>
 void total(typename C::Partial& p, typename C::Partial* scratch) {
 #pragma unroll
@@ -47,12 +47,14 @@ void total(typename C::Partial& p, typename C::Partial* scratch) {
   if constexpr (THREADS > 32) {
     constexpr int kWarps = THREADS / 32;
     int warp = threadIdx.x / 32, first = warp / kWarps * kWarps;
-    __syncthreads();  // nobody still reads what the last stage left here
     if (threadIdx.x % 32 == 0) scratch[warp] = p;
     __syncthreads();
-    p = scratch[first];
+    p = scratch[first + threadIdx.x % kWarps];
 #pragma unroll
-    for (int i = 1; i < kWarps; ++i) C::template join<S>(p, scratch[first + i]);
+    for (int bits = kWarps / 2; bits > 0; bits /= 2) {
+      typename C::Partial q = C::template shuffle<S>(p, bits);
+      C::template join<S>(p, q);
+    }
   }
 }
 

@@ -158,6 +158,10 @@ class Builder {
 
 }  // namespace
 
+bool Layout::fixed(size_t k) const {
+  return std::all_of(outer.begin(), outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
+}
+
 Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
   out->operand_of.assign(e.code.size(), -1);
   int64_t largest = e.rows() * e.row_length();

@@ -14,8 +14,9 @@ struct OperandPlan {
   Instr::Kind kind = Instr::load;
   TensorId tensor = kNone;
   DType type = DType::f32;
-  bool row = false;  // one value for each row
-  Dims strides;      // by axis of the space, in elements
+  bool row = false;     // one value for each row
+  bool staged = false;  // comes through shared memory
+  Dims strides;         // by axis of the space, in elements
   // Of a thread's elements; given: the kernel itself puts them where loads would.
   enum Access : uint8_t { vector, same, strided, given } access = strided;
 };
@@ -36,6 +37,8 @@ struct Layout {
   bool sampled = false;  // estimates look at a part of each row
 
   int64_t elements() const { return rows * length; }
+  // Is operand k the same for every row?
+  bool fixed(size_t k) const;
 };
 
 // What the expression reads and writes. `out` gets operands, operand_of and wide.

@@ -26,8 +26,7 @@ int64_t vector_bytes(const Layout& l, bool rows) {
   for (size_t k = 0; k < l.operands.size(); ++k) {
     const OperandPlan& o = l.operands[k];
     if (o.kind != Instr::load || o.row || o.access == OperandPlan::same) continue;
-    bool same = std::all_of(l.outer.begin(), l.outer.end(), [&](const Loop& x) { return x.strides[k] == 0; });
-    if (!(rows && same && l.rows > 1)) bytes += std::max<int64_t>(1, info(o.type).bits / 8) * l.vector;
+    if (!(rows && l.fixed(k) && l.rows > 1)) bytes += std::max<int64_t>(1, info(o.type).bits / 8) * l.vector;
   }
   return std::max<int64_t>(bytes, 1);
 }
@@ -50,7 +49,14 @@ class Packer {
 
 constexpr size_t kMaxArgs = 4096;
 
-}  // namespace
+// Enough vectors in flight for each thread to hide the memory's latency, not so many that registers run out. Little
+// work is spread over more threads rather than left to few that take several each.
+int vectors_at_once(int64_t bytes, int64_t all, const Device& d) {
+  constexpr int64_t kThreadsPerUnit = 1024;
+  int several = bytes <= 16 ? 4 : bytes <= 48 ? 2 : 1;
+  while (several > 1 && all < kThreadsPerUnit * d.units * several) several /= 2;
+  return several;
+}
 
 Shape choose_split(const Layout& l, const Device& d) {
   Shape s;
@@ -66,58 +72,65 @@ Shape choose_split(const Layout& l, const Device& d) {
   return s;
 }
 
-bool sums_across(const Expr& e) {
-  return std::any_of(e.code.begin(), e.code.end(), [](const Instr& c) { return c.kind == Instr::across; });
+// Bytes of a row's element that move through shared memory when blocks walk over rows; 0 if they cannot: bulk copies
+// need runs of 16 bytes.
+int64_t staged_bytes(const Layout& l, const Graph& g, int64_t part) {
+  int64_t bytes = 0;
+  if (l.columns || l.inner.size() != 1) return 0;
+  for (size_t k = 0; k < l.operands.size(); ++k) {
+    const OperandPlan& o = l.operands[k];
+    if (o.kind != Instr::load || o.row || l.fixed(k)) continue;
+    if (o.access != OperandPlan::vector) return 0;
+    int64_t size = info(o.type).bits / 8;
+    const Tensor& t = g.tensor(o.tensor);
+    if (part * l.vector * size % 16 != 0 || (t.stored && t.alignment % 16 != 0)) return 0;
+    for (const Loop& loop : l.outer)
+      if (loop.strides[k] * size % 16 != 0) return 0;
+    bytes += size;
+  }
+  return bytes;
 }
 
-constexpr int kAcrossThreads = 1024;  // of a multiprocessor
-constexpr int kMostAcross = 2;        // vectors of a row for each thread, whose sums fit into registers
+constexpr int kMostAcross = 2;  // vectors of a row for each thread, whose sums fit into registers
 
-Shape choose_across(const Layout& l, int64_t vectors, const Device& d) {
+// Blocks that walk over rows of `vectors`. Measured: one block of 512 threads on a multiprocessor, whose registers then
+// hold two vectors of every row and the sums of each, is better than more threads with less to do.
+Shape choose_walk(const Layout& l, const Graph& g, int64_t vectors, const Device& d) {
+  constexpr int kThreads = 512;
+  constexpr int64_t kMostDepth = 3, kSpare = 8 << 10;
   Shape s;
-  s.kind = Shape::across;
-  s.per_row = std::min(kMaxPerRow, power_of_two(vectors));
-  s.threads = std::max(s.per_row, kRowBlock);
-  s.keep = power_of_two(ceil_div(vectors, s.per_row));
-  int64_t blocks = ceil_div(l.rows, s.threads / s.per_row), most = int64_t{kAcrossThreads / s.threads} * d.units;
-  s.splits = std::clamp<int64_t>(blocks, 1, most);
+  s.kind = Shape::walk;
+  s.part = vectors;
+  s.threads = kThreads;
+  s.per_unit = 1;
+  s.depth = kMostDepth;
+  s.per_row = std::clamp(power_of_two(vectors) / 2, 1, kThreads);
+  // Little work is spread over all threads rather than left to few.
+  if (l.rows * vectors < int64_t{d.units} * kThreads * 4) s.per_row = std::min(kThreads, power_of_two(vectors));
+  s.keep = power_of_two(ceil_div(s.part, s.per_row));
+  int groups = s.threads / s.per_row;
+  int64_t place = staged_bytes(l, g, s.part) * l.vector * s.part * groups, room = d.shared_bytes / s.per_unit - kSpare;
+  bool fits = d.arch >= 90 && place > 0;
+  s.depth = fits ? static_cast<int>(std::clamp<int64_t>(room / place, 0, s.depth)) : 0;
+  s.splits = std::clamp<int64_t>(ceil_div(l.rows, groups), 1, int64_t{s.per_unit} * d.units);
   return s;
 }
 
-// Shared memory of a block: partial results of warps, in the end the sums of its threads.
-int64_t across_bytes(const Expr& e, const Layout& l, const Shape& s) {
-  int64_t partials = 0, sums = 0;
+// Shared memory of a block that walks: its ring, partial results of warps; in the end the sums of its
+// threads.
+int64_t walk_bytes(const Expr& e, const Layout& l, const Graph& g, const Shape& s) {
+  int64_t partial = 0, sums = 0, groups = s.threads / s.per_row;
   for (const Instr& c : e.code) {
-    if (c.kind == Instr::reduce) partials += 8;
+    if (c.kind == Instr::reduce) partial += 8;
     if (c.kind == Instr::across) sums += c.lane == Lane::f32 ? 4 : 8;
   }
-  return std::max(partials * std::max(1, s.threads / 32), sums * l.vector * s.threads);
+  int64_t ring = s.depth * groups * (staged_bytes(l, g, s.part) * l.vector * s.part + 8);
+  return std::max(ring + 2 * partial * (s.threads / 32), sums * l.vector * s.threads);
 }
 
-Reason check_program(const Expr& e, const Graph& g, const Device& d) {
-  if (Reason why = check_code(e, g); !why) return why;
-  Layout l;
-  if (Reason why = make_layout(e, g, &l); !why) return why;
-  if (!sums_across(e)) return Reason::yes();
-  if (l.columns) return Reason::no("sums over rows that lie side by side");
-  Shape s = choose_shape(e, l, d);
-  if (s.keep > kMostAcross || across_bytes(e, l, s) > d.shared_bytes)
-    return Reason::no("sums over rows of ", l.length, " elements do not fit on chip");
-  return Reason::yes();
-}
-
-Shape choose_shape(const Expr& e, const Layout& l, const Device& d) {
-  int64_t bytes = vector_bytes(l, e.has_reduction), vectors = l.inner[0].size / l.vector;
-  for (size_t i = 1; i < l.inner.size(); ++i) vectors *= l.inner[i].size;
-  vectors = std::max<int64_t>(vectors, 1);
-  // Enough in flight for each thread to hide the memory's latency, not so much that registers run out.
-  int several = bytes <= 16 ? 4 : bytes <= 48 ? 2 : 1;
-  // Little work is spread over more threads rather than left to few that take several vectors each.
-  constexpr int64_t kThreadsPerUnit = 1024;
-  while (several > 1 && l.rows * vectors < kThreadsPerUnit * d.units * several) several /= 2;
-  if (!e.has_reduction) return {Shape::pointwise, kBlock, 1, bytes <= 16 ? 4 : bytes <= 64 ? 2 : 1};
-  if (sums_across(e)) return choose_across(l, vectors, d);
-  if (l.columns) return choose_split(l, d);
+Shape choose_rows(const Expr& e, const Layout& l, int64_t vectors, const Device& d) {
+  int64_t bytes = vector_bytes(l, true);
+  int several = vectors_at_once(bytes, l.rows * vectors, d);
   int64_t most = std::max<int64_t>(1, 128 / bytes);  // vectors that fit into a thread's registers
   Shape s;
   s.kind = Shape::rows;
@@ -130,24 +143,57 @@ Shape choose_shape(const Expr& e, const Layout& l, const Device& d) {
   // Measured: with one stage a block of 1024 threads is as good as a cluster; more stages want smaller blocks, so that
   // others work while some wait for each other.
   bool stages = std::count_if(e.code.begin(), e.code.end(), [](const Instr& c) { return c.kind == Instr::reduce; }) > 1;
-  int64_t block = stages ? 256 : 512;
+  int64_t block = stages ? 256 : vectors > kLongRow * 2 ? 1024 : 512;
   if (vectors > 2 * several * block && d.arch >= 90) {
     s.threads = s.per_row = static_cast<int>(block);
     s.cluster = std::min(8, power_of_two(ceil_div(vectors, several * block)));
-    s.keep = power_of_two(ceil_div(vectors, s.cluster * block));
+    s.part = ceil_div(vectors, s.cluster);
+    s.keep = power_of_two(ceil_div(s.part, block));
   }
   if (s.keep <= std::max<int64_t>(most, several)) return s;
   if (l.rows < 4 * d.units) return choose_split(l, d);
   return {Shape::stream, 512, 512, 1};
 }
 
+}  // namespace
+
+bool sums_across(const Expr& e) {
+  return std::any_of(e.code.begin(), e.code.end(), [](const Instr& c) { return c.kind == Instr::across; });
+}
+
+Shape choose_shape(const Expr& e, const Layout& l, const Graph& g, const Device& d) {
+  int64_t vectors = l.inner[0].size / l.vector;
+  for (size_t i = 1; i < l.inner.size(); ++i) vectors *= l.inner[i].size;
+  vectors = std::max<int64_t>(vectors, 1);
+  if (sums_across(e)) return choose_walk(l, g, vectors, d);
+  if (e.has_reduction) return l.columns ? choose_split(l, d) : choose_rows(e, l, vectors, d);
+  int64_t bytes = vector_bytes(l, false);
+  return {Shape::pointwise, kBlock, 1, bytes <= 16 ? 4 : bytes <= 64 ? 2 : 1};
+}
+
+Reason check_program(const Expr& e, const Graph& g, const Device& d) {
+  if (Reason why = check_code(e, g); !why) return why;
+  Layout l;
+  if (Reason why = make_layout(e, g, &l); !why) return why;
+  if (!sums_across(e)) return Reason::yes();
+  if (l.columns) return Reason::no("sums over rows that lie side by side");
+  Shape s = choose_shape(e, l, g, d);
+  if (s.keep > kMostAcross || walk_bytes(e, l, g, s) > d.shared_bytes)
+    return Reason::no("sums over rows of ", l.length, " elements do not fit on chip");
+  return Reason::yes();
+}
+
 FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   Layout l;
   if (Reason why = make_layout(e, g, &l); !why)
     fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
-  Shape s = choose_shape(e, l, d);
+  Shape s = choose_shape(e, l, g, d);
   l.sampled = s.kind == Shape::split;
-  Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::across);
+  for (size_t k = 0; k < l.operands.size(); ++k) {
+    OperandPlan& o = l.operands[k];
+    o.staged = s.depth > 0 && o.kind == Instr::load && !o.row && !l.fixed(k);
+  }
+  Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::walk);
   numbers_ = code.numbers;
   pack_arguments(l, s);
   for (size_t i = 0; i < numbers_.size(); ++i)
@@ -155,24 +201,25 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
       scalars_.push_back({numbers_at_ + i * sizeof(dev::Number), t, numbers_[i].lane, g.tensor(t).dtype});
   // Sums over no rows are zero; everything else has nothing to do then.
   bool empty = e.has_reduction ? l.rows == 0 && code.across == 0 : head_.length == 0 && head_.tail == 0;
-  if (!empty) add_launches(e, l, s, code, d);
+  if (!empty) add_launches(e, g, l, s, code, d);
 }
 
-void FusedProgram::add_launches(const Expr& e, const Layout& l, const Shape& s, const Code& code, const Device& d) {
+void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, const Shape& s, const Code& code,
+                                const Device& d) {
   std::vector<Program> programs;
   std::vector<Grid> grids;
   // A part of the threads across rows, the more along the partial results of each.
   int join_side = std::min(s.side, 4);
   auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
     if (blocks == 0) return;
-    const char* file[] = {"pointwise", "rows", "stream", "split", "across"};
+    const char* file[] = {"pointwise", "rows", "stream", "split", "walk"};
     Program p;
     p.include = cat("engines/cuda/fused/", file[s.kind], ".cuh");
     p.generated = code.text;
     p.args = code.args;
     p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, ", ", numbers, ", tsr::dev::Index>");
     p.threads = s.threads;
-    if (s.kind == Shape::across) p.blocks_per_unit = kAcrossThreads / s.threads;
+    p.blocks_per_unit = s.per_unit;
     programs.push_back(std::move(p));
     grids.push_back({blocks, s.threads, shared_bytes, s.cluster});
   };
@@ -186,15 +233,16 @@ void FusedProgram::add_launches(const Expr& e, const Layout& l, const Shape& s, 
     case Shape::rows:
       add("rows", cat(s.per_row, ", ", s.keep, ", ", s.cluster),
           s.cluster > 1 ? l.rows * s.cluster : ceil_div(l.rows, s.threads / s.per_row),
-          partial * (warps + (s.cluster > 1 ? s.cluster * code.stages : 0)));
+          2 * partial * (warps + s.cluster));
       break;
     case Shape::stream:
-      add("stream", std::to_string(s.per_row), std::min<int64_t>(l.rows, int64_t{d.units} * 16), partial * warps);
+      add("stream", std::to_string(s.per_row), std::min<int64_t>(l.rows, int64_t{d.units} * 16), 2 * partial * warps);
       break;
-    case Shape::across: {
+    case Shape::walk: {
       int64_t sums = int64_t{l.vector} * code.sum_bytes;
       constexpr int kAcross = 8;
-      add("across", cat(s.per_row, ", ", s.keep), s.splits, across_bytes(e, l, s));
+      add("walk", cat(s.per_row, ", ", s.keep, ", ", s.depth), s.splits, walk_bytes(e, l, g, s));
+      if (code.across == 0) break;
       add("join_across", cat(kAcross, ", ", s.threads / kAcross), ceil_div(head_.length, kAcross), sums * s.threads);
       partial_bytes_ = static_cast<size_t>(sums * head_.length * s.splits);
       break;
@@ -225,7 +273,7 @@ void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
   head_.tail = l.inner.size() == 1 ? l.inner[0].size % per(false, 0) : 0;
   for (size_t i = 1; i < l.inner.size(); ++i) head_.length *= l.inner[i].size;
   head_.splits = s.splits;
-  head_.split_length = ceil_div(head_.length, s.splits);
+  head_.split_length = s.part ? s.part : ceil_div(head_.length, s.splits);
   constexpr int64_t kAtOnce = 4;  // as in split.cuh
   int64_t seen = 0;
   for (int64_t part = 0; part < s.splits; ++part) {

@@ -9,15 +9,18 @@ namespace tsr::cuda {
 
 // How rows are shared out.
 struct Shape {
-  enum Kind : uint8_t { pointwise, rows, stream, split, across } kind = pointwise;
+  enum Kind : uint8_t { pointwise, rows, stream, split, walk } kind = pointwise;
   int threads = 256;   // of a block
   int per_row = 1;     // threads of a block that share a row
   int keep = 1;        // vectors that a thread keeps, or takes at once
   int cluster = 1;     // blocks that share a row
   int side = 1;        // split: threads across rows
-  int64_t splits = 1;  // split: parts of a row; across: blocks
+  int depth = 0;       // walk: rows that are fetched ahead
+  int per_unit = 0;    // walk: blocks of a multiprocessor
+  int64_t splits = 1;  // split: parts of a row; walk: blocks
+  int64_t part = 0;    // of a row's vectors, that a block of a cluster or one that walks has
 };
-Shape choose_shape(const Expr& e, const Layout& l, const Device& d);
+Shape choose_shape(const Expr& e, const Layout& l, const Graph& g, const Device& d);
 // Why the kernels cannot take an expression, if they cannot.
 Reason check_program(const Expr& e, const Graph& g, const Device& d);
 
@@ -35,7 +38,7 @@ class FusedProgram {
     Grid grid;
   };
   void pack_arguments(const Layout& l, const Shape& s);
-  void add_launches(const Expr& e, const Layout& l, const Shape& s, const Code& code, const Device& d);
+  void add_launches(const Expr& e, const Graph& g, const Layout& l, const Shape& s, const Code& code, const Device& d);
   struct Pointer {
     size_t at;  // in the arguments
     TensorId tensor;
