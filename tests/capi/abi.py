@@ -81,8 +81,26 @@ def probe_lines(names, macros):
 
 
 def public_headers(folder):
-    found = sorted(path.name for path in folder.glob("cudnn*.h") if re.fullmatch(r"cudnn(_[a-z]+)*(_v\d)?.h", path.name))
+    found = sorted(path.name for path in folder.glob("cudnn*.h") if re.fullmatch(r"cudnn(_[a-z]+)*(_v\d)?\.h", path.name))
     return [name for name in found if not name.startswith("cudnn_frontend")]
+
+
+def header_facts(folder, flags):
+    """Which headers there are, and which of them alone declare a function."""
+    seen = {}
+    for header in public_headers(folder):
+        text, _ = compiler.preprocess(folder, header, flags)
+        seen[header] = set(declarations.read(text).functions)
+    facts = {}
+    for header, names in seen.items():
+        plain = header.replace("_v9", "")
+        if header == plain:
+            facts[f"header {header}"] = "exists"
+            for name in names:
+                facts.setdefault(f"declared {name}", []).append(header)
+        else:
+            facts[f"header {header}"] = f"as {plain}" if names == seen.get(plain) else f"unlike {plain}"
+    return {about: value if isinstance(value, str) else " ".join(value) for about, value in facts.items()}
 
 
 def facts_of(folder, cuda):
@@ -96,13 +114,7 @@ def facts_of(folder, cuda):
     program = PROBE + "\n".join(probe_lines(names, macros)) + "\n}\n"
     facts = dict(line.split(": ", 1) for line in compiler.run_program(program, flags).splitlines())
     facts.update({f"deprecated {name}": "yes" for name in names.deprecated})
-    declared = {}
-    for header in public_headers(folder):
-        facts[f"header {header}"] = "exists"
-        text, _ = compiler.preprocess(folder, header, flags)
-        for function in declarations.read(text).functions:
-            declared.setdefault(function, []).append(header)
-    facts.update({f"declared {function}": " ".join(headers) for function, headers in declared.items()})
+    facts.update(header_facts(folder, flags))
     return facts
 
 
