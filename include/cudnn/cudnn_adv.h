@@ -212,8 +212,8 @@ cudnnGetSeqDataDescriptor(const cudnnSeqDataDescriptor_t seqDataDesc, cudnnDataT
                           int nbDimsRequested, int dimA[], cudnnSeqDataAxis_t* axes, size_t* seqLengthArraySize,
                           size_t seqLengthSizeRequested, int* seqLengthArray, void* paddingFill);
 
-// --- multi-head attention: options. Bits of attnMode: whether beams of queries share one
-// sequence of keys or have one each; whether projections have biases.
+// --- multi-head attention: options. Bits of attnMode: whether beams of queries share one sequence of keys or have one
+// each; whether projections have biases.
 
 #define CUDNN_ATTN_QUERYMAP_ALL_TO_ONE 0
 #define CUDNN_ATTN_QUERYMAP_ONE_TO_ONE (1U << 0)

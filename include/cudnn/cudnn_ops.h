@@ -361,7 +361,7 @@ CUDNN_DEPRECATED cudnnStatus_t CUDNNWINAPI cudnnBatchNormalizationBackwardEx(
     const void* savedMean, const void* savedInvVariance, cudnnActivationDescriptor_t activationDesc, void* workSpace,
     size_t workSpaceSizeInBytes, void* reserveSpace, size_t reserveSpaceSizeInBytes);
 
-// --- the same under the names of version 8, which meant to add groups (deprecated)
+// --- the same under the names of version 8, with room for groups (deprecated)
 
 typedef enum { CUDNN_NORM_PER_ACTIVATION = 0, CUDNN_NORM_PER_CHANNEL = 1 } cudnnNormMode_t CUDNN_DEPRECATED;
 typedef enum { CUDNN_NORM_ALGO_STANDARD = 0, CUDNN_NORM_ALGO_PERSIST = 1 } cudnnNormAlgo_t CUDNN_DEPRECATED;

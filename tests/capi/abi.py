@@ -91,16 +91,13 @@ def header_facts(folder, flags):
     for header in public_headers(folder):
         text, _ = compiler.preprocess(folder, header, flags)
         seen[header] = set(declarations.read(text).functions)
-    facts = {}
-    for header, names in seen.items():
+    facts = {f"header {header}": "exists" for header in seen}
+    for header in [name for name in seen if name.endswith("_v9.h")]:
         plain = header.replace("_v9", "")
-        if header == plain:
-            facts[f"header {header}"] = "exists"
-            for name in names:
-                facts.setdefault(f"declared {name}", []).append(header)
-        else:
-            facts[f"header {header}"] = f"as {plain}" if names == seen.get(plain) else f"unlike {plain}"
-    return {about: value if isinstance(value, str) else " ".join(value) for about, value in facts.items()}
+        facts[f"header {header}"] = f"as {plain}" if seen.pop(header) == seen.get(plain) else f"unlike {plain}"
+    for name in set().union(*seen.values()):
+        facts[f"declared {name}"] = " ".join(header for header in seen if name in seen[header])
+    return facts
 
 
 def facts_of(folder, cuda):

@@ -45,8 +45,8 @@ def with_cuda():
 
 
 def preprocess(folder, header, flags):
-    """The declarations and the macros (name, parameters, body) that the cudnn* files of this folder add to `header`."""
-    output = run([CXX, "-std=c++17", "-x", "c++", "-E", "-dD", "-I", str(folder), *flags, "-"], f'#include "{header}"\n')
+    """What the cudnn* files of this folder contribute to `header`: declarations, and macros (name, parameters, body)."""
+    output = run([CXX, "-std=c++17", "-x", "c++", "-E", "-dD", *flags, "-"], f'#include "{header}"\n')
     declarations, macros, ours = [], [], False
     for line in output.splitlines():
         marker = re.match(r'# \d+ "(.*?)"', line)

@@ -82,11 +82,10 @@ def read(text):
         raise ValueError(f"{opened} blocks of extern \"C\" opened, {closed} closed")
     names = Names()
     for declaration in split_declarations(text):
-        outside = re.sub(r"\{.*\}", "", declaration, flags=re.S)
-        plain = declaration if "{" in declaration else declaration.replace(DEPRECATED, "")
-        plain = re.sub(rf"(\}}[^{{}}]*){DEPRECATED}", r"\1", plain).strip()
-        name = read_declaration(plain, names)
-        if DEPRECATED in outside:
+        before, body, after = re.fullmatch(r"([^{]*)(\{.*\})?([^{}]*)", declaration, re.S).groups("")
+        plain = before.replace(DEPRECATED, "") + body + after.replace(DEPRECATED, "")
+        name = read_declaration(plain.strip(), names)
+        if DEPRECATED in before + after:
             names.deprecated.append(name)
     refuse_unknown(text, names)
     return names
