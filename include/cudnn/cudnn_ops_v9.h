@@ -1,0 +1,2 @@
+// cudnn_ops.h under the name that carries its major version.
+#include "cudnn_ops.h"
