@@ -41,9 +41,33 @@ TEST(CudaResample, Kernels) {
       "resample_cuda");
 }
 
+TEST(CudaResample, SmallWindows) {
+  for (const char* type : {"bf16", "f16", "f32"})
+    for (const char* window : {"2,2", "3,3"})
+      for (const char* layout : {":nhwc", ""}) {
+        std::string x = cat("x = input ", type, "[32,64,112,112]", layout, "; "),
+                    options = cat(" window=", window, " stride=2,2 pad=", window[0] == '3' ? "1,1" : "0,0");
+        expect_no_spills(cat(x, "y = resample x mode=max_pool", options, "; output y"), "resample_cuda");
+        expect_no_spills(cat(x, "y, index:i i8 = resample x mode=max_pool", options, "; output y; output i"),
+                         "resample_cuda");
+        expect_no_spills(cat(x, "y = resample x mode=avg_pool_exclude", options, "; output y"), "resample_cuda");
+      }
+  for (const char* type : {"bf16", "f32"})
+    for (const char* options :
+         {"index=i window=3,3 stride=2,2 pad=1,1", "mode=avg_pool_exclude window=3,3 stride=2,2 pad=1,1",
+          "index=i window=2,2 stride=2,2", "mode=avg_pool_include window=3,3 stride=1,1 pad=1,1"})
+      expect_no_spills(cat("dy = input ", type, "[2,64,56,56]:nhwc; i = input i8[2,64,56,56]:nhwc; dx ", type,
+                           "[2,64,112,112]:nhwc = resample_bwd dy ", options, "; output dx"),
+                       "resample_cuda");
+}
+
 TEST(CudaResample, OtherSizesNeedNoOtherKernels) {
   expect_same_kernels("x = input bf16[2,64,32,32]:nhwc; y = resample x window=3,3 stride=2,2 pad=1,1; output y",
+                      "x = input bf16[3,96,7,9]:nhwc; y = resample x window=3,3 stride=1,3; output y");
+  expect_same_kernels("x = input bf16[2,64,32,32]:nhwc; y = resample x window=5,5 stride=2,2 pad=1,1; output y",
                       "x = input bf16[3,96,7,9]:nhwc; y = resample x window=2,4 stride=1,3; output y");
+  expect_same_kernels("x = input bf16[2,64,32,32]; y = resample x window=3,3 stride=2,2 pad=1,1; output y",
+                      "x = input bf16[3,5,7,16]; y = resample x window=3,3 stride=1,2 pad=0,1; output y");
 }
 
 TEST(CudaRnn, OtherSizesNeedNoOtherKernels) {

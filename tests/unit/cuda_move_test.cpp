@@ -8,7 +8,11 @@ namespace {
 TEST(CudaMove, Transposes) {
   for (const char* type : {"i8", "bf16", "f32", "f64", "c128"})
     expect_no_spills(cat("x = input ", type, "[300,517]; y = transpose x perm=1,0; output y"), "move_cuda");
-  expect_no_spills("x = input f32[300,517]; y = transpose x perm=1,0; output y bf16", "move_cuda");
+  for (const char* type : {"i8", "bf16", "f32", "f64", "c128"})
+    for (const char* size : {"[304,512]", "[300,516]"})
+      expect_no_spills(cat("x = input ", type, size, "; y = transpose x perm=1,0; output y"), "move_cuda");
+  for (const char* size : {"[300,517]", "[304,512]"})
+    expect_no_spills(cat("x = input f32", size, "; y = transpose x perm=1,0; output y bf16"), "move_cuda");
 }
 
 TEST(CudaMove, Runs) {

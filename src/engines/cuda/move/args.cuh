@@ -38,6 +38,13 @@ struct PackedArgs {
   i64 size[kCopyAxes], from_step[kCopyAxes], to_step[kCopyAxes];
 };
 
+// A tile of a transposition: so many squares of `side` x `side` elements of `wide` bytes. The 256 threads take 16 x 16
+// squares, or up to four times that, so that each has 64 bytes or more under way.
+constexpr int kTileThreads = 256;
+constexpr int kTileBand = 8;  // rows of tiles that blocks go down before they go on across
+constexpr int tile_squares_down(int wide, int side) { return wide * side * side <= 32 ? 32 : 16; }
+constexpr int tile_squares_across(int wide, int side) { return wide * side * side <= 16 ? 32 : 16; }
+
 // Many transpositions of matrices: rows and columns are those of the source, whose rows are runs of memory; in the
 // target its columns are.
 struct TileArgs {
@@ -45,7 +52,7 @@ struct TileArgs {
   i64 rows, columns;
   i64 from_step, to_step;     // from row to row of the source, from column to column in the target
   Divisor down, across;       // tiles of a matrix
-  bool from_words, to_words;  // may squares be read and written in whole words?
+  bool from_words, to_words;  // may rows of squares be read and written whole?
 };
 
 // Integers that tell where to read.

@@ -9,7 +9,8 @@
 namespace tsr::cuda {
 namespace {
 
-constexpr int kThreads = 256, kTileSquares = 32, kTilePitch = 33;
+constexpr int kThreads = 256;
+constexpr int kLargestSquare = 8;
 constexpr int64_t kSmall = 16;               // axes that are shorter leave most of a tile empty
 constexpr int64_t kWideIndex = 2000000000;   // elements from which 32 bits do not count them
 constexpr int64_t kWorthTwoLaunches = 4096;  // elements; below it a rest that is no whole word narrows all words
@@ -175,27 +176,25 @@ class Builder {
     std::vector<CopyAxis> outer;
     for (size_t i = 0; i + 1 < axes.size(); ++i)
       if (i != across) outer.push_back(axes[i]);
-    int64_t wide = std::max(bytes_of(x), bytes_of(y_)), square = std::max<int64_t>(1, 4 / wide),
-            side = kTileSquares * square;
-    // Whole words can be moved if everything is a multiple of them.
-    auto in_words = [&](const Tensor& t, int64_t first, int64_t step, int64_t CopyAxis::*side_of) {
-      int64_t each = bytes_of(t);
-      bool fits = aligned_bytes(t, first * each) >= square * each && step % square == 0;
-      for (const CopyAxis& a : outer) fits = fits && a.*side_of % square == 0;
-      return fits;
+    // Elements that can be moved at once on one side.
+    auto at_once = [&](const Tensor& t, int64_t first, int64_t run, int64_t step, int64_t CopyAxis::*side_of) {
+      int64_t aligned = std::max<int64_t>(1, aligned_bytes(t, first * bytes_of(t)) / bytes_of(t));
+      int64_t most = common_power(aligned, {run, step});
+      for (const CopyAxis& a : outer) most = common_power(most, {a.*side_of});
+      return most;
     };
+    TileChoice tile(bytes_of(x), bytes_of(y_), at_once(x, c.from, columns.size, rows.from, &CopyAxis::from),
+                    at_once(y_, c.to, rows.size, columns.to, &CopyAxis::to));
     dev::TileArgs a{};
     a.matrices = copy_args(outer);
     a.rows = rows.size, a.columns = columns.size;
     a.from_step = rows.from, a.to_step = columns.to;
-    a.from_words = square == 1 || in_words(x, c.from, rows.from, &CopyAxis::from);
-    a.to_words = square == 1 || in_words(y_, c.to, columns.to, &CopyAxis::to);
-    a.down = dev::make_divisor(ceil_div(rows.size, side));
-    a.across = dev::make_divisor(ceil_div(columns.size, side));
-    launch("tiles.cuh", cat("tiles<", types(x, wide), ", ", square, ">"), "TileArgs", a,
+    a.from_words = tile.from_words, a.to_words = tile.to_words;
+    a.down = dev::make_divisor(ceil_div(rows.size, tile.rows));
+    a.across = dev::make_divisor(ceil_div(columns.size, tile.columns));
+    launch("tiles.cuh", cat("tiles<", types(x, bytes_of(x)), ", ", tile.square, ">"), "TileArgs", a,
            {{c.source, c.from * bytes_of(x), c.to * bytes_of(y_)}},
-           {.blocks = a.matrices.count * a.down.value * a.across.value,
-            .shared_bytes = side * kTilePitch * square * bytes_of(y_)});
+           {.blocks = a.matrices.count * a.down.value * a.across.value, .shared_bytes = tile.shared_bytes});
   }
 
   void add_packed(const Copy& c, const std::vector<CopyAxis>& axes) {
@@ -228,6 +227,17 @@ int64_t common_power(int64_t most, std::initializer_list<int64_t> values) {
   for (int64_t v : values)
     while (v % most != 0) most /= 2;
   return most;
+}
+
+TileChoice::TileChoice(int64_t from_bytes, int64_t to_bytes, int64_t from, int64_t to) {
+  // As much as both sides can move; what cannot move in words of 4 bytes moves element by element.
+  int64_t wide = std::max(from_bytes, to_bytes), least = std::max<int64_t>(1, 4 / wide),
+          most = std::clamp<int64_t>(16 / wide, 1, kLargestSquare);
+  square = static_cast<int>(std::clamp(std::min(from, to), least, most));
+  from_words = from >= square, to_words = to >= square;
+  rows = dev::tile_squares_down(static_cast<int>(wide), square) * square;
+  columns = dev::tile_squares_across(static_cast<int>(wide), square) * square;
+  shared_bytes = rows * columns * to_bytes;
 }
 
 int64_t aligned_bytes(const Tensor& t, int64_t distance) {

@@ -44,6 +44,15 @@ class DeviceCopies {
   std::vector<Launch> launches_;
 };
 
+// A tile for the transposition of elements, of which `from` and `to` can be moved at once on both sides.
+struct TileChoice {
+  TileChoice(int64_t from_bytes, int64_t to_bytes, int64_t from, int64_t to);
+  int square;  // side of the squares that are moved, in elements
+  bool from_words, to_words;
+  int64_t rows, columns;
+  int64_t shared_bytes;
+};
+
 // Bytes, up to 16, that can be moved at once at this distance (in bytes) from the tensor's start.
 int64_t aligned_bytes(const Tensor& t, int64_t distance);
 // Can elements be moved whole?

@@ -13,7 +13,7 @@ namespace {
 
 enum In { kContainer, kTable, kSeqLen };
 
-constexpr int kThreads = 256, kUnroll = 4, kTileSquares = 32, kTilePitch = 33;
+constexpr int kThreads = 256, kUnroll = 4;
 constexpr int64_t kSmall = 16;
 constexpr int64_t kWideIndex = 2000000000;
 
@@ -109,17 +109,18 @@ class PagesStep : public Step {
   }
 
   void use_tiles(const Tensor& x, const Tensor& y, const Device& d) {
-    int64_t bytes = info(y.dtype).bits / 8, square = std::max<int64_t>(1, 4 / bytes), side = kTileSquares * square;
-    auto fits = [&](const Tensor& t, std::initializer_list<int64_t> steps) {
-      return aligned_bytes(t, 0) >= square * bytes && common_power(square, steps) == square;
+    int64_t bytes = info(y.dtype).bits / 8;
+    auto at_once = [&](const Tensor& t, std::initializer_list<int64_t> steps) {
+      return common_power(std::max<int64_t>(1, aligned_bytes(t, 0) / bytes), steps);
     };
-    args_.from_words = square == 1 || fits(x, {args_.from_page, args_.from_head, args_.from_row});
-    args_.to_words = square == 1 || fits(y, {args_.to_batch, args_.to_head, args_.to_column});
-    args_.down = dev::make_divisor(ceil_div(args_.rows.value, side));
-    args_.across = dev::make_divisor(ceil_div(args_.columns.value, side));
+    TileChoice tile(bytes, bytes, at_once(x, {args_.columns.value, args_.from_page, args_.from_head, args_.from_row}),
+                    at_once(y, {args_.rows.value, args_.to_batch, args_.to_head, args_.to_column}));
+    args_.from_words = tile.from_words, args_.to_words = tile.to_words;
+    args_.down = dev::make_divisor(ceil_div(args_.rows.value, tile.rows));
+    args_.across = dev::make_divisor(ceil_div(args_.columns.value, tile.columns));
     grid_.blocks = y.dims[0] * args_.heads.value * args_.down.value * args_.across.value;
-    grid_.shared_bytes = side * kTilePitch * square * bytes;
-    use(cat("page_tiles<", word_type(bytes), ", ", square, ">"), d);
+    grid_.shared_bytes = tile.shared_bytes;
+    use(cat("page_tiles<", word_type(bytes), ", ", tile.square, ">"), d);
   }
 
   void use(const std::string& body, const Device& d) {

@@ -46,22 +46,29 @@ void pages(const PageArgs& a) {
     if (first + i64(u) * blockDim.x < a.count) static_cast<Word*>(a.to)[to[u]] = v[u];
 }
 
+template <class T>
+struct PagedRows {
+  static constexpr bool kHoles = true;
+  const PageArgs& a;
+  i64 batch, head, row, column;  // where the tile starts
+
+  const T* operator()(i32 r) const {
+    i64 from = find_row(a, batch, head, i32(row + r));
+    return from < 0 ? nullptr : static_cast<const T*>(a.from) + from + column;
+  }
+};
+
 // Where the positions of the result lie side by side.
 template <class T, int E>
 void page_tiles(const PageArgs& a) {
-  auto* tile = reinterpret_cast<Packed<T, E>*>(shared_memory());
-  i32 block = i32(blockIdx.x), rest = divide(block, a.across), sequence = divide(rest, a.down);
-  i64 column = block - rest * i32(a.across.value), row = rest - sequence * i32(a.down.value);
-  i32 batch = divide(sequence, a.heads), head = sequence - batch * i32(a.heads.value);
-  constexpr int kSide = kTileSquares * E;
-  TilePlace p = {row * kSide, column * kSide, a.rows.value, a.columns.value, a.from_words, a.to_words};
-  auto row_of = [&](i64 r) {
-    i64 from = find_row(a, batch, head, i32(r));
-    return from < 0 ? nullptr : static_cast<const T*>(a.from) + from;
-  };
-  load_tile<T, T, E>(p, row_of, tile);
+  auto* tile = reinterpret_cast<Vec<T, E>*>(shared_memory());
+  TileOrder at = find_tile(a.down, a.across);
+  TilePlace p = place_tile<T, T, E>(at, a.rows.value, a.columns.value, a.from_words, a.to_words);
+  i32 batch = divide(at.matrix, a.heads), head = at.matrix - batch * i32(a.heads.value);
+  load_tile<T, T, E>(p, PagedRows<T>{a, batch, head, p.row, p.column}, tile);
   __syncthreads();
-  store_tile(p, tile, static_cast<T*>(a.to) + batch * a.to_batch + head * a.to_head, a.to_column);
+  i64 to = batch * a.to_batch + head * a.to_head + p.column * a.to_column + p.row;
+  store_tile<T, T, E>(p, tile, static_cast<T*>(a.to) + to, a.to_column);
 }
 
 }  // namespace tsr::dev

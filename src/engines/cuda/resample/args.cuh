@@ -28,9 +28,10 @@ struct ResampleArgs {
   Operand x, y, index;  // backward: dx and dy
   ResampleAxis axes[3];
   // Threads: channels (some at once), rows of a tile, columns, tiles, depth, batch where channels lie side by side;
-  // columns, rows, depth, channels (some at once), batch otherwise.
+  // columns, rows, depth, channels (some at once), batch otherwise. pool.cuh says what it does with them.
   Divisor channels, tile, columns, rows, depth;
   i64 threads;
+  i32 tile_columns, vectors;  // pool_channels: columns of a block's tile, vectors of all channels
   bool channels_last;
   int kind, pad;
   double alpha;

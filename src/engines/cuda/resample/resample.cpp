@@ -5,6 +5,7 @@
 
 #include "engines/cuda/launches.hpp"
 #include "engines/cuda/resample/args.cuh"
+#include "engines/cuda/resample/pool.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/resample.hpp"
 
@@ -91,12 +92,6 @@ bool moves_together(const Graph& g, const std::vector<TensorId>& tensors, int64_
   });
 }
 
-// Channels that a thread takes at once: they share its window.
-struct Channels {
-  int64_t count = 1;
-  bool together = true;
-};
-
 // As many as 16 bytes hold where they lie side by side in `tensors` and all else (`may_move`); a few planes of
 // `written` where they do not.
 Channels choose_channels(const Graph& g, TensorId written, const std::vector<TensorId>& tensors, bool may_move = true) {
@@ -127,7 +122,10 @@ class Builder {
     if (forward_) {
       index_ = wanted(r_, slot_of(n_.out, 1));
       bind_all();
-      forward();
+      TensorId y = wanted(r_, y_.id);
+      forward(*step_,
+              {x_.id, y, index_, device_type_of(g_, index_), y_.dims, choose_channels(g_, y_.id, {x_.id, y, index_})},
+              number({x_.id, y_.id, index_}));
       return std::move(step_);
     }
     index_ = slot_of(n_.in, kIndex);
@@ -189,20 +187,27 @@ class Builder {
     return {blocks_for(a.threads, kThreads), kThreads, 0};
   }
 
-  void forward() {
-    bool max = args().kind == dev::kMaximum;
-    TensorId y = wanted(r_, y_.id);
-    Channels c = choose_channels(g_, y_.id, {x_.id, y, index_});
-    step_->add("engines/cuda/resample/forward.cuh", "ResampleArgs",
-               instance("resample", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, x_.id), device_type_of(g_, y),
-                        device_type_of(g_, index_), number({x_.id, y_.id, index_}), c.count, c.together, max),
-               share_out(y_, c, args()), d_);
+  // From x to y and the index, of which one may be unwanted.
+  void forward(Launches<dev::ResampleArgs>& step, const PoolTensors& t, const std::string& number) const {
+    std::string lane = lane_of(g_, n_, {t.x, t.y});
+    if (lane == "float")
+      if (std::optional<PoolKernel> pool = choose_pool(g_, t, step.args))
+        return step.add(pool->include, "ResampleArgs", pool->body, pool->grid, d_);
+    bool max = step.args.kind == dev::kMaximum;
+    step.add("engines/cuda/resample/forward.cuh", "ResampleArgs",
+             instance("resample", lane, device_type_of(g_, t.x), device_type_of(g_, t.y), t.index_type, number,
+                      t.channels.count, t.channels.together, max),
+             share_out(y_, t.channels, step.args), d_);
   }
 
   void backward(const std::string& index, const Channels& c) {
+    std::string lane = lane_of(g_, n_, {x_.id, y_.id});
+    if (lane == "float")
+      if (std::optional<PoolKernel> pool = choose_pool_bwd(g_, {x_.id, y_.id, index_, index, y_.dims, c}, args()))
+        return step_->add(pool->include, "ResampleArgs", pool->body, pool->grid, d_);
     step_->add("engines/cuda/resample/backward.cuh", "ResampleArgs",
-               instance("resample_bwd", lane_of(g_, n_, {x_.id, y_.id}), device_type_of(g_, y_.id),
-                        device_type_of(g_, x_.id), index, number({x_.id, y_.id, index_}), c.count, c.together),
+               instance("resample_bwd", lane, device_type_of(g_, y_.id), device_type_of(g_, x_.id), index,
+                        number({x_.id, y_.id, index_}), c.count, c.together),
                share_out(x_, c, args()), d_);
   }
 
@@ -239,11 +244,7 @@ std::unique_ptr<Step> Builder::with_maxima() {
   maxima->bind(maxima->args.x, g_, x);
   maxima->args.x = spread(g_.tensor(x));
   maxima->workspace = bytes;
-  Channels c = choose_channels(g_, y_.id, {x}, last);
-  maxima->add("engines/cuda/resample/forward.cuh", "ResampleArgs",
-              instance("resample", lane_of(g_, n_, {x}), device_type_of(g_, x), "none", type, number({x, y_.id}),
-                       c.count, c.together, true),
-              share_out(y_, c, maxima->args), d_);
+  forward(*maxima, {x, kNone, kNone, type, y_.dims, choose_channels(g_, y_.id, {x}, last)}, number({x, y_.id}));
   step_->workspace = bytes;
   backward(type, choose_channels(g_, x_.id, {x_.id, y_.id}, last));
   auto both = std::make_unique<Sequence>();
