@@ -4,7 +4,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "graph", "planner", "runtime", "engines", "api", "harness"]
+LAYERS = ["base", "graph", "planner", "runtime", "engines", "api", "capi", "harness"]
 EXTERNAL = {"CLI", "nlohmann", "gtest", "benchmark"}
 
 

@@ -21,6 +21,9 @@ constexpr Setting kSettings[] = {
     {"TESSERA_KERNEL_PACK", "", "folder of kernels compiled ahead of time; empty means `kernels` beside the program"},
     {"TESSERA_CUDA_DRIVER", "", "path of the CUDA driver's library; empty means libcuda.so.1"},
     {"TESSERA_NVRTC", "", "path of NVIDIA's run-time compiler; empty means that it is searched for"},
+    {"TESSERA_DEVICE", "",
+     "device of the C interface's handles: cpu, cuda, cuda:NUMBER or emulated; empty means a GPU if there is one"},
+    {"TESSERA_REPORT_VERSION", "0", "older version that the C interface reports, such as 91900; 0 means its own"},
     {"TESSERA_PLAN_CACHE", "1024", "plans kept in memory; the least recently used is dropped"},
 };
 

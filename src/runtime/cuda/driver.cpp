@@ -44,6 +44,7 @@ Driver open() {
   l.get(d.DeviceTotalMem, "cuDeviceTotalMem_v2");
   l.get(d.DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   l.get(d.CtxGetCurrent, "cuCtxGetCurrent");
+  l.get(d.CtxGetDevice, "cuCtxGetDevice");
   l.get(d.CtxSetCurrent, "cuCtxSetCurrent");
   l.get(d.CtxSynchronize, "cuCtxSynchronize");
   l.get(d.MemAlloc, "cuMemAlloc_v2");
@@ -118,6 +119,21 @@ void ensure_context(int device) {
   Context& c = primary[static_cast<size_t>(device)];
   if (!c) check(driver().DevicePrimaryCtxRetain(&c, device), "cuDevicePrimaryCtxRetain", "device ", device);
   check(driver().CtxSetCurrent(c), "cuCtxSetCurrent");
+}
+
+int current_device() {
+  Context current = nullptr;
+  int device = 0;
+  check(driver().CtxGetCurrent(&current), "cuCtxGetCurrent");
+  if (current) check(driver().CtxGetDevice(&device), "cuCtxGetDevice");
+  return device;
+}
+
+RelaxedCapture::RelaxedCapture() {
+  if (driver()) driver().ThreadExchangeStreamCaptureMode(&mode_);
+}
+RelaxedCapture::~RelaxedCapture() {
+  if (driver()) driver().ThreadExchangeStreamCaptureMode(&mode_);
 }
 
 }  // namespace tsr::cuda

@@ -69,6 +69,7 @@ struct Driver {
   Result (*DeviceTotalMem)(size_t*, int) = nullptr;
   Result (*DevicePrimaryCtxRetain)(Context*, int) = nullptr;
   Result (*CtxGetCurrent)(Context*) = nullptr;
+  Result (*CtxGetDevice)(int*) = nullptr;
   Result (*CtxSetCurrent)(Context) = nullptr;
   Result (*CtxSynchronize)() = nullptr;
   Result (*MemAlloc)(Pointer*, size_t) = nullptr;
@@ -117,5 +118,21 @@ void check(Result r, const char* call, const Parts&... what) {
 
 // Gives the calling thread a context if it has none: that of the caller stays, else the device's primary one is used.
 void ensure_context(int device);
+
+// The device of the caller's context; 0 if it has none.
+int current_device();
+
+// Allows this thread to allocate and to load kernels although a stream of the program is being captured: neither is
+// part of the captured graph.
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture();
+
+ private:
+  int mode_ = 2;  // relaxed; then what it was before
+};
 
 }  // namespace tsr::cuda

@@ -15,12 +15,8 @@ namespace {
 // Host memory for one execution that is under way, or for one captured graph.
 struct Staging {
   explicit Staging(size_t bytes) : bytes_(bytes) {
-    // Allowed while another thread captures a graph, too.
-    int relaxed = 2;
-    check(driver().ThreadExchangeStreamCaptureMode(&relaxed), "cuThreadExchangeStreamCaptureMode");
-    Result r = driver().MemAllocHost(&data, bytes);
-    driver().ThreadExchangeStreamCaptureMode(&relaxed);
-    check(r, "cuMemAllocHost", bytes, " bytes");
+    RelaxedCapture allowed;
+    check(driver().MemAllocHost(&data, bytes), "cuMemAllocHost", bytes, " bytes");
   }
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/call.hpp"
+
+#include <algorithm>
+
+#include "runtime/cuda/driver.hpp"
+
+namespace tsr::capi {
+
+Call::Call(cudnnHandle_t handle, const char* function) : handle_(given(handle, "handle")) {
+  key_.reserve(512);
+  arguments_.reserve(12);
+  append(std::string_view(function));
+}
+
+Call& Call::input(int64_t id, const Shape& s, const void* data, const char* name) {
+  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
+  return optional_input(id, &s, data);
+}
+
+Call& Call::output(int64_t id, const Shape& s, void* data, const char* name) {
+  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
+  return optional_output(id, &s, data);
+}
+
+Call& Call::optional_input(int64_t id, const Shape* s, const void* data) {
+  if (!s || !data) return key('-');
+  arguments_.push_back({id, *s, const_cast<void*>(data), false, false});
+  return key(id, *s);
+}
+
+Call& Call::optional_output(int64_t id, const Shape* s, void* data) {
+  if (!s || !data) return key('-');
+  arguments_.push_back({id, *s, data, true, false});
+  return key(id, *s);
+}
+
+Call& Call::scalar(int64_t id, cudnnDataType_t type, const void* value) {
+  arguments_.push_back({id, {type, {1}, {1}}, const_cast<void*>(value), false, true});
+  return key(id, type);
+}
+
+bool Call::has(int64_t id) const {
+  return std::any_of(arguments_.begin(), arguments_.end(), [&](const Argument& a) { return a.id == id; });
+}
+
+const Shape& Call::shape(int64_t id) const {
+  for (const Argument& a : arguments_)
+    if (a.id == id) return a.shape;
+  refuse(CUDNN_STATUS_INTERNAL_ERROR, "the call has no tensor ", id);
+}
+
+void Call::append_dims(const Dims& d) {
+  append(static_cast<char>(d.size()));
+  key_.append(reinterpret_cast<const char*>(d.begin()), static_cast<size_t>(d.size()) * sizeof(int64_t));
+}
+
+void Call::append_shape(const Shape& s) {
+  append(s.type);
+  append_dims(s.dims);
+  append_dims(s.strides);
+}
+
+namespace {
+
+constexpr int64_t kVector = 16;
+
+// What a pointer lets a plan promise: whole vectors, or single elements.
+int64_t alignment_of(const void* p, cudnnDataType_t type) {
+  return reinterpret_cast<uintptr_t>(p) % kVector == 0 ? kVector : static_cast<int64_t>(bytes_of(type));
+}
+
+}  // namespace
+
+void Call::finish_key() {
+  if (finished_) return;
+  finished_ = true;
+  for (const Argument& a : arguments_)
+    if (!a.by_value) append(static_cast<char>(alignment_of(a.data, a.shape.type)));
+  append(options.key());
+}
+
+std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), const void* f) {
+  cuda::RelaxedCapture allowed;
+  Maker m(*this);
+  make(f, m);
+  auto g = std::make_shared<Graph>(std::move(m.graph()));
+  g->finalize();
+  log_graph(*g);
+  auto plan = tsr::make_plan(g, handle_.device, options);
+  handle_.keep_plan(key_, plan);
+  return plan;
+}
+
+void Call::execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace) {
+  if (own_workspace) bytes = p.workspace_bytes(), workspace = handle_.scratch(bytes);
+  demand(bytes >= p.workspace_bytes(), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
+         " bytes, needed are ", p.workspace_bytes());
+  std::vector<Binding> bindings;
+  bindings.reserve(arguments_.size() + 1);
+  for (const Argument& a : arguments_) {
+    bindings.push_back({a.id, a.data});
+    if (a.written && p.source().find_uid(kBeforeId + a.id) != kNone) bindings.push_back({kBeforeId + a.id, a.data});
+  }
+  // Not every graph needs every argument.
+  std::erase_if(bindings, [&](const Binding& b) { return p.source().find_uid(b.uid) == kNone; });
+  p.execute(bindings, workspace, bytes, handle_.stream);
+}
+
+namespace {
+
+double read_factor(const void* p, cudnnDataType_t type, double absent) {
+  if (!p) return absent;
+  return type == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
+}
+
+}  // namespace
+
+Blend::Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type) {
+  cudnnDataType_t factor = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+  scales_ = read_factor(alpha, factor, 1) != 1;
+  adds_ = read_factor(beta, factor, 0) != 0;
+  c.key(scales_, adds_);
+  if (scales_) c.scalar(kAlphaId, factor, alpha);
+  if (adds_) c.scalar(kBetaId, factor, beta);
+}
+
+Maker::Maker(const Call& c) : call_(c) {
+  for (const Call::Argument& a : c.arguments_) {
+    if (a.written) continue;
+    Tensor t;
+    t.uid = a.id, t.uid_given = true;
+    t.dtype = from_data_type(a.shape.type), t.dtype_given = true;
+    t.dims = a.shape.dims, t.strides = a.shape.strides, t.dims_given = t.strides_given = true;
+    t.stored = !a.by_value, t.by_value = a.by_value;
+    t.alignment = a.by_value ? 1 : alignment_of(a.data, a.shape.type);
+    read_[a.id] = graph_.add_tensor(std::move(t));
+  }
+}
+
+TensorId Maker::operator[](int64_t id) const {
+  auto it = read_.find(id);
+  return it == read_.end() ? kNone : it->second;
+}
+
+TensorId Maker::result(int64_t id) {
+  auto it = written_.find(id);
+  if (it != written_.end()) return it->second;
+  for (const Call::Argument& a : call_.arguments_) {
+    if (a.id != id || !a.written) continue;
+    Tensor t;
+    t.uid = id, t.uid_given = true;
+    t.dtype = from_data_type(a.shape.type), t.dtype_given = true;
+    t.dims = a.shape.dims, t.strides = a.shape.strides, t.dims_given = t.strides_given = true;
+    t.stored = true;
+    t.alignment = alignment_of(a.data, a.shape.type);
+    return written_[id] = graph_.add_tensor(std::move(t));
+  }
+  return kNone;
+}
+
+DType Maker::compute(int64_t id) const { return call_.shape(id).type == CUDNN_DATA_DOUBLE ? DType::f64 : DType::f32; }
+
+TensorId Maker::temporary(DType type) {
+  Tensor t;
+  t.dtype = type, t.dtype_given = true;
+  return graph_.add_tensor(std::move(t));
+}
+
+TensorId Maker::constant(double value, DType type) { return graph_.add_tensor(make_scalar_constant(type, value)); }
+
+std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out,
+                                 std::any options, DType compute) {
+  for (TensorId& t : out)
+    if (t == kNew) t = temporary(compute == DType::f64 ? DType::f64 : DType::f32);
+  Node n;
+  n.op = &op;
+  n.in = std::move(in), n.out = out;
+  n.in.resize(std::max(n.in.size(), op.in.size()), kNone);
+  n.out.resize(std::max(n.out.size(), op.out.size()), kNone);
+  n.attrs = std::move(options);
+  n.compute = compute, n.compute_given = true;
+  NodeId id = graph_.add_node(std::move(n));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = graph_.node(id).out[i];
+  return out;
+}
+
+TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute) {
+  return add(ops::pointwise, std::move(in), {kNew}, std::move(options), compute)[0];
+}
+
+void Maker::blend(const Blend& b, int64_t id, TensorId value) {
+  using M = tessera::PointwiseMode;
+  DType type = compute(id);
+  if (b.scales()) value = pointwise({.mode = M::mul}, {value, (*this)[kAlphaId]}, type);
+  if (!b.adds()) {
+    add(ops::pointwise, {value}, {result(id)}, tessera::PointwiseOptions{.mode = M::identity}, type);
+    return;
+  }
+  // The result's memory is read and written: element by element, by the same step.
+  Tensor t = graph_.tensor(result(id));
+  t.uid = kBeforeId + id;
+  t.name.clear();
+  TensorId before = graph_.add_tensor(std::move(t));
+  TensorId scaled = pointwise({.mode = M::mul}, {before, (*this)[kBetaId]}, type);
+  add(ops::pointwise, {value, scaled}, {result(id)}, tessera::PointwiseOptions{.mode = M::add}, type);
+}
+
+}  // namespace tsr::capi

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the older interface. A call describes itself by a key (all that shapes its graph: function, descriptors,
+// options, which factors are trivial); when the handle does not know the key, the call's graph is built and planned.
+// Mathematics lives in the graph: nothing is computed here.
+//
+//   Call c(handle, "cudnnActivationForward");
+//   Blend blend(c, alpha, beta, y.type);
+//   c.key(a.mode, a.limit).input(kX, x_desc, x, "x").output(kY, y_desc, y, "y");
+//   c.run([&](Maker& m) { m.blend(blend, kY, m.pointwise(mode, {m[kX]})); });
+#pragma once
+
+#include <any>
+#include <cstring>
+#include <type_traits>
+
+#include "capi/handle.hpp"
+#include "capi/types.hpp"
+#include "graph/ops/list.hpp"
+
+namespace tsr::capi {
+
+// Unique ids of a call's tensors are the call's to choose, from 1 on. These are taken:
+constexpr int64_t kAlphaId = 1000, kBetaId = 1001, kBeforeId = 2000;
+
+class Maker;
+
+class Call {
+ public:
+  Call(cudnnHandle_t handle, const char* function);
+
+  // Everything of the call that shapes its graph, in any order, the same for each call of a function.
+  template <class... T>
+  Call& key(const T&... parts) {
+    (append(parts), ...);
+    return *this;
+  }
+  // A tensor that is read, one that is written, under their name in messages. A null pointer is refused.
+  Call& input(int64_t id, const Shape& s, const void* data, const char* name);
+  Call& output(int64_t id, const Shape& s, void* data, const char* name);
+  // The same for those that may be left out: null descriptors or pointers say so.
+  Call& optional_input(int64_t id, const Shape* s, const void* data);
+  Call& optional_output(int64_t id, const Shape* s, void* data);
+  // A number in host memory that the graph reads at execution: another value is no other graph.
+  Call& scalar(int64_t id, cudnnDataType_t type, const void* value);
+  bool has(int64_t id) const;
+  const Shape& shape(int64_t id) const;
+
+  // Runs with the caller's workspace, or with the handle's own memory where the interface has none.
+  template <class Make>
+  void run(const Make& make, void* workspace = nullptr, size_t workspace_bytes = 0, bool own_workspace = true) {
+    execute(*plan(make), workspace, workspace_bytes, own_workspace);
+  }
+  // The plan, made or found: for workspace queries.
+  template <class Make>
+  std::shared_ptr<const Plan> plan(const Make& make) {
+    finish_key();
+    if (auto found = handle_.find_plan(key_)) return found;
+    return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
+  }
+  // Engines that the plan may not use, or must use; part of the key.
+  PlanOptions options;
+
+ private:
+  friend class Maker;
+  struct Argument {
+    int64_t id;
+    Shape shape;
+    void* data;
+    bool written, by_value;
+  };
+  template <class T>
+  void append(const T& v) {
+    if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      key_ += std::string_view(v);
+      key_ += '\0';
+    } else if constexpr (std::is_same_v<T, Shape> || std::is_base_of_v<Shape, T>) {
+      append_shape(v);
+    } else if constexpr (std::is_same_v<T, Dims>) {
+      append_dims(v);
+    } else {
+      static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>, "a number, an enumerator, a text, Dims or a Shape");
+      char bytes[sizeof(T)];
+      std::memcpy(bytes, &v, sizeof(T));
+      key_.append(bytes, sizeof(T));
+    }
+  }
+  void append_shape(const Shape& s);
+  void append_dims(const Dims& d);
+  void finish_key();
+  std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
+  void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
+
+  cudnnContext& handle_;
+  std::string key_;
+  std::vector<Argument> arguments_;
+  bool finished_ = false;
+};
+
+// result = alpha * computed + beta * what the result held before. alpha and beta are float, or double for double data;
+// a null pointer counts as 1 and 0.
+class Blend {
+ public:
+  Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type);
+  bool scales() const { return scales_; }
+  bool adds() const { return adds_; }
+
+ private:
+  bool scales_ = false, adds_ = false;
+};
+
+// Builds the graph of a call.
+class Maker {
+ public:
+  explicit Maker(const Call& c);
+  // A tensor of the call: one that is read, or by-value. kNone if the call has none of that id.
+  TensorId operator[](int64_t id) const;
+  // A result's tensor, for operations that write it themselves.
+  TensorId result(int64_t id);
+  // What to compute in for a tensor of the call: f64 for double, f32 otherwise.
+  DType compute(int64_t id) const;
+  // A temporary of any type; its sizes are inferred.
+  TensorId temporary(DType type = DType::f32);
+  TensorId constant(double value, DType type = DType::f32);  // one element
+  // A node; inputs by slot, kNone where one is left out. Outputs likewise; kNew: a temporary that comes back.
+  std::vector<TensorId> add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
+                            DType compute = DType::f32);
+  // One temporary from one pointwise operation.
+  TensorId pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute = DType::f32);
+  // Ends a call: the result `id` gets alpha * value + beta * before, in its own type.
+  void blend(const Blend& b, int64_t id, TensorId value);
+  Graph& graph() { return graph_; }
+
+ private:
+  const Call& call_;
+  Graph graph_;
+  std::unordered_map<int64_t, TensorId> read_, written_;
+};
+
+}  // namespace tsr::capi

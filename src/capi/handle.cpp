@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/handle.hpp"
+
+#include <cstdlib>
+
+#include "base/settings.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
+
+namespace {
+
+tsr::Device choose_device() {
+  std::string name = tsr::setting("TESSERA_DEVICE");
+  if (name == "cuda" || (name.empty() && !tsr::gpus().empty())) return tsr::cuda_device(tsr::cuda::current_device());
+  tsr::Device d = name.empty() ? tsr::cpu_device() : tsr::find_device(name);
+  tsr::require_present(d);
+  return d;
+}
+
+}  // namespace
+
+cudnnContext::cudnnContext() : device(choose_device()) {}
+
+cudnnContext::~cudnnContext() {
+  for (auto& [key, pieces] : scratch_)
+    for (Piece& p : pieces)
+      if (device.memory)
+        device.memory->release(p.data);
+      else
+        std::free(p.data);
+}
+
+void* cudnnContext::scratch(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  std::lock_guard guard(lock_);
+  std::vector<Piece>& pieces = scratch_[stream];
+  if (pieces.empty() || pieces.back().bytes < bytes) {
+    // Older pieces may still be in use by what the stream has to do.
+    constexpr size_t kLeast = 1 << 20, kAlign = 256;
+    size_t size = std::max(kLeast, (bytes + kAlign - 1) / kAlign * kAlign);
+    if (!pieces.empty()) size = std::max(size, 2 * pieces.back().bytes);
+    void* data = nullptr;
+    if (device.memory) {
+      tsr::cuda::RelaxedCapture allowed;
+      data = device.memory->allocate(size);
+    } else {
+      data = std::aligned_alloc(kAlign, size);
+      if (!data) throw std::bad_alloc();
+    }
+    pieces.push_back({data, size});
+  }
+  return pieces.back().data;
+}
+
+std::shared_ptr<const tsr::Plan> cudnnContext::find_plan(const std::string& key) {
+  std::lock_guard guard(lock_);
+  auto it = plans_.find(key);
+  return it == plans_.end() ? nullptr : it->second;
+}
+
+void cudnnContext::keep_plan(const std::string& key, std::shared_ptr<const tsr::Plan> plan) {
+  std::lock_guard guard(lock_);
+  // Programs with ever new shapes must not grow for ever.
+  if (plans_.size() >= static_cast<size_t>(std::max<int64_t>(1, tsr::setting_int("TESSERA_PLAN_CACHE"))))
+    plans_.clear();
+  plans_[key] = std::move(plan);
+}
+
+using namespace tsr::capi;
+
+cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t* handle) {
+  if (handle) *handle = nullptr;
+  return answer("cudnnCreate", [&] {
+    given(handle, "handle");
+    try {
+      *handle = new cudnnContext;
+    } catch (const tsr::Error& e) {
+      refuse(CUDNN_STATUS_NOT_INITIALIZED, e.what());
+    }
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnDestroy(cudnnHandle_t handle) {
+  return answer("cudnnDestroy", [&] {
+    if (!handle) return;
+    tsr::synchronize(handle->device, handle->stream);
+    delete handle;
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnSetStream(cudnnHandle_t handle, cudaStream_t streamId) {
+  return answer("cudnnSetStream", [&] { given(handle, "handle").stream = streamId; });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetStream(cudnnHandle_t handle, cudaStream_t* streamId) {
+  return answer("cudnnGetStream",
+                [&] { given(streamId, "streamId") = static_cast<cudaStream_t>(given(handle, "handle").stream); });
+}
+
+// Kernels report nothing while they run: what goes wrong is a status of the call, or of the stream.
+cudnnStatus_t CUDNNWINAPI cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* rstatus, cudnnErrQueryMode_t mode,
+                                                 cudnnRuntimeTag_t*) {
+  return answer("cudnnQueryRuntimeError", [&] {
+    given(handle, "handle");
+    given(rstatus, "rstatus") = CUDNN_STATUS_SUCCESS;
+    if (mode == CUDNN_ERRQUERY_BLOCKING) tsr::synchronize(handle->device, handle->stream);
+  });
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind cudnnHandle_t: a device, a stream, and what repeated calls find again.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "capi/status.hpp"
+#include "planner/plan.hpp"
+
+struct cudnnContext {
+  cudnnContext();  // on TESSERA_DEVICE; without it the caller's GPU, or the CPU where there is none
+  cudnnContext(const cudnnContext&) = delete;
+  cudnnContext& operator=(const cudnnContext&) = delete;
+  ~cudnnContext();
+
+  const tsr::Device device;
+  void* stream = nullptr;  // a CUstream; nothing on the CPU
+
+  // Memory for calls whose interface has no workspace: one piece for each stream, in whose order it is used. Grows.
+  void* scratch(size_t bytes);
+
+  // Plans of calls that were made before, by everything that shapes them (capi/call.hpp).
+  std::shared_ptr<const tsr::Plan> find_plan(const std::string& key);
+  void keep_plan(const std::string& key, std::shared_ptr<const tsr::Plan> plan);
+
+ private:
+  std::mutex lock_;  // a handle belongs to one thread at a time; clients are not always that careful
+  std::unordered_map<std::string, std::shared_ptr<const tsr::Plan>> plans_;
+  struct Piece {
+    void* data = nullptr;
+    size_t bytes = 0;
+  };
+  std::unordered_map<void*, std::vector<Piece>> scratch_;  // by stream; the last is in use, others may still be
+};

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudnnTensorDescriptor_t and cudnnFilterDescriptor_t.
+#include <algorithm>
+
+#include "capi/types.hpp"
+
+using namespace tsr::capi;
+using tsr::Dims;
+
+namespace {
+
+Dims dims_of(int count, const int* values, const char* name) {
+  demand(count >= 1 && count <= CUDNN_DIM_MAX, CUDNN_STATUS_BAD_PARAM, "nbDims is ", count, ", allowed are 1 to ",
+         CUDNN_DIM_MAX);
+  given(values, name);
+  Dims d;
+  for (int i = 0; i < count; ++i) d.push_back(values[i]);
+  return d;
+}
+
+void check_sizes(const Dims& dims, const char* name) {
+  for (int i = 0; i < dims.size(); ++i)
+    demand(dims[i] > 0, CUDNN_STATUS_BAD_PARAM, name, "[", i, "] is ", dims[i], ", sizes are positive");
+}
+
+void set(Shape& s, cudnnDataType_t type, const Dims& dims, const Dims& strides) {
+  (void)from_data_type(type);
+  check_sizes(dims, "dimension");
+  s.type = type, s.dims = dims, s.strides = strides;
+}
+
+// Vectors of channels are elements of their own: their number is that of vectors.
+void check_format(cudnnTensorFormat_t format, cudnnDataType_t type) {
+  bool vectors = type == CUDNN_DATA_INT8x4 || type == CUDNN_DATA_UINT8x4 || type == CUDNN_DATA_INT8x32;
+  demand(format >= CUDNN_TENSOR_NCHW && format <= CUDNN_TENSOR_NCHW_VECT_C, CUDNN_STATUS_BAD_PARAM, "format ",
+         static_cast<int>(format), " does not exist");
+  demand(vectors == (format == CUDNN_TENSOR_NCHW_VECT_C), CUDNN_STATUS_BAD_PARAM, "data type ", name_of(type),
+         vectors ? " needs" : " cannot have", " the format NCHW_VECT_C");
+}
+
+void copy_out(int requested, const Shape& s, int* dims, int* strides) {
+  for (int i = 0; i < std::min(requested, s.dims.size()); ++i) {
+    if (dims) dims[i] = static_cast<int>(s.dims[i]);
+    if (strides) strides[i] = static_cast<int>(s.strides[i]);
+  }
+}
+
+size_t bytes_of(const Shape& s) {
+  int64_t last = 0;
+  for (int i = 0; i < s.dims.size(); ++i) last += (s.dims[i] - 1) * std::max<int64_t>(0, s.strides[i]);
+  return static_cast<size_t>(tsr::byte_size(from_data_type(s.type), last + 1));
+}
+
+}  // namespace
+
+cudnnStatus_t CUDNNWINAPI cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensorDesc) {
+  return answer("cudnnCreateTensorDescriptor", [&] { given(tensorDesc, "tensorDesc") = new cudnnTensorStruct; });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc) {
+  return answer("cudnnDestroyTensorDescriptor", [&] { delete tensorDesc; });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
+                                                     cudnnDataType_t dataType, int n, int c, int h, int w) {
+  return answer("cudnnSetTensor4dDescriptor", [&] {
+    check_format(format, dataType);
+    Dims dims{n, c, h, w};
+    check_sizes(dims, "dimension");
+    set(given(tensorDesc, "tensorDesc"), dataType, dims, format_strides(format, dims));
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType,
+                                                       int n, int c, int h, int w, int nStride, int cStride,
+                                                       int hStride, int wStride) {
+  return answer("cudnnSetTensor4dDescriptorEx", [&] {
+    set(given(tensorDesc, "tensorDesc"), dataType, {n, c, h, w}, {nStride, cStride, hStride, wStride});
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc,
+                                                     cudnnDataType_t* dataType, int* n, int* c, int* h, int* w,
+                                                     int* nStride, int* cStride, int* hStride, int* wStride) {
+  return answer("cudnnGetTensor4dDescriptor", [&] {
+    const Shape& s = given(tensorDesc, "tensorDesc");
+    demand(s.dims.size() == 4, CUDNN_STATUS_BAD_PARAM, "the tensor has ", s.dims.size(), " dimensions, not 4");
+    if (dataType) *dataType = s.type;
+    int* sizes[] = {n, c, h, w};
+    int* strides[] = {nStride, cStride, hStride, wStride};
+    for (int i = 0; i < 4; ++i) {
+      if (sizes[i]) *sizes[i] = static_cast<int>(s.dims[i]);
+      if (strides[i]) *strides[i] = static_cast<int>(s.strides[i]);
+    }
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType,
+                                                     int nbDims, const int dimA[], const int strideA[]) {
+  return answer("cudnnSetTensorNdDescriptor", [&] {
+    set(given(tensorDesc, "tensorDesc"), dataType, dims_of(nbDims, dimA, "dimA"), dims_of(nbDims, strideA, "strideA"));
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
+                                                       cudnnDataType_t dataType, int nbDims, const int dimA[]) {
+  return answer("cudnnSetTensorNdDescriptorEx", [&] {
+    check_format(format, dataType);
+    Dims dims = dims_of(nbDims, dimA, "dimA");
+    check_sizes(dims, "dimA");
+    set(given(tensorDesc, "tensorDesc"), dataType, dims, format_strides(format, dims));
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc, int nbDimsRequested,
+                                                     cudnnDataType_t* dataType, int* nbDims, int dimA[],
+                                                     int strideA[]) {
+  return answer("cudnnGetTensorNdDescriptor", [&] {
+    const Shape& s = given(tensorDesc, "tensorDesc");
+    if (dataType) *dataType = s.type;
+    if (nbDims) *nbDims = s.dims.size();
+    copy_out(nbDimsRequested, s, dimA, strideA);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensorDesc, size_t* size) {
+  return answer("cudnnGetTensorSizeInBytes", [&] { given(size, "size") = bytes_of(given(tensorDesc, "tensorDesc")); });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filterDesc) {
+  return answer("cudnnCreateFilterDescriptor", [&] { given(filterDesc, "filterDesc") = new cudnnFilterStruct; });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filterDesc) {
+  return answer("cudnnDestroyFilterDescriptor", [&] { delete filterDesc; });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
+                                                     cudnnTensorFormat_t format, int k, int c, int h, int w) {
+  int dims[] = {k, c, h, w};
+  return cudnnSetFilterNdDescriptor(filterDesc, dataType, format, 4, dims);
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDesc,
+                                                     cudnnDataType_t* dataType, cudnnTensorFormat_t* format, int* k,
+                                                     int* c, int* h, int* w) {
+  return answer("cudnnGetFilter4dDescriptor", [&] {
+    const cudnnFilterStruct& f = given(filterDesc, "filterDesc");
+    demand(f.dims.size() == 4, CUDNN_STATUS_BAD_PARAM, "the filter has ", f.dims.size(), " dimensions, not 4");
+    if (dataType) *dataType = f.type;
+    if (format) *format = f.format;
+    int* sizes[] = {k, c, h, w};
+    for (int i = 0; i < 4; ++i)
+      if (sizes[i]) *sizes[i] = static_cast<int>(f.dims[i]);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
+                                                     cudnnTensorFormat_t format, int nbDims, const int filterDimA[]) {
+  return answer("cudnnSetFilterNdDescriptor", [&] {
+    check_format(format, dataType);
+    Dims dims = dims_of(nbDims, filterDimA, "filterDimA");
+    check_sizes(dims, "filterDimA");
+    cudnnFilterStruct& f = given(filterDesc, "filterDesc");
+    set(f, dataType, dims, format_strides(format, dims));
+    f.format = format;
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
+                                                     cudnnDataType_t* dataType, cudnnTensorFormat_t* format,
+                                                     int* nbDims, int filterDimA[]) {
+  return answer("cudnnGetFilterNdDescriptor", [&] {
+    const cudnnFilterStruct& f = given(filterDesc, "filterDesc");
+    if (dataType) *dataType = f.type;
+    if (format) *format = f.format;
+    if (nbDims) *nbDims = f.dims.size();
+    copy_out(nbDimsRequested, f, filterDimA, nullptr);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetFilterSizeInBytes(const cudnnFilterDescriptor_t filterDesc, size_t* size) {
+  return answer("cudnnGetFilterSizeInBytes", [&] { given(size, "size") = bytes_of(given(filterDesc, "filterDesc")); });
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN's data types and ours.
+#pragma once
+
+#include "base/dims.hpp"
+#include "base/dtype.hpp"
+#include "capi/status.hpp"
+
+namespace tsr::capi {
+
+// The type of elements in memory; refuses what is no such type. Vectorised types (INT8x4 ..) are types of their own.
+DType from_data_type(cudnnDataType_t t);
+cudnnDataType_t to_data_type(DType t);
+const char* name_of(cudnnDataType_t t);  // the enumerator
+size_t bytes_of(cudnnDataType_t t);      // of one element; those of less than a byte count as one
+
+// What a tensor of the older interface looks like: cudnnTensorDescriptor_t and cudnnFilterDescriptor_t point to one.
+struct Shape {
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  Dims dims, strides;
+};
+std::string describe(const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
+
+// Strides of dimensions n, c, spatial.. in a format; checks that the format exists for the type.
+Dims format_strides(cudnnTensorFormat_t format, const Dims& dims);
+
+}  // namespace tsr::capi
+
+struct cudnnTensorStruct : tsr::capi::Shape {};
+struct cudnnFilterStruct : tsr::capi::Shape {
+  cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW;
+};
