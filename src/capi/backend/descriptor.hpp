@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors of the graph interface. One generic way to set, get and finalize serves all of them: what exists, of
+// which type, how many elements and whether it must be there stands in one table (table.cpp); what finalizing makes of
+// a descriptor is a function named there.
+#pragma once
+
+#include <any>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "capi/status.hpp"
+
+namespace tsr::capi {
+
+class Descriptor;
+
+// An attribute of a descriptor type.
+struct AttributeRow {
+  cudnnBackendAttributeName_t name;
+  const char* text;  // the enumerator
+  cudnnBackendAttributeType_t type;
+  int most = 1;  // elements; 1: exactly one
+  enum Access : uint8_t { both, set_only, get_only } access = both;
+  bool required = false;                                                // when the descriptor is finalized
+  cudnnBackendDescriptorType_t part = CUDNN_BACKEND_TENSOR_DESCRIPTOR;  // of attributes that are descriptors
+};
+
+struct DescriptorRow {
+  cudnnBackendDescriptorType_t type;
+  const char* text;
+  std::span<const AttributeRow> attributes;
+  // Checks the whole and makes what others need of it; may be null.
+  void (*finalize)(Descriptor& d) = nullptr;
+  // Answers attributes that are not stored (results, what plans know); false: it is stored. May be null.
+  bool (*get)(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
+              void* elements) = nullptr;
+};
+// The row of a type; null for those that cannot be made.
+const DescriptorRow* find_row(cudnnBackendDescriptorType_t type);
+
+// Values by copy; other descriptors by shared ownership, since programs destroy theirs early.
+class Descriptor {
+ public:
+  explicit Descriptor(const DescriptorRow& row) : row_(&row) {}
+  const DescriptorRow& row() const { return *row_; }
+  cudnnBackendDescriptorType_t type() const { return row_->type; }
+  bool finalized() const { return finalized_; }
+  std::string describe() const;  // type and the most telling attributes, for messages
+
+  // The C calls; refuse with the statuses that the interface is known for.
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void* elements);
+  void get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t requested, int64_t* count,
+           void* elements) const;
+  void finalize();
+
+  // For the rest of the library.
+  bool has(cudnnBackendAttributeName_t name) const { return values_.contains(name); }
+  template <class T>
+  T one(cudnnBackendAttributeName_t name, T absent) const {
+    T v = absent;
+    if (has(name)) copy_bytes(name, &v, sizeof v);
+    return v;
+  }
+  // FLOAT and DOUBLE attributes, whichever the program set.
+  double number(cudnnBackendAttributeName_t name, double absent) const;
+  std::vector<int64_t> ints(cudnnBackendAttributeName_t name) const;  // INT64 or INT32
+  template <class T>
+  std::vector<T> list(cudnnBackendAttributeName_t name) const {
+    std::vector<T> v(count_of(name));
+    if (!v.empty()) copy_bytes(name, v.data(), v.size() * sizeof(T));
+    return v;
+  }
+  const Descriptor* part(cudnnBackendAttributeName_t name) const;  // null: not set
+  std::vector<std::shared_ptr<Descriptor>> parts(cudnnBackendAttributeName_t name) const;
+  // Stores a value as if it had been set; for descriptors that the library makes.
+  template <class T>
+  void put(cudnnBackendAttributeName_t name, const std::vector<T>& values) {
+    put_bytes(name, values.data(), values.size(), sizeof(T));
+  }
+  void put_parts(cudnnBackendAttributeName_t name, std::vector<std::shared_ptr<Descriptor>> parts);
+  void mark_finalized() { finalized_ = true; }
+
+  std::any made;  // by finalizing: an operation graph's Graph, an execution plan's Plan ..
+
+ private:
+  struct Value {
+    cudnnBackendAttributeType_t type{};
+    int64_t count = 0;
+    std::vector<std::byte> bytes;
+    std::vector<std::shared_ptr<Descriptor>> parts;
+  };
+  size_t count_of(cudnnBackendAttributeName_t name) const;
+  void copy_bytes(cudnnBackendAttributeName_t name, void* to, size_t bytes) const;
+  void put_bytes(cudnnBackendAttributeName_t name, const void* from, size_t count, size_t size);
+
+  const DescriptorRow* row_;
+  std::map<cudnnBackendAttributeName_t, Value> values_;
+  bool finalized_ = false;
+};
+
+// What a cudnnBackendDescriptor_t points to.
+struct Handle {
+  std::shared_ptr<Descriptor> descriptor;
+};
+
+}  // namespace tsr::capi
