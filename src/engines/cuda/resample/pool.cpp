@@ -26,7 +26,7 @@ bool has_windows(const dev::ResampleAxis& a, int64_t k) {
   if (a.extent != k || first.unit.value != 1 || end.unit.value != 1 || end.shift - end.base + first.base != k)
     return false;
   int64_t last = (a.y - 1) * first.scale.value - first.base;
-  return first.base < k && last < a.x && last + k < kMost;
+  return first.base < k && last < a.x && a.x + k < kMost;
 }
 
 // Do 31 bits hold all offsets within an image?
