@@ -69,7 +69,8 @@ void load_squares(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
 template <class From, class To, int E, int DOWN, class RowOf>
 void load_singly(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
   using Size = TileSize<From, To, E, DOWN>;
-  constexpr int kAtOnce = 8, kStep = kAtOnce * kTileThreads;
+  constexpr int kEach = Size::kRows * Size::kColumns / kTileThreads, kAtOnce = kEach < 8 ? kEach : 8,
+                kStep = kAtOnce * kTileThreads;
 #pragma unroll 1
   for (u32 first = threadIdx.x; first < Size::kRows * Size::kColumns; first += kStep) {
     From v[kAtOnce];
