@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "graph/ragged.hpp"
 #include "graph/text.hpp"
 #include "harness/compare.hpp"
 #include "harness/device_buffers.hpp"
@@ -113,12 +114,6 @@ std::string check_streams(const Plan& plan, const DataSpec& data, const GraphBuf
   for (const Stage* s : {&one, &two})
     if (!same_outputs(plan.source(), expected, s->buffers())) return "two streams at once gave other bits";
   return "";
-}
-
-bool has_ragged(const Graph& g) {
-  for (TensorId t = 0; t < g.tensor_count(); ++t)
-    if (g.tensor(t).ragged != kNone) return true;
-  return false;
 }
 
 // The text form must survive a round trip exactly.

@@ -6,17 +6,12 @@
 #include <numeric>
 
 #include "graph/passes/rewrite.hpp"
+#include "graph/ragged.hpp"
 #include "planner/engine.hpp"
 #include "planner/partition.hpp"
 
 namespace tsr {
 namespace {
-
-bool has_ragged(const Graph& g) {
-  for (TensorId t = 0; t < g.tensor_count(); ++t)
-    if (g.tensor(t).ragged != kNone) return true;
-  return false;
-}
 
 // Without gaps, in the order of its memory.
 void pad(Tensor& t) {
@@ -36,35 +31,41 @@ Tensor padded_copy(const Tensor& t) {
   return y;
 }
 
+bool contains(const std::vector<TensorId>& list, TensorId t) {
+  return std::find(list.begin(), list.end(), t) != list.end();
+}
+
 // Finds out what the engines of a device take as it is. Descriptions of tensors change while they are asked.
 class Inquiry {
  public:
   Inquiry(const Graph& g, const Device& d) : original_(g), device_(d), graph_(g), index_(g) {}
 
-  // The ragged tensors of a node that must be padded for it. Results first: they stay packed where that is possible,
-  // because attention leaves memory alone that lies in a sequence but beyond its length.
-  std::vector<TensorId> to_pad(NodeId id) {
-    const Node& n = original_.node(id);
-    std::vector<TensorId> ragged;
-    for (const auto* list : {&n.out, &n.in, &n.captures})
-      for (TensorId t : *list)
-        if (t != kNone && original_.tensor(t).ragged != kNone &&
-            std::find(ragged.begin(), ragged.end(), t) == ragged.end())
-          ragged.push_back(t);
+  // The ragged tensors of a node that must be padded for it. Results are asked for first: they stay packed where that
+  // is possible, because attention leaves memory alone that lies in a sequence but beyond its length.
+  std::vector<TensorId> to_pad(NodeId n) {
+    std::vector<TensorId> ragged = ragged_tensors(n), padded;
+    if (ragged.empty() || is_taken(n)) return {};
     for (TensorId t : ragged) pad(graph_.edit(t));
-    auto stays = [&](TensorId t) {
+    for (TensorId t : ragged) {
       graph_.edit(t) = original_.tensor(t);
-      bool taken = is_taken(id);
-      if (!taken) pad(graph_.edit(t));
-      return taken;
-    };
-    std::vector<TensorId> padded = ragged;
-    std::erase_if(padded, stays);
+      if (is_taken(n)) continue;
+      pad(graph_.edit(t));
+      padded.push_back(t);
+    }
     for (TensorId t : padded) graph_.edit(t) = original_.tensor(t);
     return padded;
   }
 
  private:
+  std::vector<TensorId> ragged_tensors(NodeId id) const {
+    const Node& n = original_.node(id);
+    std::vector<TensorId> found;
+    for (const auto* list : {&n.out, &n.in, &n.captures})
+      for (TensorId t : *list)
+        if (t != kNone && original_.tensor(t).ragged != kNone && !contains(found, t)) found.push_back(t);
+    return found;
+  }
+
   bool is_taken(NodeId n) const {
     Region r = make_region(graph_, index_, {n});
     auto engines = all_engines();
@@ -91,13 +92,50 @@ Node copy(const Tensor& x, TensorId from, TensorId to) {
   return n;
 }
 
+// Puts copies between nodes and ragged tensors.
+class Unpacking {
+ public:
+  explicit Unpacking(const Graph& g) : view_(g), rewrite_(view_) {}
+  const GraphView& view() const { return view_; }
+
+  void pad_node(NodeId id, const std::vector<TensorId>& padded) {
+    Node n = view_.node(id);
+    for (auto* list : {&n.in, &n.captures})
+      for (TensorId& t : *list)
+        if (contains(padded, t)) t = unpacked(t);
+    for (TensorId& t : n.out) {
+      if (!contains(padded, t)) continue;
+      TensorId result = rewrite_.add(padded_copy(view_.tensor(t)));
+      rewrite_.add(copy(view_.tensor(t), result, t));
+      t = result;
+    }
+    rewrite_.remove({id});
+    rewrite_.add(std::move(n));
+  }
+  std::shared_ptr<const Graph> build() const { return rewrite_.build(); }
+
+ private:
+  // All readers share one copy.
+  TensorId unpacked(TensorId t) {
+    auto [it, fresh] = unpacked_.try_emplace(t, kNone);
+    if (fresh) {
+      it->second = rewrite_.add(padded_copy(view_.tensor(t)));
+      rewrite_.add(copy(view_.tensor(t), t, it->second));
+    }
+    return it->second;
+  }
+
+  GraphView view_;
+  Rewrite rewrite_;
+  std::map<TensorId, TensorId> unpacked_;
+};
+
 }  // namespace
 
 std::shared_ptr<const Graph> pad_virtual(std::shared_ptr<const Graph> g) {
-  auto packed_inside = [&](TensorId t) { return g->tensor(t).ragged != kNone && !g->tensor(t).stored; };
   std::shared_ptr<Graph> changed;
   for (TensorId t = 0; t < g->tensor_count(); ++t) {
-    if (!packed_inside(t)) continue;
+    if (g->tensor(t).ragged == kNone || g->tensor(t).stored) continue;
     if (!changed) changed = std::make_shared<Graph>(*g);
     pad(changed->edit(t));
   }
@@ -108,39 +146,17 @@ std::shared_ptr<const Graph> pad_virtual(std::shared_ptr<const Graph> g) {
 
 std::shared_ptr<const Graph> unpack_ragged(std::shared_ptr<const Graph> g, const Device& d) {
   if (!has_ragged(*g)) return g;
-  GraphView view(*g);
-  Rewrite rewrite(view);
   Inquiry inquiry(*g, d);
-  std::map<TensorId, TensorId> unpacked;  // all readers share one copy
+  Unpacking unpacking(*g);
   bool changed = false;
-  auto unpack = [&](TensorId t) {
-    auto [it, fresh] = unpacked.try_emplace(t, kNone);
-    if (fresh) {
-      it->second = rewrite.add(padded_copy(g->tensor(t)));
-      rewrite.add(copy(g->tensor(t), t, it->second));
-    }
-    return it->second;
-  };
-  for (NodeId id = 0; id < g->node_count(); ++id) {
-    if (!view.live(id)) continue;
-    std::vector<TensorId> padded = inquiry.to_pad(id);
+  for (NodeId n = 0; n < g->node_count(); ++n) {
+    if (!unpacking.view().live(n)) continue;
+    std::vector<TensorId> padded = inquiry.to_pad(n);
     if (padded.empty()) continue;
-    auto is_padded = [&](TensorId t) { return std::find(padded.begin(), padded.end(), t) != padded.end(); };
-    Node n = g->node(id);
-    for (auto* list : {&n.in, &n.captures})
-      for (TensorId& t : *list)
-        if (is_padded(t)) t = unpack(t);
-    for (TensorId& t : n.out) {
-      if (!is_padded(t)) continue;
-      TensorId result = rewrite.add(padded_copy(g->tensor(t)));
-      rewrite.add(copy(g->tensor(t), result, t));
-      t = result;
-    }
-    rewrite.remove({id});
-    rewrite.add(std::move(n));
+    unpacking.pad_node(n, padded);
     changed = true;
   }
-  return changed ? rewrite.build() : g;
+  return changed ? unpacking.build() : g;
 }
 
 }  // namespace tsr

@@ -81,7 +81,7 @@ bool same_loops(const Side& a, const Side& b) {
 
 // Puts the loops of both sides in the order of the target's memory, and makes one of two where both sides lie without
 // gaps.
-void order(Side& from, Side& to) {
+void sort_loops(Side& from, Side& to) {
   std::vector<size_t> order(to.axes.size());
   std::iota(order.begin(), order.end(), 0);
   std::erase_if(order, [&](size_t i) { return to.axes[i].size == 1; });
@@ -175,7 +175,7 @@ Choice choose(DType x, DType y, Side& from, Side& to, int64_t count) {
   int bits = info(y).bits;
   const char* index = count > kWideIndex ? "i64" : "i32";
   bool same = same_loops(from, to);
-  if (same) order(from, to);
+  if (same) sort_loops(from, to);
   if (x != y) return {cat("convert_ragged<", device_type(x), ", ", device_type(y), ", ", index, ">")};
   if (bits < 8) return {cat("copy_ragged_bits<", bits, ", ", index, ">")};
   int64_t word = same ? take_words(from, to, bits / 8) : 1;
