@@ -6,6 +6,7 @@
 
 #include "graph/op.hpp"
 #include "graph/text.hpp"
+#include "harness/buffers.hpp"
 #include "planner/plan.hpp"
 #include "runtime/devices.hpp"
 
@@ -79,6 +80,21 @@ TEST(Ragged, ConstantOffsetsStay) {
       parse_graph("o = const i32[3] 0,2,5; x = input f32[2,4,5,8]:bshd ragged=o*32; y = exp x; output y"));
   auto unpacked = unpack_ragged(g, emulated_device("h200"));
   EXPECT_NE(unpacked->tensor(unpacked->find("x")).ragged, kNone);
+}
+
+TEST(Ragged, OffsetsMayBeComputed) {
+  auto g = std::make_shared<const Graph>(parse_graph(
+      "o@1 = input i32[3]; p = add o o; x@2 = input f32[2,1,2,2]; y@3 = add x 1; output y; with x ragged=p"));
+  alignas(256) int32_t offsets[3] = {0, 1, 3};
+  alignas(256) float x[6] = {1, 2, 3, 4, 5, 6}, y[8] = {};
+  const float expected[8] = {2, 3, 1, 1, 4, 5, 6, 7};
+  for (const Device& d : {cpu_device(), emulated_device("h200")}) {
+    auto plan = make_plan(g, d);
+    std::fill(std::begin(y), std::end(y), 0.0f);
+    GuardedBuffer workspace(plan->workspace_bytes(), 256);
+    plan->execute(std::vector<Binding>{{1, offsets}, {2, x}, {3, y}}, workspace.data(), workspace.size());
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(y[i], expected[i]) << d.name << " " << i;
+  }
 }
 
 TEST(Ragged, PlansAreSavedAndLoaded) {
