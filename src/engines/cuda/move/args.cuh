@@ -66,6 +66,7 @@ struct IndexArg {
 };
 
 // One side of a copy of packed sequences: loops over its elements, slowest first.
+constexpr int kRaggedUnroll = 4;            // words that a thread copies
 constexpr int kRaggedLoops = kMaxAxes + 2;  // groups of vectorised types and parts of complex numbers have their own
 struct RaggedSide {
   void* data;

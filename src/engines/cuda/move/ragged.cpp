@@ -13,7 +13,7 @@
 namespace tsr::cuda {
 namespace {
 
-constexpr int kThreads = 256, kUnroll = 4;
+constexpr int kThreads = 256;
 constexpr int64_t kWideIndex = 2000000000;  // elements from which 32 bits do not count them
 
 // A loop over a dimension: index = start + scale * number.
@@ -179,7 +179,7 @@ Choice choose(DType x, DType y, Side& from, Side& to, int64_t count) {
   if (x != y) return {cat("convert_ragged<", device_type(x), ", ", device_type(y), ", ", index, ">")};
   if (bits < 8) return {cat("copy_ragged_bits<", bits, ", ", index, ">")};
   int64_t word = same ? take_words(from, to, bits / 8) : 1;
-  return {cat("copy_ragged<", word_type(bits / 8), ", ", word, ", ", index, ">"), word, kUnroll};
+  return {cat("copy_ragged<", word_type(bits / 8), ", ", word, ", ", index, ">"), word, dev::kRaggedUnroll};
 }
 
 class RaggedStep : public Step {

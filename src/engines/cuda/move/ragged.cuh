@@ -31,16 +31,15 @@ bool is_word(const T* p) {
   return u64(p) % sizeof(Vec<T, V>) == 0;
 }
 
-// Words of V elements of one type; every thread loads four before it stores the first.
+// Words of V elements of one type; every thread loads all of its own before it stores the first.
 template <class T, int V, class Index>
 void copy_ragged(const RaggedArgs& a) {
-  constexpr int kUnroll = 4;
-  Index first = Index(blockIdx.x) * Index(kUnroll * blockDim.x) + Index(threadIdx.x);
-  Vec<T, V> words[kUnroll] = {};
-  i64 from, to[kUnroll];
-  bool stored[kUnroll];
+  Index first = Index(blockIdx.x) * Index(kRaggedUnroll * blockDim.x) + Index(threadIdx.x);
+  Vec<T, V> words[kRaggedUnroll] = {};
+  i64 from, to[kRaggedUnroll];
+  bool stored[kRaggedUnroll];
 #pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
+  for (int u = 0; u < kRaggedUnroll; ++u) {
     Index number = first + u * Index(blockDim.x);
     stored[u] = number < a.count && find_element(a.to, number, &to[u]);
     if (!stored[u] || !find_element(a.from, number, &from)) continue;
@@ -48,7 +47,7 @@ void copy_ragged(const RaggedArgs& a) {
     is_word<T, V>(p) ? load_vector(p, words[u]) : load_each(p, 1, words[u]);
   }
 #pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
+  for (int u = 0; u < kRaggedUnroll; ++u) {
     if (!stored[u]) continue;
     T* p = static_cast<T*>(a.to.data) + to[u];
     is_word<T, V>(p) ? store_vector(p, words[u]) : store_each(p, 1, words[u]);
