@@ -15,6 +15,22 @@ template <class T, int V>
 void store_vector(T* p, const Vec<T, V>& x) {
   *reinterpret_cast<Vec<T, V>*>(p) = x;
 }
+// What is not read again soon: the cache gives it up first and keeps what is.
+template <class T, int V>
+void store_through(T* p, const Vec<T, V>& x) {
+#ifndef TSR_EMULATED
+  if constexpr (sizeof x % 16 == 0) {
+    const u32* w = reinterpret_cast<const u32*>(&x);
+#pragma unroll
+    for (int i = 0; i < int(sizeof x / 4); i += 4)
+      asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<u32*>(p) + i), "r"(w[i]),
+                   "r"(w[i + 1]), "r"(w[i + 2]), "r"(w[i + 3])
+                   : "memory");
+    return;
+  }
+#endif
+  store_vector(p, x);
+}
 template <class T, int V>
 void load_each(const T* p, i64 step, Vec<T, V>& x) {
 #pragma unroll

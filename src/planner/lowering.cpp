@@ -296,7 +296,11 @@ int Lowering::largest_of_block(int a) {
 int Lowering::mean(int a, bool rough) {
   int sum = reduce(ReduceMode::add, a);
   e_.code[static_cast<size_t>(sum)].rough = rough;
-  return apply(M::div, sum, scalar(static_cast<double>(e_.row_length()), at(a).lane));
+  return over_length(sum);
+}
+
+int Lowering::over_length(int sum) {
+  return apply(M::div, sum, scalar(static_cast<double>(e_.row_length()), at(sum).lane));
 }
 
 // Gives tensor `t` its value: rounded where its type is narrower than the lane, stored where it leaves the region.

@@ -62,6 +62,7 @@ class Lowering {
   int reduce(tessera::ReduceMode mode, int a);
   int largest_of_block(int a);
   int mean(int a, bool rough = false);
+  int over_length(int sum);  // of a row: its mean
   void define(TensorId t, int v);
   void define_across(TensorId t, int v);
   bool sums_rows(const Dims& d) const;

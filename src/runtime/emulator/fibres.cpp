@@ -141,8 +141,8 @@ std::vector<void*>& stacks(size_t count) {
   return true;
 }
 
-void prepare(const Grid& g, int64_t first) {
-  auto threads = static_cast<size_t>(g.threads), blocks = static_cast<size_t>(g.cluster), warps = (threads + 31) / 32;
+void prepare(const Grid& g, int64_t first, int64_t at_once) {
+  auto threads = static_cast<size_t>(g.threads), blocks = static_cast<size_t>(at_once), warps = (threads + 31) / 32;
   cluster.blocks.assign(blocks, BlockState());
   cluster.by_rank.clear();
   cluster.fibres.assign(blocks * threads, Fibre());
@@ -176,22 +176,24 @@ std::string run_fibres(const Grid& g, Enter enter, const void* args) {
   if (g.threads < 1 || g.threads > 1024) return "a block has 1 to 1024 threads";
   if (g.blocks < 1 || g.blocks > 0x7fffffff) return "a grid has 1 to 2^31-1 blocks";
   if (g.blocks % g.cluster != 0) return "the blocks do not make whole clusters";
-  auto count = static_cast<size_t>(g.threads) * static_cast<size_t>(g.cluster);
+  // Blocks that may wait for each other run as one cluster.
+  int64_t at_once = g.together ? g.blocks : g.cluster;
+  auto count = static_cast<size_t>(g.threads) * static_cast<size_t>(at_once);
   const std::vector<void*>& stack = stacks(count);
   if (stack.size() < count) return "there is no memory for the threads' stacks";
   cluster.world = {{static_cast<unsigned>(g.threads), 1, 1},
                    {static_cast<unsigned>(g.blocks), 1, 1},
                    nullptr,
                    nullptr,
-                   g.cluster,
+                   static_cast<int>(at_once),
                    sync_block,
                    sync_warp,
                    sync_cluster,
                    sync_named};
   cluster.enter = enter;
   cluster.args = args;
-  for (int64_t first = 0; first < g.blocks; first += g.cluster) {
-    prepare(g, first);
+  for (int64_t first = 0; first < g.blocks; first += at_once) {
+    prepare(g, first, at_once);
     if (!run_cluster(stack)) return "threads wait for each other for ever: not all of them reach a barrier";
   }
   return "";

@@ -47,19 +47,24 @@ class Printer {
     if (l_.columns) lane_ = "[i]";
     find_stages();
     find_needs();
+    name_partials();
     std::string loads = print_loads(&Printer::is_early, &loaded_), late = print_loads(&Printer::is_late, &late_loaded_),
                 fixed = print_loads(&Printer::is_fixed), moving = print_loads(&Printer::is_moving),
                 before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
     for (int s = 0; s < stages_; ++s) {
       accumulate += cat("    if constexpr (S == ", s, ") {\n", print_elements(s), "    }\n");
       rows += cat("    if constexpr (S == ", s, ") {\n", print_rows(s), "    }\n");
-      starts += print_partials(s, "p.v#[i].start = OP::identity<T>();");
-      joins += print_partials(s, "p.v#[i] = OP::join(p.v#[i], q.v#[i]);");
-      shuffles += print_partials(s, "q.v#[i] = __shfl_xor_sync(0xffffffffu, p.v#[i], bits);");
+      starts += print_partials(s, "p.#[i].start = OP::identity<T>();");
+      joins += print_partials(s, "p.#[i] = OP::join(p.#[i], q.#[i]);");
+      shuffles += print_partials(s, "q.#[i] = __shfl_xor_sync(0xffffffffu, p.#[i], bits);");
     }
     std::string stores = print_elements(stages_), row_stores = print_row_stores();
     std::string sampled;
-    for (int stage = 0; stage < stages_; ++stage) sampled += samples(stage) ? "true, " : "false, ";
+    int estimates = 0;
+    for (int stage = 0; stage < stages_; ++stage) {
+      sampled += samples(stage) ? "true, " : "false, ";
+      estimates += samples(stage);
+    }
     std::string args = args_;
     if (args.empty())
       args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ", l_.inner.size(),
@@ -93,8 +98,6 @@ class Printer {
              stores, "  }\n");
     t += print_sums();
     t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
-    auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
-    auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
     auto row_values = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.row; });
     int sum_bytes = 0;
     for (const Instr& c : e_.code)
@@ -106,10 +109,12 @@ class Printer {
             "tsr::dev::" + args,
             numbers_,
             stages_,
-            static_cast<int>(reductions),
+            estimates,
+            static_cast<int>(partials_.size()),
             static_cast<int>(row_values),
             static_cast<int>(across),
             sum_bytes,
+            live_bytes(),
             element_stores,
             !row_stores.empty()};
   }
@@ -269,8 +274,8 @@ class Printer {
       const Instr& c = instr(i);
       if (needs_[at(stage)][at(i)] && !c.row && !is_number(i)) print_element(i, stage, before, body);
       if (c.kind == Instr::reduce && known_[at(i)] == stage)
-        body += cat("      p.v", i, lane_, " = ", op_name(c.reduction), "::join(p.v", i, lane_, ", ", partial_type(c),
-                    "(", value(c.a), "));\n");
+        body += cat("      p.", partial_[at(i)], lane_, " = ", op_name(c.reduction), "::join(p.", partial_[at(i)],
+                    lane_, ", ", partial_type(c), "(", value(c.a), "));\n");
       if (stores && c.kind == Instr::store && !c.row) print_store(i, before, body, after);
       if (stores && c.kind == Instr::across) body += cat("      sums.v", i, "[i] += ", value(c.a), ";\n");
     }
@@ -324,14 +329,15 @@ class Printer {
     before += cat("    ", lane_name(instr(v).lane), " o", k, "[V];\n");
     body += cat("      o", k, "[i] = ", value(v), ";\n");
     after += cat("    Vec<", device_type(o.type), ", V> s", k, ";\n    pack(o", k, ", s", k, ");\n");
+    const char* store = l_.passes ? "store_through" : "store_vector";
     after += o.access == OperandPlan::vector
-                 ? cat("    store_vector(", pointer(k), ", s", k, ");\n")
+                 ? cat("    ", store, "(", pointer(k), ", s", k, ");\n")
                  : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, s", k, ");\n");
   }
 
   // Is a stage only for estimates, in kernels that read memory once for each stage?
   bool samples(int stage) const {
-    if (keep_ || !l_.sampled || stage < 0) return false;
+    if (keep_ || !l_.passes || stage < 0) return false;
     for (size_t i = 0; i < e_.code.size(); ++i)
       if (e_.code[i].kind == Instr::reduce && known_[i] == stage && !e_.code[i].rough) return false;
     return true;
@@ -346,7 +352,8 @@ class Printer {
       int k = l_.operand_of[at(i)];
       std::string type = lane_name(c.lane), v;
       if (c.kind == Instr::reduce)
-        v = cat(type, "(p.v", i, "[i])", samples(stage) ? cat(" * ", type, "(a.head.sample)") : std::string());
+        v = cat(type, "(p.", partial_[at(i)], "[i])",
+                samples(stage) ? cat(" * ", type, "(a.head.sample)") : std::string());
       else if (c.kind == Instr::load)
         v = print_row_load(i, before);
       else if (c.kind == Instr::index)
@@ -418,7 +425,7 @@ class Printer {
     for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
       const Instr& c = instr(i);
       if (c.kind != Instr::reduce || known_[at(i)] != stage) continue;
-      std::string line = form, id = std::to_string(i);
+      std::string line = form, id = partial_[at(i)];
       auto replace = [&](const std::string& from, const std::string& to) {
         for (size_t p = line.find(from); p != std::string::npos; p = line.find(from, p + to.size()))
           line.replace(p, from.size(), to);
@@ -432,11 +439,44 @@ class Printer {
     return s;
   }
 
+  // Partial results live as long as their stage does: those of another one take the same place.
+  void name_partials() {
+    partial_.assign(e_.code.size(), "");
+    std::vector<std::pair<int, std::string>> taken;  // by stage
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      if (e_.code[i].kind != Instr::reduce) continue;
+      std::string type = partial_type(e_.code[i]);
+      auto of_stage = std::count(taken.begin(), taken.end(), std::pair(known_[i], type));
+      taken.emplace_back(known_[i], type);
+      partial_[i] = cat(type[0], of_stage);
+      if (std::count(partial_.begin(), partial_.end(), partial_[i]) == 1) partials_.push_back(static_cast<int>(i));
+    }
+  }
   std::string partial_fields() const {
     std::string s;
-    for (size_t i = 0; i < e_.code.size(); ++i)
-      if (e_.code[i].kind == Instr::reduce) s += cat("    ", partial_type(e_.code[i]), " v", i, "[W];\n");
+    for (int i : partials_) s += cat("    ", partial_type(instr(i)), " ", partial_[at(i)], "[W];\n");
     return s;
+  }
+
+  // Bytes that partial results and values of its rows take in a thread's registers during a pass, at most.
+  int live_bytes() const {
+    int most = 0;
+    for (int stage = 0; stage <= stages_; ++stage) {
+      std::vector<bool> live(e_.code.size(), false);
+      for (size_t i = 0; i < e_.code.size(); ++i) {
+        const Instr& c = e_.code[i];
+        bool reduced = c.kind == Instr::reduce && known_[i] == stage, stored = c.kind == Instr::store && !c.row;
+        if (reduced) live[i] = true;
+        if (!reduced && !(stored && stage == stages_) && !(needs_[at(stage)][i] && !c.row)) continue;
+        for (int k : {c.a, c.b, c.c})
+          if (k >= 0 && instr(k).row && !is_number(k)) live[at(k)] = true;
+      }
+      int bytes = 0;
+      for (size_t i = 0; i < e_.code.size(); ++i)
+        if (live[i]) bytes += e_.code[i].lane == Lane::f32 ? 4 : 8;
+      most = std::max(most, bytes * (l_.columns ? l_.vector : 1));
+    }
+    return most;
   }
   std::string row_fields() const {
     std::string s;
@@ -493,6 +533,8 @@ class Printer {
   std::vector<int> known_, first_;
   std::vector<std::vector<bool>> needs_;
   std::vector<bool> kept_;
+  std::vector<std::string> partial_;  // by instruction: its field of Partial
+  std::vector<int> partials_;         // the first instruction of each field
   std::vector<NumberPlan> numbers_;
   std::string loaded_, late_loaded_;
 };

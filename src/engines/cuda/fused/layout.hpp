@@ -34,7 +34,7 @@ struct Layout {
   int vector = 1;        // elements that a thread moves at once, along inner[0]; with `columns` along outer[0]
   bool wide = false;     // offsets need 64 bits
   bool columns = false;  // neighbouring rows lie side by side in memory, elements of a row do not
-  bool sampled = false;  // estimates look at a part of each row
+  bool passes = false;   // elements are read once for each stage: estimates then look at a part of each row
 
   int64_t elements() const { return rows * length; }
   // Is operand k the same for every row?

@@ -72,6 +72,52 @@ Shape choose_split(const Layout& l, const Device& d) {
   return s;
 }
 
+// One block on each multiprocessor.
+struct GridLimits {
+  int64_t blocks;
+  int threads;
+  int64_t shared_bytes;  // of a block
+  int64_t least_bytes;   // that are worth it
+};
+GridLimits grid_limits(const Device& d) {
+  // There all threads exist at once: few, which keep little, so that small cases meet everything.
+  if (d.target == "emulated") return {3, 128, 28 << 10, 16 << 10};
+  return {d.units, 512, d.shared_bytes, 2 << 20};
+}
+
+// Threads across rows: 32 if that leaves few of them without a row, but at least a line of the cache.
+int grid_side(int64_t rows) {
+  int best = std::min(32, power_of_two(rows));
+  for (int side = best / 2; side >= 8; side /= 2)
+    if (ceil_div(rows, side) * side < ceil_div(rows, best) * best) best = side;
+  return best;
+}
+
+// Where split rows are read more than once, blocks that wait for each other can keep a part of them.
+void choose_grid(const Layout& l, const Code& code, const Device& d, Shape& s) {
+  GridLimits limits = grid_limits(d);
+  int64_t lanes = l.columns ? l.vector : 1, bytes = l.elements() / l.vector * vector_bytes(l, true);
+  if (code.stages - code.estimates + code.stores < 2 || bytes < limits.least_bytes) return;
+  // Partial results of half of the threads, or what is known of a row for each warp.
+  int64_t scratch = 8 * lanes * limits.threads * std::max(16 * code.reductions, code.row_values) / 32;
+  if (scratch > limits.shared_bytes / 2) return;
+  constexpr int64_t kBeyond = 1 << 16;  // 32 bits must count past the end of a row
+  if (!l.wide && l.length > INT32_MAX - kBeyond) return;
+  // Measured: beside addresses, 128 registers hold this much.
+  constexpr int kRegisterBytes = 256, kMostInFlight = 128, kLeastInFlight = 32;
+  int in_flight = kMostInFlight;
+  while (in_flight > 0 && code.live_bytes + in_flight > kRegisterBytes) in_flight /= 2;
+  if (in_flight < kLeastInFlight) return;
+  s.kind = Shape::grid;
+  s.threads = limits.threads;
+  s.side = l.columns ? grid_side(l.rows / l.vector) : 1;
+  s.per_row = s.threads / s.side;
+  s.per_unit = 1;
+  s.splits = limits.blocks;
+  s.shared_bytes = limits.shared_bytes;
+  s.in_flight = in_flight;
+}
+
 // Bytes of a row's element that move through shared memory when blocks walk over rows; 0 if they cannot: bulk copies
 // need runs of 16 bytes.
 int64_t staged_bytes(const Layout& l, const Graph& g, int64_t part) {
@@ -188,12 +234,13 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   if (Reason why = make_layout(e, g, &l); !why)
     fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
   Shape s = choose_shape(e, l, g, d);
-  l.sampled = s.kind == Shape::split;
+  l.passes = s.kind == Shape::split;
   for (size_t k = 0; k < l.operands.size(); ++k) {
     OperandPlan& o = l.operands[k];
     o.staged = s.depth > 0 && o.kind == Instr::load && !o.row && !l.fixed(k);
   }
   Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::walk);
+  if (s.kind == Shape::split) choose_grid(l, code, d, s);
   numbers_ = code.numbers;
   pack_arguments(l, s);
   for (size_t i = 0; i < numbers_.size(); ++i)
@@ -212,7 +259,7 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
   int join_side = std::min(s.side, 4);
   auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
     if (blocks == 0) return;
-    const char* file[] = {"pointwise", "rows", "stream", "split", "walk"};
+    const char* file[] = {"pointwise", "rows", "stream", "split", "walk", "grid"};
     Program p;
     p.include = cat("engines/cuda/fused/", file[s.kind], ".cuh");
     p.generated = code.text;
@@ -221,7 +268,7 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
     p.threads = s.threads;
     p.blocks_per_unit = s.per_unit;
     programs.push_back(std::move(p));
-    grids.push_back({blocks, s.threads, shared_bytes, s.cluster});
+    grids.push_back({blocks, s.threads, shared_bytes, s.cluster, false, s.kind == Shape::grid});
   };
   int64_t lanes = l.columns ? l.vector : 1, partial = 8 * lanes * code.reductions;
   int64_t warps = std::max(1, s.threads / 32);
@@ -258,10 +305,39 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
       if (code.stores) add("split_store", places, tiles * s.splits, 0);
       partial_bytes_ = static_cast<size_t>(ceil_div(partial * head_.rows * s.splits, 256) * 256);
       row_bytes_ = static_cast<size_t>(8 * lanes * std::max(1, code.row_values) * head_.rows);
+      break;
     }
+    case Shape::grid:
+      add("grid", cat(s.side, ", ", s.per_row, ", ", s.in_flight, ", ", code.stores ? "true" : "false"), s.splits,
+          s.shared_bytes);
+      partial_bytes_ = static_cast<size_t>(ceil_div(partial * (head_.tiles + s.splits) * s.side, 256) * 256);
+      row_bytes_ = static_cast<size_t>(ceil_div(8 * lanes * std::max(1, code.row_values) * head_.rows, 256) * 256);
+      counter_bytes_ = sizeof(dev::u32);
   }
   auto kernels = get_kernels(programs, d);
   for (size_t i = 0; i < kernels.size(); ++i) launches_.push_back({kernels[i], grids[i]});
+}
+
+// The vectors of a row that estimates look at.
+int64_t FusedProgram::seen_by_parts(const Shape& s) const {
+  constexpr int64_t kAtOnce = 4;  // as in split.cuh
+  int64_t seen = 0;
+  for (int64_t part = 0; part < s.splits; ++part) {
+    int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
+    seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
+  }
+  return seen;
+}
+
+// The same for a grid, whose blocks get equal shares of all rows.
+int64_t FusedProgram::share_out_grid(const Shape& s) {
+  constexpr int64_t kSamples = 64;  // at least, and one for each thread
+  head_.tiles = ceil_div(head_.rows, s.side);
+  head_.split_length = ceil_div(head_.tiles * head_.length, s.splits);
+  head_.shared_bytes = s.shared_bytes;
+  head_.samples = std::min<int64_t>(head_.length, std::max<int64_t>(kSamples, s.per_row));
+  head_.sample_step = head_.length / head_.samples;
+  return head_.samples;
 }
 
 // As the device's FusedArgs lies in memory: every part is a multiple of eight bytes.
@@ -274,12 +350,7 @@ void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
   for (size_t i = 1; i < l.inner.size(); ++i) head_.length *= l.inner[i].size;
   head_.splits = s.splits;
   head_.split_length = s.part ? s.part : ceil_div(head_.length, s.splits);
-  constexpr int64_t kAtOnce = 4;  // as in split.cuh
-  int64_t seen = 0;
-  for (int64_t part = 0; part < s.splits; ++part) {
-    int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
-    seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
-  }
+  int64_t seen = s.kind == Shape::grid ? share_out_grid(s) : seen_by_parts(s);
   head_.sample = seen ? static_cast<double>(head_.length) / static_cast<double>(seen) : 1;
   Packer p(args_);
   p.add(head_);
@@ -310,9 +381,11 @@ void FusedProgram::run(void* const* tensors, std::byte* workspace, void* stream)
     dev::Number n = read_number(s.lane, s.type, tensors[s.tensor]);
     std::memcpy(args + s.at, &n, sizeof n);
   }
-  void* scratch[] = {workspace, workspace + partial_bytes_};
+  void* scratch[] = {workspace, workspace + partial_bytes_, workspace + partial_bytes_ + row_bytes_};
   static_assert(offsetof(dev::FusedHead, row_values) == offsetof(dev::FusedHead, partials) + sizeof(void*));
+  static_assert(offsetof(dev::FusedHead, counter) == offsetof(dev::FusedHead, partials) + 2 * sizeof(void*));
   std::memcpy(args + offsetof(dev::FusedHead, partials), scratch, sizeof scratch);
+  if (counter_bytes_) launches_[0].kernel->clear(scratch[2], counter_bytes_, stream);
   for (const Launch& l : launches_) l.kernel->launch_packed(l.grid, stream, args);
 }
 
