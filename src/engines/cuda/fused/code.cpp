@@ -27,10 +27,10 @@ const char* op_name(ReduceMode m) {
   }
 }
 
-// Worth keeping in registers rather than computing twice.
-bool costly(const Instr& c) {
+// Worth keeping in registers rather than computing twice. An exponential for narrow results takes two instructions.
+bool costly(const Instr& c, bool narrow) {
   if (c.kind == Instr::random) return true;
-  if (c.kind != Instr::apply) return false;
+  if (c.kind != Instr::apply || (narrow && c.lane == Lane::f32 && c.options.mode == M::exp)) return false;
   static constexpr M kCheap[] = {M::add,        M::sub,         M::mul,         M::add_square, M::min,    M::max,
                                  M::neg,        M::abs,         M::identity,    M::select,     M::cmp_eq, M::cmp_neq,
                                  M::cmp_gt,     M::cmp_ge,      M::cmp_lt,      M::cmp_le,     M::relu,   M::relu_bwd,
@@ -45,6 +45,9 @@ class Printer {
 
   Code run() {
     if (l_.columns) lane_ = "[i]";
+    narrow_ = std::none_of(e_.code.begin(), e_.code.end(), [&](const Instr& c) {
+      return (c.kind == Instr::store || c.kind == Instr::across) && info(g_.tensor(c.tensor).dtype).bits > 16;
+    });
     find_stages();
     find_needs();
     name_partials();
@@ -160,7 +163,7 @@ class Printer {
         if (first_[i] < 0) first_[i] = s;
         ++uses;
       }
-      kept_[i] = keep_ && uses > 1 && !e_.code[i].row && costly(e_.code[i]);
+      kept_[i] = keep_ && uses > 1 && !e_.code[i].row && costly(e_.code[i], narrow_);
     }
   }
 
@@ -195,6 +198,8 @@ class Printer {
     const Instr& c = instr(i);
     switch (c.kind) {
       case Instr::apply:
+        if (narrow_ && c.lane == Lane::f32 && c.options.mode == M::exp && c.options.alpha1 == 1)
+          return cat("narrow_exp(", value(c.a), ")");
         return apply_text(
             e_.code, c, [&](int v) { return value(v); }, [&](Lane l, double v) { return literal(l, v); });
       case Instr::convert:
@@ -530,6 +535,7 @@ class Printer {
   std::string args_;
   std::string lane_ = "[0]";  // which of a thread's rows an element belongs to
   int stages_ = 0;
+  bool narrow_ = false;  // nothing is stored in more than 16 bits
   std::vector<int> known_, first_;
   std::vector<std::vector<bool>> needs_;
   std::vector<bool> kept_;

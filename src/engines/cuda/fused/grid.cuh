@@ -45,8 +45,8 @@ struct Words {
   }
 };
 
-// BYTES: that a thread loads before it uses them.
-template <class C, int TX, int TY, int BYTES, class Index, class Args>
+// BYTES: that a thread loads before it uses them; AHEAD: while it loads others.
+template <class C, int TX, int TY, int BYTES, bool AHEAD, class Index, class Args>
 struct GridBlock {
   using Loaded = typename C::Loaded;
   using Partial = typename C::Partial;
@@ -125,36 +125,66 @@ struct GridBlock {
     }
   }
 
-  // The piece's elements of a thread, or of every `step` one: a group is loaded, then used. The first pass keeps groups
-  // where there is room, later ones take them.
+  // A thread's share of a group: where it begins, how much of it there is, and whether shared memory has it.
+  struct Group {
+    Index first;
+    int present, slot;
+    bool keep;
+  };
+  Group find_group(const Piece<Index>& p, Index number, bool real) const {
+    Index i = p.first + number * kGroup + ty;
+    int present = !real || i >= p.last ? 0 : p.last - i > kGroup ? kAtOnce : int(p.last - i + TY - 1) / TY;
+    return {i, present, int(p.group + number) * kAtOnce, number < kept - p.group};
+  }
+  template <bool FIRST>
+  void load_group(const Group& g, const Index* base, Index step, Loaded* x) const {
+    if (!FIRST && g.keep) {
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) Words<Loaded>::get(shelf(g.slot + u), kThreads, x[u]);
+      return;
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      if (u >= g.present) continue;
+      Index at[C::kOperands + 1];
+      along<C>(a, base, (g.first + u * TY) * step, at);
+      C::load(a, at, x[u]);
+    }
+  }
+
+  // The piece's elements of a thread, or of every `step` one. The first pass keeps groups where there is room, later ones
+  // take them.
   template <bool FIRST, bool BACK, class Use>
   void each_element(const Piece<Index>& p, const Index* base, bool real, Index step, const Use& use) const {
     Index groups = (p.last - p.first + kGroup - 1) / kGroup;
-    for (Index g = 0; g < groups; ++g) {
-      Index group = BACK ? groups - 1 - g : g, i = p.first + group * kGroup + ty;
-      bool keep = group < kept - p.group;
-      int slot = int(p.group + group) * kAtOnce;
-      int present = !real || i >= p.last ? 0 : p.last - i > kGroup ? kAtOnce : int(p.last - i + TY - 1) / TY;
-      alignas(16) Loaded x[kAtOnce];
+    alignas(16) Loaded x[kAtOnce], y[kAtOnce];
+    auto find = [&](Index g) { return find_group(p, BACK ? groups - 1 - g : g, real); };
+    if constexpr (!AHEAD) {
+      for (Index g = 0; g < groups; ++g) {
+        load_group<FIRST>(find(g), base, step, x);
+        use_group<FIRST>(find(g), base, step, x, use);
+      }
+      return;
+    }
+    if (groups > 0) load_group<FIRST>(find(0), base, step, x);
+    // Two by two: a copy from one set of registers to the other would wait for what is on its way.
+    for (Index g = 0; g < groups; g += 2) {
+      if (g + 1 < groups) load_group<FIRST>(find(g + 1), base, step, y);
+      use_group<FIRST>(find(g), base, step, x, use);
+      if (g + 1 >= groups) break;
+      if (g + 2 < groups) load_group<FIRST>(find(g + 2), base, step, x);
+      use_group<FIRST>(find(g + 1), base, step, y, use);
+    }
+  }
+  template <bool FIRST, class Use>
+  void use_group(const Group& g, const Index* base, Index step, const Loaded* x, const Use& use) const {
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      if (u >= g.present) continue;
+      if (FIRST && g.keep) Words<Loaded>::put(shelf(g.slot + u), kThreads, x[u]);
       Index at[C::kOperands + 1];
-      if (!FIRST && keep) {
-#pragma unroll
-        for (int u = 0; u < kAtOnce; ++u) Words<Loaded>::get(shelf(slot + u), kThreads, x[u]);
-      } else {
-#pragma unroll
-        for (int u = 0; u < kAtOnce; ++u) {
-          if (u >= present) continue;
-          along<C>(a, base, (i + u * TY) * step, at);
-          C::load(a, at, x[u]);
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) {
-        if (u >= present) continue;
-        if (FIRST && keep) Words<Loaded>::put(shelf(slot + u), kThreads, x[u]);
-        along<C>(a, base, (i + u * TY) * step, at);
-        use(at, x[u]);
-      }
+      along<C>(a, base, (g.first + u * TY) * step, at);
+      use(at, x[u]);
     }
   }
 
@@ -283,9 +313,9 @@ struct GridBlock {
   }
 };
 
-template <template <int> class Code, int V, int TX, int TY, int BYTES, bool STORES, class Index, class Args>
+template <template <int> class Code, int V, int TX, int TY, int BYTES, bool AHEAD, bool STORES, class Index, class Args>
 void grid(const Args& a) {
-  GridBlock<Code<V>, TX, TY, BYTES, Index, Args> block(a);
+  GridBlock<Code<V>, TX, TY, BYTES, AHEAD, Index, Args> block(a);
   block.template run<0, STORES, false>();
 }
 

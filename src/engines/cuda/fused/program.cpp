@@ -116,6 +116,8 @@ void choose_grid(const Layout& l, const Code& code, const Device& d, Shape& s) {
   s.splits = limits.blocks;
   s.shared_bytes = limits.shared_bytes;
   s.in_flight = in_flight;
+  // Measured: registers hold a second set of loads, while the first is used, if there is one tensor to load.
+  s.ahead = vector_bytes(l, true) <= 16;
 }
 
 // Bytes of a row's element that move through shared memory when blocks walk over rows; 0 if they cannot: bulk copies
@@ -186,11 +188,11 @@ Shape choose_rows(const Expr& e, const Layout& l, int64_t vectors, const Device&
   // Few long rows do not fill the machine unless many blocks share each of them.
   constexpr int64_t kLongRow = 8192;
   if (l.rows < d.units && vectors > kLongRow) return choose_split(l, d);
-  // Measured: with one stage a block of 1024 threads is as good as a cluster; more stages want smaller blocks, so that
-  // others work while some wait for each other.
+  // Measured: a block of 1024 threads is better than a cluster while a row fits into it; beyond that more stages want
+  // smaller blocks, so that others work while some wait for each other.
   bool stages = std::count_if(e.code.begin(), e.code.end(), [](const Instr& c) { return c.kind == Instr::reduce; }) > 1;
   int64_t block = stages ? 256 : vectors > kLongRow * 2 ? 1024 : 512;
-  if (vectors > 2 * several * block && d.arch >= 90) {
+  if (vectors > int64_t{several} * kMaxPerRow && d.arch >= 90) {
     s.threads = s.per_row = static_cast<int>(block);
     s.cluster = std::min(8, power_of_two(ceil_div(vectors, several * block)));
     s.part = ceil_div(vectors, s.cluster);
@@ -308,7 +310,7 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
       break;
     }
     case Shape::grid:
-      add("grid", cat(s.side, ", ", s.per_row, ", ", s.in_flight, ", ", code.stores ? "true" : "false"), s.splits,
+      add("grid", cat(s.side, ", ", s.per_row, ", ", s.in_flight, ", ", s.ahead, ", ", code.stores), s.splits,
           s.shared_bytes);
       partial_bytes_ = static_cast<size_t>(ceil_div(partial * (head_.tiles + s.splits) * s.side, 256) * 256);
       row_bytes_ = static_cast<size_t>(ceil_div(8 * lanes * std::max(1, code.row_values) * head_.rows, 256) * 256);

@@ -21,6 +21,7 @@ struct Shape {
   int64_t part = 0;          // of a row's vectors, that a block of a cluster or one that walks has
   int64_t shared_bytes = 0;  // grid
   int in_flight = 0;         // grid: bytes that a thread loads before it uses them
+  bool ahead = false;        // grid: others are loaded while they are used
 };
 Shape choose_shape(const Expr& e, const Layout& l, const Graph& g, const Device& d);
 // Why the kernels cannot take an expression, if they cannot.
