@@ -41,10 +41,59 @@ void store_each(T* p, i64 step, const Vec<T, V>& x) {
 #pragma unroll
   for (int i = 0; i < V; ++i) p[i * step] = x.v[i];
 }
+
+// --- elements of less than a byte
+template <int BYTES>
+struct WordOf {
+  using type = u32;
+};
+template <>
+struct WordOf<1> {
+  using type = u8;
+};
+template <>
+struct WordOf<2> {
+  using type = u16;
+};
+
 template <class L, class T, int V>
 void load_packed_each(const void* data, i64 first, i64 step, Vec<L, V>& x) {
 #pragma unroll
   for (int i = 0; i < V; ++i) x.v[i] = load_packed<L, T>(data, first + i * step);
+}
+
+// V neighbours that fill whole bytes.
+template <class L, class T, int V>
+void load_packed_vector(const void* data, i64 first, Vec<L, V>& x) {
+  constexpr int kBits = kPackedBits<T>, kEach = 8 / kBits, kWord = V / kEach < 4 ? V / kEach : 4;
+  using Word = typename WordOf<kWord>::type;
+  Vec<Word, V / kEach / kWord> words;
+  load_vector(reinterpret_cast<const Word*>(static_cast<const u8*>(data) + u64(first) / kEach), words);
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    constexpr int kPer = kWord * kEach;
+    x.v[i] = from_packed<L, T>(words.v[i / kPer] >> i % kPer * kBits & ((1 << kBits) - 1));
+  }
+}
+
+// V neighbours, from a multiple of V on, as whole bytes. A single one changes its part of a byte, which no other thread
+// may touch meanwhile.
+template <class T, class L, int V>
+void store_packed(void* data, i64 first, const L (&x)[V]) {
+  constexpr int kBits = kPackedBits<T>, kEach = 8 / kBits, kBytes = V / kEach;
+  u8* p = static_cast<u8*>(data) + u64(first) / kEach;
+  if constexpr (V == 1) {
+    int shift = int(u64(first) % kEach) * kBits;
+    *p = u8((*p & ~(((1 << kBits) - 1) << shift)) | to_packed<T>(x[0]) << shift);
+  } else {
+    static_assert(kBytes > 0, "a byte of several threads");
+    constexpr int kWord = kBytes < 4 ? kBytes : 4, kPer = kWord * kEach;
+    using Word = typename WordOf<kWord>::type;
+    Vec<Word, kBytes / kWord> words = {};
+#pragma unroll
+    for (int i = 0; i < V; ++i) words.v[i / kPer] |= Word(to_packed<T>(x[i]) << i % kPer * kBits);
+    store_vector(reinterpret_cast<Word*>(p), words);
+  }
 }
 
 }  // namespace tsr::dev

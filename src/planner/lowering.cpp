@@ -125,6 +125,12 @@ void Lowering::reduced_axes(const Node& n) {
   }
 }
 
+// Can a warp share the work on a block, however few elements each thread takes?
+static bool fits_warp(int64_t block) {
+  constexpr int64_t kWarp = 32;
+  return block <= kWarp && (block & (block - 1)) == 0;
+}
+
 // Blocks lie inside a row, or are the rows where nothing else is reduced and their elements lie apart in memory.
 void Lowering::place_blocks() {
   const Node *quantize = nullptr, *any = nullptr;
@@ -138,7 +144,8 @@ void Lowering::place_blocks() {
   bool& in_row = e_.row_axis[static_cast<size_t>(axis)];
   if (quantize && !e_.has_reduction) {
     const Tensor& x = g_.tensor(quantize->in[0]);
-    in_row = e_.has_reduction = x.strides[x.rank() - split_->from_end] != 1;
+    bool apart = x.strides[x.rank() - split_->from_end] != 1;
+    in_row = e_.has_reduction = apart || (gpu_ && !fits_warp(split_->length));
     if (in_row) return;
   }
   if (e_.has_reduction && !in_row) {
@@ -186,9 +193,9 @@ void Lowering::check_outputs() const {
       block = block && a[i] == (i == e_.block_axis ? 1 : e_.space[i]);
       row = row && a[i] == (e_.row_axis[static_cast<size_t>(i)] ? 1 : e_.space[i]);
     }
-    if (!full && !row && !block && !(across_ && sums_rows(x.dims)))
+    if (!full && !row && !block && !(gpu_ && sums_rows(x.dims)))
       decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
-    if (info(x.dtype).bits < 8 && !whole_bytes(x))
+    if (info(x.dtype).bits < 8 && !gpu_ && !whole_bytes(x))
       decline("output ", describe(x), " packs several elements into a byte, and blocks do not fill whole bytes");
     if (info(x.dtype).vector > 1) decline("output ", describe(x), " is vectorised");
     if (is_complex(x.dtype)) decline("output ", describe(x), " is complex");

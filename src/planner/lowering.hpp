@@ -31,7 +31,7 @@ Split blocks_of(const Graph& g, const Node& n);
 
 class Lowering {
  public:
-  Lowering(const Region& r, Expr& e, bool across) : r_(r), g_(*r.graph), e_(e), across_(across) {}
+  Lowering(const Region& r, Expr& e, bool gpu) : r_(r), g_(*r.graph), e_(e), gpu_(gpu) {}
   void run();
 
  private:
@@ -93,7 +93,7 @@ class Lowering {
   const Region& r_;
   const Graph& g_;
   Expr& e_;
-  bool across_;
+  bool gpu_;
   std::unordered_map<TensorId, int> values_;
   std::optional<Split> split_;
 };

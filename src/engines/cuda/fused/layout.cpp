@@ -33,6 +33,7 @@ class Builder {
 
   Reason run() {
     if (Reason why = find_operands(e_, g_, &l_); !why) return why;
+    if (Reason why = place_blocks(); !why) return why;
     l_.outer = loops(false);
     l_.inner = loops(true);
     for (const auto* list : {&l_.outer, &l_.inner})
@@ -41,11 +42,23 @@ class Builder {
     l_.rows = e_.has_reduction ? e_.rows() : 1;
     l_.length = e_.row_length();
     l_.columns = side_by_side();
+    if (l_.block && l_.columns) return Reason::no("blocks of ", l_.block, " elements in rows that lie side by side");
     choose_vector();
-    return Reason::yes();
+    return check_vector();
   }
 
  private:
+  // Blocks lie along the innermost loop.
+  Reason place_blocks() {
+    if (!has_blocks(e_)) return Reason::yes();
+    l_.block = e_.block;
+    const OperandPlan* main = main_operand();
+    if (e_.has_reduction && main && main->strides[e_.block_axis] != 1)
+      return Reason::no("blocks of ", l_.block, " elements that lie apart in rows of tensor ",
+                        describe(g_.tensor(main->tensor)));
+    return Reason::yes();
+  }
+
   // Do neighbouring rows lie side by side, and the elements of one row apart?
   bool side_by_side() const {
     const OperandPlan* main = main_operand();
@@ -61,6 +74,7 @@ class Builder {
       if (e_.space[i] != 1 && e_.row_axis[static_cast<size_t>(i)] == inside) axes.push_back(i);
     const OperandPlan* main = main_operand();
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) {
+      if (l_.block && a != b && (a == e_.block_axis || b == e_.block_axis)) return a == e_.block_axis;
       int64_t x = main ? std::abs(main->strides[a]) : 0, y = main ? std::abs(main->strides[b]) : 0;
       if (x != y) return y == 0 || (x != 0 && x < y);  // axes along which it repeats come last
       return a > b;
@@ -100,11 +114,15 @@ class Builder {
     return list == (l_.columns ? &l_.outer : &l_.inner) && i == 0;
   }
 
+  bool is_packed(const OperandPlan& o) const { return info(o.type).bits < 8; }
+  bool packs(const OperandPlan& o) const { return o.kind != Instr::load && o.tensor != kNone && is_packed(o); }
+
   // Can this operand move `v` elements in one aligned access?
   bool allows(size_t k, int v) const {
     const OperandPlan& o = l_.operands[k];
-    int64_t bytes = info(o.type).bits / 8, unit = std::min<int64_t>(16, bytes * v),
-            per = std::max<int64_t>(1, unit / bytes);
+    int64_t bits = info(o.type).bits, unit = std::min<int64_t>(16, bits * v / 8);
+    if (unit == 0) return false;
+    int64_t per = std::max<int64_t>(1, unit * 8 / bits);
     if (g_.tensor(o.tensor).alignment % unit != 0 && !is_temporary(o.tensor)) return false;
     for (const auto* list : {&l_.outer, &l_.inner})
       for (size_t i = 0; i < list->size(); ++i)
@@ -123,20 +141,21 @@ class Builder {
   bool is_temporary(TensorId t) const { return !g_.tensor(t).stored; }
 
   void choose_vector() {
-    int64_t narrowest = 8;
+    int64_t narrowest = 8, least = 1;
     double most = 0;
     for (const OperandPlan& o : l_.operands) {
-      if (!in_memory(o) || info(o.type).bits < 8) continue;
+      if (packs(o)) least = std::max<int64_t>(least, 8 / info(o.type).bits);
+      if (!in_memory(o) || is_packed(o)) continue;
       double bytes = static_cast<double>(g_.tensor(o.tensor).numel()) * info(o.type).bits;
       if (bytes > most) most = bytes, narrowest = info(o.type).bits / 8;
     }
-    int v = static_cast<int>(16 / narrowest);
+    int v = static_cast<int>(std::max(least, 16 / narrowest));
     const Loop& loop = l_.columns ? l_.outer[0] : l_.inner[0];
     bool one_run = l_.inner.size() == 1 && !e_.has_reduction;  // the rest is then taken one by one
     for (; v > 1; v /= 2) {
-      bool fits = one_run || loop.size % v == 0;
+      bool fits = l_.block ? l_.block % v == 0 : one_run || loop.size % v == 0;
       for (size_t k = 0; fits && k < l_.operands.size(); ++k)
-        if (in_memory(l_.operands[k]) && loop.strides[k] == 1 && info(l_.operands[k].type).bits >= 8)
+        if (in_memory(l_.operands[k]) && loop.strides[k] == 1 && (!is_packed(l_.operands[k]) || packs(l_.operands[k])))
           fits = allows(k, v);
       if (fits) break;
     }
@@ -145,10 +164,46 @@ class Builder {
     for (size_t k = 0; k < l_.operands.size(); ++k) {
       OperandPlan& o = l_.operands[k];
       o.access = loop.strides[k] == 0 ? OperandPlan::same : OperandPlan::strided;
-      if (in_memory(o) && loop.strides[k] == 1 && info(o.type).bits >= 8) o.access = OperandPlan::vector, any = true;
+      if (in_memory(o) && loop.strides[k] == 1 && (!is_packed(o) || allows(k, v)))
+        o.access = OperandPlan::vector, any = true;
       if (o.kind == Instr::random && loop.strides[k] == 1 && by_fours(k)) o.access = OperandPlan::vector;
     }
     l_.vector = any ? v : 1;
+  }
+
+  Reason check_vector() {
+    constexpr int64_t kWarp = 32;
+    int64_t lanes = l_.block / l_.vector;
+    if (lanes > kWarp || (lanes & (lanes - 1)) != 0)
+      return Reason::no("blocks of ", l_.block, " elements, ", l_.vector, " for each of ", lanes,
+                        " threads; allowed are 1, 2, 4, 8, 16 and ", kWarp, " threads");
+    auto whole_bytes = [&](const OperandPlan& o) {
+      return o.kind == Instr::store && !o.row && o.access == OperandPlan::vector && l_.vector > 1;
+    };
+    if (std::all_of(l_.operands.begin(), l_.operands.end(),
+                    [&](const OperandPlan& o) { return !packs(o) || whole_bytes(o); }))
+      return Reason::yes();
+    for (size_t k = 0; k < l_.operands.size(); ++k)
+      if (packs(l_.operands[k]) && (e_.has_reduction || l_.block || !in_order(k)))
+        return Reason::no("output ", describe(g_.tensor(l_.operands[k].tensor)), " packs ",
+                          8 / info(l_.operands[k].type).bits,
+                          " elements into a byte, and those that share one are not computed side by side");
+    // A thread takes the elements of a byte one by one.
+    l_.vector = 1;
+    l_.together = 8;
+    for (OperandPlan& o : l_.operands)
+      if (o.access == OperandPlan::vector) o.access = OperandPlan::strided;
+    return Reason::yes();
+  }
+
+  // Do the loops meet the elements of an operand one after the other?
+  bool in_order(size_t k) const {
+    int64_t step = 1;
+    for (const Loop& loop : l_.inner) {
+      if (loop.size != 1 && loop.strides[k] != step) return false;
+      step *= loop.size;
+    }
+    return true;
   }
 
   const Expr& e_;
@@ -160,6 +215,11 @@ class Builder {
 
 bool Layout::fixed(size_t k) const {
   return std::all_of(outer.begin(), outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
+}
+
+bool has_blocks(const Expr& e) {
+  return std::any_of(e.code.begin(), e.code.end(),
+                     [](const Instr& c) { return c.block && (c.kind == Instr::reduce || c.kind == Instr::store); });
 }
 
 Reason find_operands(const Expr& e, const Graph& g, Layout* out) {

@@ -35,12 +35,16 @@ struct Layout {
   bool wide = false;     // offsets need 64 bits
   bool columns = false;  // neighbouring rows lie side by side in memory, elements of a row do not
   bool passes = false;   // elements are read once for each stage: estimates then look at a part of each row
+  int64_t block = 0;     // elements along inner[0] that share values of a block; 0: there are none
+  int together = 1;      // elements that a thread takes one after the other, because their results share a byte
 
   int64_t elements() const { return rows * length; }
   // Is operand k the same for every row?
   bool fixed(size_t k) const;
 };
 
+// Is anything computed or stored for each block of a row?
+bool has_blocks(const Expr& e);
 // What the expression reads and writes. `out` gets operands, operand_of and wide.
 Reason find_operands(const Expr& e, const Graph& g, Layout* out);
 // Raises nothing: a reason says why the kernels cannot take it.
