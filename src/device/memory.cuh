@@ -62,17 +62,19 @@ void load_packed_each(const void* data, i64 first, i64 step, Vec<L, V>& x) {
   for (int i = 0; i < V; ++i) x.v[i] = load_packed<L, T>(data, first + i * step);
 }
 
-// V neighbours that fill whole bytes.
+// V neighbours that fill whole bytes, or one.
 template <class L, class T, int V>
 void load_packed_vector(const void* data, i64 first, Vec<L, V>& x) {
-  constexpr int kBits = kPackedBits<T>, kEach = 8 / kBits, kWord = V / kEach < 4 ? V / kEach : 4;
-  using Word = typename WordOf<kWord>::type;
-  Vec<Word, V / kEach / kWord> words;
-  load_vector(reinterpret_cast<const Word*>(static_cast<const u8*>(data) + u64(first) / kEach), words);
+  if constexpr (V == 1) {
+    x.v[0] = load_packed<L, T>(data, first);
+  } else {
+    constexpr int kBits = kPackedBits<T>, kEach = 8 / kBits, kBytes = V / kEach, kWord = kBytes < 4 ? kBytes : 4,
+                  kPer = kWord * kEach;
+    using Word = typename WordOf<kWord>::type;
+    Vec<Word, kBytes / kWord> words;
+    load_vector(reinterpret_cast<const Word*>(static_cast<const u8*>(data) + u64(first) / kEach), words);
 #pragma unroll
-  for (int i = 0; i < V; ++i) {
-    constexpr int kPer = kWord * kEach;
-    x.v[i] = from_packed<L, T>(words.v[i / kPer] >> i % kPer * kBits & ((1 << kBits) - 1));
+    for (int i = 0; i < V; ++i) x.v[i] = from_packed<L, T>(words.v[i / kPer] >> i % kPer * kBits & ((1 << kBits) - 1));
   }
 }
 

@@ -95,14 +95,15 @@ class Builder {
     return out;
   }
 
-  // The tensor whose order of axes the loops follow: the one with most bytes, a result if it is as large.
+  // The tensor whose order of axes the loops follow: the one with most bytes, a result if it is as large, or one that
+  // packs its elements into bytes.
   const OperandPlan* main_operand() const {
     const OperandPlan* best = nullptr;
     double most = 0;
     for (const OperandPlan& o : l_.operands) {
       if (o.tensor == kNone || o.row) continue;
       double bytes = static_cast<double>(g_.tensor(o.tensor).numel()) * info(o.type).bits;
-      if (o.kind == Instr::store) bytes *= 1.5;
+      if (o.kind == Instr::store) bytes *= packs(o) ? 1000 : 1.5;
       if (bytes > most) best = &o, most = bytes;
     }
     return best;
