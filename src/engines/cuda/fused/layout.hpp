@@ -47,6 +47,8 @@ struct Layout {
 bool has_blocks(const Expr& e);
 // What the expression reads and writes. `out` gets operands, operand_of and wide.
 Reason find_operands(const Expr& e, const Graph& g, Layout* out);
+// Bytes that are moved in vain where elements of one line of memory are not used together.
+double scattered_bytes(const Expr& e, const Graph& g);
 // Raises nothing: a reason says why the kernels cannot take it.
 Reason make_layout(const Expr& e, const Graph& g, Layout* out);
 
