@@ -29,15 +29,11 @@ bool any_axes(const Node& n) {
          attrs<tessera::PointwiseOptions>(n).mode != tessera::PointwiseMode::gen_index;
 }
 
-// The parts of a concatenation along an axis, counted from the last.
+// A concatenation that the work reads: its operands, along an axis that is counted from the last.
 struct Parts {
+  std::vector<TensorId> in;
   int from_end = 0;
-  std::vector<View> views;
-  std::vector<int64_t> sizes() const {
-    std::vector<int64_t> n;
-    for (const View& v : views) n.push_back(v.size(v.rank() - from_end));
-    return n;
-  }
+  std::vector<int64_t> sizes;
 };
 
 class Mover {
@@ -55,7 +51,7 @@ class Mover {
     // What is only moved into its place beside computed parts.
     for (const auto& [t, views] : targets_)
       if (sources_.count(t))
-        for (const View& to : views) add_piece({}, {{t, to}}, nullptr, 0);
+        for (const View& to : views) add_piece({{}, {}, {{t, to}}, nullptr, 0});
   }
 
  private:
@@ -73,29 +69,43 @@ class Mover {
     return p != kNone && std::binary_search(r_.nodes.begin(), r_.nodes.end(), p) && !is_movement(g_.node(p));
   }
 
-  // Movements in front of the work: of what lies in memory already, read by the work alone.
+  bool read_by_work(TensorId t) const {
+    return std::any_of(r_.nodes.begin(), r_.nodes.end(), [&](NodeId id) {
+      const Node& n = g_.node(id);
+      return !is_movement(n) && contains(n.in, t);
+    });
+  }
+
+  // Movements in front of the work: of what lies in memory already, or concatenations that the work reads.
   void find_sources() {
     for (TensorId t : r_.inputs) sources_[t] = whole_view(g_, t);
     for (NodeId id : r_.nodes) {
       const Node& n = g_.node(id);
       if (!is_movement(n)) continue;
       TensorId y = n.out[0];
-      bool ready = std::all_of(n.in.begin(), n.in.end(), [&](TensorId t) { return sources_.count(t) != 0; });
-      if (!ready || contains(r_.outputs, y)) {
-        behind_.push_back(id);
-        continue;
-      }
-      if (g_.tensor(n.in[0]).dtype != g_.tensor(y).dtype) decline(spelling(n), " converts to ", g_.tensor(y).dtype);
-      if (n.op->name == "concat") {
-        Parts& parts = parts_[y];
-        int rank = g_.tensor(y).rank();
-        parts.from_end = rank - static_cast<int>(normalize_axis(attrs<tessera::ConcatOptions>(n).axis, rank));
-        for (TensorId t : n.in) parts.views.push_back(sources_[t]);
-      } else {
-        View v = sources_[n.in[0]];
-        if (!move_view(g_, n, v)) decline(spelling(n), " of ", describe(g_.tensor(n.in[0])), " is no view of it");
+      bool concat = n.op->name == "concat", same_type = true;
+      for (TensorId t : n.in) same_type = same_type && g_.tensor(t).dtype == g_.tensor(y).dtype;
+      if (!same_type && !contains(r_.outputs, y)) decline(spelling(n), " converts to ", g_.tensor(y).dtype);
+      View v;
+      if (concat && read_by_work(y))
+        add_parts(n);
+      else if (!concat && same_type && sources_.count(n.in[0]) && move_view(g_, n, v = sources_[n.in[0]]))
         sources_[y] = v;
-      }
+      else
+        behind_.push_back(id);
+    }
+  }
+
+  void add_parts(const Node& n) {
+    TensorId y = n.out[0];
+    if (contains(r_.outputs, y)) decline("concatenation ", describe(g_.tensor(y)), " is wanted besides");
+    int rank = g_.tensor(y).rank(),
+        axis = static_cast<int>(normalize_axis(attrs<tessera::ConcatOptions>(n).axis, rank));
+    Parts& parts = parts_[y] = {n.in, rank - axis, {}};
+    for (TensorId t : n.in) {
+      if (!sources_.count(t) && !is_computed(t))
+        decline("tensor ", describe(g_.tensor(t)), " is moved twice before it is read");
+      parts.sizes.push_back(g_.tensor(t).dims[axis]);
     }
   }
 
@@ -108,8 +118,6 @@ class Mover {
         decline(spelling(n), " of an operand that lies in its place");
       std::vector<View> to = targets_[n.out[0]];
       for (size_t i = 0; i < n.in.size(); ++i) {
-        if (!contains(r_.outputs, n.out[0]) && g_.tensor(n.in[i]).dtype != g_.tensor(n.out[0]).dtype)
-          decline(spelling(n), " converts to ", g_.tensor(n.out[0]).dtype);
         if (parts_.count(n.in[i])) decline(spelling(n), " moves the parts of a concatenation on");
         for (View v : to) {
           if (!move_back(g_, n, i, v))
@@ -123,7 +131,8 @@ class Mover {
       if (!is_movement(g_.node(id)))
         for (TensorId t : g_.node(id).in)
           if (t != kNone && !sources_.count(t) && !parts_.count(t) && !is_computed(t))
-            decline("tensor ", describe(g_.tensor(t)), " is computed, moved and read again");
+            decline("tensor ", describe(g_.tensor(t)),
+                    " is moved after it is computed, or not as a view, and then read");
   }
 
   // The work, where it hangs together.
@@ -137,7 +146,8 @@ class Mover {
       if (is_movement(g_.node(id))) continue;
       parent[id] = id;
       for (TensorId t : g_.node(id).in)
-        if (t != kNone && is_computed(t)) parent[find(g_.producer(t))] = id;
+        for (TensorId part : parts_.count(t) ? parts_[t].in : std::vector<TensorId>{t})
+          if (part != kNone && is_computed(part)) parent[find(g_.producer(part))] = id;
     }
     std::map<NodeId, std::vector<NodeId>> groups;
     for (const auto& entry : parent) groups[find(entry.first)].push_back(entry.first);
@@ -155,7 +165,7 @@ class Mover {
       for (TensorId t : g_.node(id).in) {
         auto found = parts_.find(t);
         if (found == parts_.end()) continue;
-        if (parts && (parts->from_end != found->second.from_end || parts->sizes() != found->second.sizes()))
+        if (parts && (parts->from_end != found->second.from_end || parts->sizes != found->second.sizes))
           decline("concatenation ", describe(g_.tensor(t)), " has other parts than another one of the region");
         parts = &found->second;
       }
@@ -163,16 +173,43 @@ class Mover {
         if (t != kNone)
           for (const View& v : targets_[t]) targets.emplace_back(t, v);
     }
-    if (!parts) return add_piece(nodes, targets, nullptr, 0);
+    if (!parts) return add_piece({{}, nodes, targets, nullptr, 0});
     for (NodeId id : nodes)
-      if (!any_axes(g_.node(id))) decline(spelling(g_.node(id)), " reads a concatenation as a whole");
-    for (size_t i = 0; i < parts->views.size(); ++i) add_piece(nodes, targets, parts, i);
+      if (!any_axes(g_.node(id))) decline(spelling(g_.node(id)), " works on a concatenation as a whole");
+    std::vector<std::vector<NodeId>> before;
+    std::vector<NodeId> rest = nodes;
+    for (size_t i = 0; i < parts->sizes.size(); ++i) {
+      before.push_back(before_part(nodes, i));
+      std::erase_if(rest, [&](NodeId id) { return contains(before.back(), id); });
+    }
+    for (NodeId id : rest)
+      for (TensorId t : g_.node(id).in)
+        if (t != kNone && is_computed(t) && !contains(rest, g_.producer(t)))
+          decline("tensor ", describe(g_.tensor(t)), " is read by itself and as part of a concatenation");
+    for (size_t i = 0; i < before.size(); ++i) add_piece({before[i], rest, targets, parts, i});
+  }
+
+  // What computes part `i` of the concatenations that the nodes read.
+  std::vector<NodeId> before_part(const std::vector<NodeId>& nodes, size_t i) {
+    std::vector<NodeId> list;
+    auto add = [&](TensorId t, auto& again) -> void {
+      if (parts_.count(t)) decline("concatenation ", describe(g_.tensor(t)), " is a part of another one");
+      if (t == kNone || !is_computed(t) || contains(list, g_.producer(t))) return;
+      if (!targets_[t].empty()) decline("tensor ", describe(g_.tensor(t)), " is wanted besides");
+      list.push_back(g_.producer(t));
+      for (TensorId from : g_.node(g_.producer(t)).in) again(from, again);
+    };
+    for (NodeId id : nodes)
+      for (TensorId t : g_.node(id).in)
+        if (auto found = parts_.find(t); found != parts_.end()) add(found->second.in[i], add);
+    std::sort(list.begin(), list.end());
+    return list;
   }
 
   // A view as part `i` of the region sees it.
   View part_of(View v, const Parts* parts, size_t i) const {
     if (!parts || v.rank() < parts->from_end) return v;
-    std::vector<int64_t> sizes = parts->sizes();
+    const std::vector<int64_t>& sizes = parts->sizes;
     int axis = v.rank() - parts->from_end;
     int64_t all = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     int64_t start = std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), int64_t{0});
@@ -180,33 +217,46 @@ class Mover {
       decline("a part of tensor ", describe(g_.tensor(v.tensor)), " is no view of it");
     return v;
   }
+  // --- pieces
+  struct Piece {
+    std::vector<NodeId> before;  // what computes this part of a concatenation, and that alone
+    std::vector<NodeId> nodes;
+    std::vector<Target> targets;
+    const Parts* parts;
+    size_t part;
+  };
+  // A tensor as the nodes see it: this part of it; or whole, as those before.
+  using Key = std::pair<TensorId, bool>;
 
-  // What the nodes compute of one part, into the memory of the targets.
-  void add_piece(const std::vector<NodeId>& nodes, const std::vector<Target>& targets, const Parts* parts,
-                 size_t part) {
-    std::map<TensorId, View> reads;
-    auto add_read = [&](TensorId t) {
-      if (auto found = parts_.find(t); found != parts_.end())
-        reads[t] = found->second.views[part];
-      else if (auto source = sources_.find(t); source != sources_.end())
-        reads[t] = part_of(source->second, parts, part);
+  Key key(const Piece& p, TensorId t, bool before) const {
+    auto found = parts_.find(t);
+    return found == parts_.end() ? Key(t, before) : Key(found->second.in[p.part], true);
+  }
+
+  void add_piece(const Piece& p) {
+    std::map<Key, View> reads;
+    auto add_read = [&](TensorId t, bool before) {
+      Key k = key(p, t, before);
+      if (auto source = sources_.find(k.first); source != sources_.end())
+        reads[k] = k.second ? source->second : part_of(source->second, p.parts, p.part);
     };
-    for (NodeId id : nodes)
-      for (TensorId t : g_.node(id).in)
-        if (t != kNone) add_read(t);
+    for (bool before : {true, false})
+      for (NodeId id : before ? p.before : p.nodes)
+        for (TensorId t : g_.node(id).in)
+          if (t != kNone) add_read(t, before);
     std::vector<Target> writes;
-    for (const auto& [t, v] : targets) {
-      if (nodes.empty()) add_read(t);
-      writes.emplace_back(t, part_of(v, parts, part));
+    for (const auto& [t, v] : p.targets) {
+      add_read(t, false);
+      writes.emplace_back(t, part_of(v, p.parts, p.part));
     }
     axes_.clear();
     for (const auto& read : reads) find_axes(read.second);
     for (const auto& write : writes) find_axes(write.second);
     bool cut = std::any_of(axes_.begin(), axes_.end(), [](const std::vector<int64_t>& a) { return a.size() > 1; });
-    for (NodeId id : nodes)
+    for (NodeId id : p.nodes)
       if (cut && !any_axes(g_.node(id))) decline(spelling(g_.node(id)), " takes dimensions that lie apart as one");
-    begin_piece(nodes, writes.front().second, reads.size() + writes.size());
-    emit(nodes, reads, writes, parts, part);
+    begin_stage(p.nodes, writes.front().second, reads.size() + writes.size());
+    emit(p, reads, writes);
   }
 
   // --- dimensions that some view cuts into loops are cut for all
@@ -262,7 +312,7 @@ class Mover {
   }
 
   // Pointwise pieces of the same sizes run in one kernel, up to a number of operands.
-  void begin_piece(const std::vector<NodeId>& nodes, const View& first, size_t operands) {
+  void begin_stage(const std::vector<NodeId>& nodes, const View& first, size_t operands) {
     constexpr size_t kMostOperands = 16;
     Dims sizes, strides;
     spread(first, sizes, strides);
@@ -275,40 +325,42 @@ class Mover {
     stage_sizes_ = pointwise ? sizes : Dims();
   }
 
-  void emit(const std::vector<NodeId>& nodes, const std::map<TensorId, View>& reads, const std::vector<Target>& writes,
-            const Parts* parts, size_t part) {
-    std::map<TensorId, TensorId> here;
-    auto place = [&](const View& v) {
-      Dims sizes, strides;
-      spread(v, sizes, strides);
-      return c_.view(g_, v.tensor, sizes, strides, v.offset);
-    };
-    for (const auto& [t, v] : reads) here[t] = place(v);
+  void emit(const Piece& p, const std::map<Key, View>& reads, const std::vector<Target>& writes) {
+    std::map<Key, TensorId> here;
+    for (const auto& [k, v] : reads) here[k] = place(v);
     std::vector<bool> written(writes.size(), false);
     // A result is computed where it lies, if its type is the same there.
-    auto result = [&](TensorId t) {
+    auto result = [&](TensorId t, bool before) {
       for (size_t i = 0; i < writes.size(); ++i) {
         if (writes[i].first != t || g_.tensor(writes[i].second.tensor).dtype != g_.tensor(t).dtype) continue;
         written[i] = true;
         return place(writes[i].second);
       }
-      return c_.internal(g_.tensor(t).dtype, spread(g_.tensor(t).dims, parts, part));
+      return c_.internal(g_.tensor(t).dtype, spread(g_.tensor(t).dims, before ? nullptr : p.parts, p.part));
     };
-    for (NodeId id : nodes) {
-      Node n = g_.node(id);
-      for (TensorId& t : n.in)
-        if (t != kNone) t = here.at(t);
-      for (TensorId& t : n.out)
-        if (t != kNone) t = here[t] = result(t);
-      n.compute_given = true;
-      c_.add(std::move(n));
-    }
+    for (bool before : {true, false})
+      for (NodeId id : before ? p.before : p.nodes) {
+        Node n = g_.node(id);
+        for (TensorId& t : n.in)
+          if (t != kNone) t = here.at(key(p, t, before));
+        for (TensorId& t : n.out)
+          if (t != kNone) t = here[{t, before}] = result(t, before);
+        n.compute_given = true;
+        c_.add(std::move(n));
+      }
     for (size_t i = 0; i < writes.size(); ++i) {
       if (written[i]) continue;
       DType type = g_.tensor(writes[i].first).dtype;
       DType compute = type == DType::f64 ? DType::f64 : is_integer(type) ? DType::i64 : DType::f32;
-      c_.apply(tessera::PointwiseMode::identity, compute, here.at(writes[i].first), kNone, place(writes[i].second));
+      TensorId from = here.at({writes[i].first, false});
+      c_.apply(tessera::PointwiseMode::identity, compute, from, kNone, place(writes[i].second));
     }
+  }
+
+  TensorId place(const View& v) {
+    Dims sizes, strides;
+    spread(v, sizes, strides);
+    return c_.view(g_, v.tensor, sizes, strides, v.offset);
   }
 
   const Region& r_;

@@ -27,7 +27,8 @@ void add_outer(std::vector<View::Loop>& dim, View::Loop outer) {
 // The same elements in row-major order under other sizes.
 bool reshape(View& v, const Dims& sizes) {
   std::vector<View::Loop> left;
-  for (const auto& dim : v.dims) left.insert(left.end(), dim.begin(), dim.end());
+  for (auto dim = v.dims.rbegin(); dim != v.dims.rend(); ++dim)
+    for (auto loop = dim->rbegin(); loop != dim->rend(); ++loop) add_outer(left, *loop);
   std::vector<std::vector<View::Loop>> dims(static_cast<size_t>(sizes.size()));
   for (int i = sizes.size() - 1; i >= 0; --i) {
     for (int64_t wanted = sizes[i]; wanted > 1;) {
