@@ -42,6 +42,15 @@ void store_each(T* p, i64 step, const Vec<T, V>& x) {
   for (int i = 0; i < V; ++i) p[i * step] = x.v[i];
 }
 
+// Where a scale factor lies in the order f8_128x4: tiles of 128 rows by 4 columns, in which rows 32 apart are
+// neighbours. `at` counts row by row.
+template <class Index>
+Index in_f8_128x4(Index at, Index columns) {
+  Index row = at / columns, column = at - row * columns;
+  Index tile = row / 128 * (columns / 4) + column / 4;
+  return tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4;
+}
+
 // --- elements of less than a byte
 template <int BYTES>
 struct WordOf {

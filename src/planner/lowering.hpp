@@ -49,6 +49,7 @@ class Lowering {
   bool full_row(const Dims& d) const;
   bool one_per_block(const Dims& d) const;
   bool whole_bytes(const Tensor& x) const;
+  bool is_reordered(const Tensor& x) const;
   void check_outputs() const;
 
   // --- instructions

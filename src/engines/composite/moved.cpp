@@ -321,13 +321,14 @@ class Mover {
     if (!pointwise || !(sizes == stage_sizes_) || stage_operands_ > kMostOperands) {
       c_.end_stage();
       stage_operands_ = operands;
+      placed_.clear();
     }
     stage_sizes_ = pointwise ? sizes : Dims();
   }
 
   void emit(const Piece& p, const std::map<Key, View>& reads, const std::vector<Target>& writes) {
     std::map<Key, TensorId> here;
-    for (const auto& [k, v] : reads) here[k] = place(v);
+    for (const auto& [k, v] : reads) here[k] = place_once(v);
     std::vector<bool> written(writes.size(), false);
     // A result is computed where it lies, if its type is the same there.
     auto result = [&](TensorId t, bool before) {
@@ -357,6 +358,17 @@ class Mover {
     }
   }
 
+  // Pieces of a stage that read the same elements share the loads.
+  TensorId place_once(const View& v) {
+    Placed p{v.tensor, v.offset, {}, {}, kNone};
+    spread(v, p.sizes, p.strides);
+    for (const Placed& o : placed_)
+      if (o.tensor == p.tensor && o.offset == p.offset && o.sizes == p.sizes && o.strides == p.strides) return o.here;
+    p.here = place(v);
+    placed_.push_back(p);
+    return p.here;
+  }
+
   TensorId place(const View& v) {
     Dims sizes, strides;
     spread(v, sizes, strides);
@@ -373,6 +385,13 @@ class Mover {
   std::vector<std::vector<int64_t>> axes_;         // of the piece: by dimension from the last, the steps of its parts
   Dims stage_sizes_;                               // of the last pieces, if pointwise
   size_t stage_operands_ = 0;
+  struct Placed {
+    TensorId tensor;
+    int64_t offset;
+    Dims sizes, strides;
+    TensorId here;
+  };
+  std::vector<Placed> placed_;  // what the stage reads so far
 };
 
 }  // namespace

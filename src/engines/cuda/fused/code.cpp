@@ -61,9 +61,9 @@ class Printer {
             ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
             ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", p_.stages,
             ", kStagedBytes = ", staged_at(static_cast<int>(l_.operands.size())), " * V, W = ", l_.columns ? "V" : "1",
-            ", kLanes = ", std::max<int64_t>(1, l_.block), " / V;\n  static constexpr bool kSharesBytes = ",
-            shares_bytes() ? "true" : "false", ", kAcross = ", sum_fields().empty() ? "false" : "true",
-            ", kSamples[] = {", sampled, "false};\n");
+            ", kLanes = ", std::max<int64_t>(1, l_.block),
+            " / V;\n  static constexpr bool kSharesBytes = ", shares_bytes() ? "true" : "false",
+            ", kAcross = ", sum_fields().empty() ? "false" : "true", ", kSamples[] = {", sampled, "false};\n");
     t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" +
          kept_fields() + "  };\n";
     t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() +
@@ -154,10 +154,15 @@ class Printer {
     }
   }
 
-  std::string pointer(int k) const {
+  // `more`: elements further on.
+  std::string pointer(int k, const std::string& more = "") {
     const OperandPlan& o = l_.operands[at(k)];
+    std::string place = cat("at[", k, "]", more);
+    if (o.columns)
+      place = cat("in_f8_128x4<Index>(", place, ", Index(", number({Lane::i64, static_cast<double>(o.columns), kNone}),
+                  "))");
     return cat("static_cast<", o.kind == Instr::load ? "const " : "", device_type(o.type), "*>(a.operands[", k,
-               "].data) + at[", k, "]");
+               "].data) + ", place);
   }
 
   // --- element values
@@ -207,7 +212,7 @@ class Printer {
       if (l_.operands[at(i)].staged) bytes += info(l_.operands[at(i)].type).bits / 8;
     return bytes;
   }
-  std::string print_fetch() const {
+  std::string print_fetch() {
     std::string s;
     for (int k = 0; k < static_cast<int>(l_.operands.size()); ++k)
       if (const OperandPlan& o = l_.operands[at(k)]; o.staged)
@@ -390,6 +395,11 @@ class Printer {
       before += cat("    Vec<", device_type(o.type), ", W> q", k, ";\n");
       body += cat("      q", k, ".v[i] = from_lane<", device_type(o.type), ">(", in_row([&] { return value(c.a); }),
                   ");\n");
+      if (o.columns) {
+        std::string step = cat(" + Index(i * ", row_step(k), ")");
+        after += each_row(cat("      *(", pointer(k, step), ") = q", k, ".v[i];\n"));
+        continue;
+      }
       bool vector = l_.columns && o.access == OperandPlan::vector;
       after += vector ? cat("    store_vector(", pointer(k), ", q", k, ");\n")
                       : cat("    store_each(", pointer(k), ", ", row_step(k), ", q", k, ");\n");
@@ -478,7 +488,7 @@ class Printer {
       if (is_sum(i)) s += cat("    ", lane_name(e_.code[i].lane), " v", i, "[V];\n");
     return s;
   }
-  std::string print_sums() const {
+  std::string print_sums() {
     std::string clear, join, store;
     for (size_t i = 0; i < e_.code.size(); ++i) {
       if (!is_sum(i)) continue;

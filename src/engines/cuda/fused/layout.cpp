@@ -178,6 +178,13 @@ class Builder {
     if (lanes > kWarp || (lanes & (lanes - 1)) != 0)
       return Reason::no("blocks of ", l_.block, " elements, ", l_.vector, " for each of ", lanes,
                         " threads; allowed are 1, 2, 4, 8, 16 and ", kWarp, " threads");
+    for (const OperandPlan& o : l_.operands) {
+      bool single =
+          o.access == OperandPlan::same || l_.vector == 1 || (o.row && (o.kind == Instr::store || !l_.columns));
+      if (o.columns && !single)
+        return Reason::no("tensor ", describe(g_.tensor(o.tensor)),
+                          " is reordered, and neighbours do not share its values");
+    }
     auto whole_bytes = [&](const OperandPlan& o) {
       return o.kind == Instr::store && !o.row && o.access == OperandPlan::vector && l_.vector > 1;
     };
@@ -223,6 +230,23 @@ bool has_blocks(const Expr& e) {
                      [](const Instr& c) { return c.block && (c.kind == Instr::reduce || c.kind == Instr::store); });
 }
 
+// Scale factors in the order f8_128x4 are found from their place in row-major order, where no padding lies between.
+static Reason count_rows(const Expr& e, const Tensor& t, OperandPlan* o) {
+  int cut = e.split_axis - (e.tensor_rank() - t.rank()), last = t.rank() - 1, across = cut == last ? last - 1 : last;
+  if (e.split_axis < 0 || last < 1 || cut < last - 1 || t.dims[cut] != e.space[e.split_axis] || t.dims[cut] % 4 != 0 ||
+      t.dims[across] % 128 != 0)
+    return Reason::no("tensor ", describe(t), " is reordered, and holds more than one value for each block");
+  Tensor plain = t;
+  plain.strides = packed_strides(t.dims);
+  plain.strides[cut] = 1;
+  plain.strides[across] = o->columns = t.dims[cut];
+  for (int i = 0; i < last - 1; ++i)
+    if (t.dims[i] > 1 && t.strides[i] != plain.strides[i])
+      return Reason::no("tensor ", describe(t), " is reordered, and dimension ", i, " has gaps");
+  o->strides = e.strides_of(plain);
+  return Reason::yes();
+}
+
 Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
   out->operand_of.assign(e.code.size(), -1);
   int64_t largest = e.rows() * e.row_length();
@@ -244,6 +268,9 @@ Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
       if (t.by_value || (t.is_constant() && t.numel() == 1)) continue;  // travels as a number
       o.type = t.dtype;
       o.strides = e.strides_of(t);
+      if (t.reordering != Reordering::none)
+        if (Reason why = count_rows(e, t, &o); !why) return why;
+      numbers += o.columns != 0;
       largest = std::max(largest, t.span());
     } else if (c.kind == Instr::random) {
       o.strides = c.positions;

@@ -16,6 +16,7 @@ struct OperandPlan {
   DType type = DType::f32;
   bool row = false;     // one value for each row
   bool staged = false;  // comes through shared memory
+  int64_t columns = 0;  // of scale factors in the order f8_128x4: those of a row; strides count them row by row
   Dims strides;         // by axis of the space, in elements
   // Of a thread's elements; given: the kernel itself puts them where loads would.
   enum Access : uint8_t { vector, same, strided, given } access = strided;
