@@ -527,7 +527,7 @@ class Printer {
   bool keep_;
   Passes p_;
   std::string args_;
-  std::string lane_ = "[0]";  // which of a thread's rows an element belongs to
+  std::string lane_ = "[0]";          // which of a thread's rows an element belongs to
   int now_ = 0;                       // the pass that is printed
   std::vector<std::string> partial_;  // by instruction: its field of Partial
   std::vector<int> partials_;         // the first instruction of each field

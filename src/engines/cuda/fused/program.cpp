@@ -122,6 +122,14 @@ void choose_grid(const Layout& l, const Code& code, const Device& d, Shape& s) {
   s.in_flight = in_flight;
 }
 
+// Rows side by side: short ones need no second thread, and no second kernel to join what several have.
+Shape choose_columns(const Layout& l, const Device& d) {
+  constexpr int64_t kShort = 32, kLong = 128, kThreadsPerUnit = 128;
+  bool enough = l.rows / l.vector >= kThreadsPerUnit * d.units;
+  if (l.length <= kShort || (l.length <= kLong && enough)) return {Shape::columns, kRowBlock, 1, 1};
+  return choose_split(l, d);
+}
+
 // Bytes of a row's element that move through shared memory when blocks walk over rows; 0 if they cannot: bulk copies
 // need runs of 16 bytes.
 int64_t staged_bytes(const Layout& l, const Graph& g, int64_t part) {
@@ -216,7 +224,7 @@ Shape choose_shape(const Expr& e, const Layout& l, const Graph& g, const Device&
   for (size_t i = 1; i < l.inner.size(); ++i) vectors *= l.inner[i].size;
   vectors = std::max<int64_t>(vectors, 1);
   if (sums_across(e)) return choose_walk(l, g, vectors, d);
-  if (e.has_reduction) return l.columns ? choose_split(l, d) : choose_rows(e, l, vectors, d);
+  if (e.has_reduction) return l.columns ? choose_columns(l, d) : choose_rows(e, l, vectors, d);
   int64_t bytes = vector_bytes(l, false);
   return {Shape::pointwise, kBlock, 1, l.together > 1 || bytes > 64 ? 1 : bytes <= 16 ? 4 : 2};
 }
@@ -263,12 +271,13 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
   int join_side = std::min(s.side, 4);
   auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
     if (blocks == 0) return;
-    const char* file[] = {"pointwise", "rows", "stream", "split", "walk", "grid"};
+    const char* file[] = {"pointwise", "rows", "stream", "split", "walk", "grid", "columns"};
     Program p;
     p.include = cat("engines/cuda/fused/", file[s.kind], ".cuh");
     p.generated = code.text;
     p.args = code.args;
-    p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, ", ", numbers, ", tsr::dev::Index>");
+    p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, numbers.empty() ? "" : ", ", numbers,
+                 ", tsr::dev::Index>");
     p.threads = s.threads;
     p.blocks_per_unit = s.per_unit;
     programs.push_back(std::move(p));
@@ -291,6 +300,9 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
       break;
     case Shape::stream:
       add("stream", std::to_string(s.per_row), std::min<int64_t>(l.rows, int64_t{d.units} * 16), 2 * partial * warps);
+      break;
+    case Shape::columns:
+      add("columns", "", ceil_div(head_.rows, s.threads), 0);
       break;
     case Shape::walk: {
       int64_t sums = int64_t{l.vector} * code.sum_bytes;
