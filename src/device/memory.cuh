@@ -2,7 +2,7 @@
 // Elements from and to device memory, V at once.
 #pragma once
 
-#include "device/types.cuh"
+#include "device/words.cuh"
 
 namespace tsr::dev {
 
@@ -52,19 +52,6 @@ Index in_f8_128x4(Index at, Index columns) {
 }
 
 // --- elements of less than a byte
-template <int BYTES>
-struct WordOf {
-  using type = u32;
-};
-template <>
-struct WordOf<1> {
-  using type = u8;
-};
-template <>
-struct WordOf<2> {
-  using type = u16;
-};
-
 template <class L, class T, int V>
 void load_packed_each(const void* data, i64 first, i64 step, Vec<L, V>& x) {
 #pragma unroll
@@ -79,9 +66,9 @@ void load_packed_vector(const void* data, i64 first, Vec<L, V>& x) {
   } else {
     constexpr int kBits = kPackedBits<T>, kEach = 8 / kBits, kBytes = V / kEach, kWord = kBytes < 4 ? kBytes : 4,
                   kPer = kWord * kEach;
-    using Word = typename WordOf<kWord>::type;
-    Vec<Word, kBytes / kWord> words;
-    load_vector(reinterpret_cast<const Word*>(static_cast<const u8*>(data) + u64(first) / kEach), words);
+    using W = Word<kWord>;
+    Vec<W, kBytes / kWord> words;
+    load_vector(reinterpret_cast<const W*>(static_cast<const u8*>(data) + u64(first) / kEach), words);
 #pragma unroll
     for (int i = 0; i < V; ++i) x.v[i] = from_packed<L, T>(words.v[i / kPer] >> i % kPer * kBits & ((1 << kBits) - 1));
   }
@@ -99,11 +86,11 @@ void store_packed(void* data, i64 first, const L (&x)[V]) {
   } else {
     static_assert(kBytes > 0, "a byte of several threads");
     constexpr int kWord = kBytes < 4 ? kBytes : 4, kPer = kWord * kEach;
-    using Word = typename WordOf<kWord>::type;
-    Vec<Word, kBytes / kWord> words = {};
+    using W = Word<kWord>;
+    Vec<W, kBytes / kWord> words = {};
 #pragma unroll
-    for (int i = 0; i < V; ++i) words.v[i / kPer] |= Word(to_packed<T>(x[i]) << i % kPer * kBits);
-    store_vector(reinterpret_cast<Word*>(p), words);
+    for (int i = 0; i < V; ++i) words.v[i / kPer] |= W(to_packed<T>(x[i]) << i % kPer * kBits);
+    store_vector(reinterpret_cast<W*>(p), words);
   }
 }
 
