@@ -94,6 +94,15 @@ T warp_reduce(T v) {
   return v;
 }
 
+// The largest number of LANES neighbouring lanes (a power of two), or NaN; other lanes of the warp may be elsewhere.
+template <int LANES, class T>
+T largest_of(T v) {
+  u32 mask = LANES >= 32 ? 0xffffffffu : ((1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+#pragma unroll
+  for (int bits = LANES / 2; bits > 0; bits /= 2) v = larger(v, __shfl_xor_sync(mask, v, bits));
+  return v;
+}
+
 // Over groups of THREADS neighbouring threads of the block (a power of two, or the whole block); every thread gets the
 // result. `scratch` holds one T for each warp; it may be used again after the next barrier.
 template <class Op, int THREADS, class T>

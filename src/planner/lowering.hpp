@@ -31,7 +31,7 @@ Split blocks_of(const Graph& g, const Node& n);
 
 class Lowering {
  public:
-  Lowering(const Region& r, Expr& e, bool across) : r_(r), g_(*r.graph), e_(e), across_(across) {}
+  Lowering(const Region& r, Expr& e, bool gpu) : r_(r), g_(*r.graph), e_(e), gpu_(gpu) {}
   void run();
 
  private:
@@ -49,6 +49,7 @@ class Lowering {
   bool full_row(const Dims& d) const;
   bool one_per_block(const Dims& d) const;
   bool whole_bytes(const Tensor& x) const;
+  bool is_reordered(const Tensor& x) const;
   void check_outputs() const;
 
   // --- instructions
@@ -93,7 +94,7 @@ class Lowering {
   const Region& r_;
   const Graph& g_;
   Expr& e_;
-  bool across_;
+  bool gpu_;
   std::unordered_map<TensorId, int> values_;
   std::optional<Split> split_;
 };

@@ -101,7 +101,7 @@ void Lowering::norm_backward(const Node& n) {
   // Gradients of scale and bias sum over the rows, which only batch norm's rows already do.
   if (slot(n.out, 1) == kNone && slot(n.out, 2) == kNone) return;
   if (o.mode != NormMode::batch) {
-    if (!across_) decline(spelling(n), " with gradients of scale or bias sums across rows");
+    if (!gpu_) decline(spelling(n), " with gradients of scale or bias sums across rows");
     if (slot(n.out, 1) != kNone) define_across(n.out[1], apply(M::mul, dy, normal));
     define_across(slot(n.out, 2), dy);
     return;

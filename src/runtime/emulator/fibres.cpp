@@ -25,7 +25,7 @@ struct BlockState {
   int alive = 0;  // threads that have not ended
   Barrier all;
   std::array<Barrier, 16> named;
-  std::vector<Barrier> warps;
+  std::vector<Barrier> warps;  // for each group of lanes the one of its first thread
   std::vector<unsigned long long> exchange;
   std::vector<char> shared;
 };
@@ -83,7 +83,7 @@ thread_local Cluster cluster;
 [[gnu::no_sanitize_address]] void sync_warp(unsigned lanes) {
   unsigned x = cluster.here->thread.index.x, first = x / 32 * 32, size = cluster.world.block_dim.x - first;
   if (size < 32) lanes &= (1u << size) - 1;  // the last warp may be a part
-  wait(cluster.here->block->warps[x / 32], std::popcount(lanes));
+  wait(cluster.here->block->warps[first + static_cast<unsigned>(std::countr_zero(lanes))], std::popcount(lanes));
 }
 
 [[gnu::no_sanitize_address]] void begin() {
@@ -151,7 +151,7 @@ void prepare(const Grid& g, int64_t first, int64_t at_once) {
   for (size_t b = 0; b < blocks; ++b) {
     BlockState& s = cluster.blocks[b];
     s.alive = g.threads;
-    s.warps.resize(warps);
+    s.warps.resize(warps * 32);
     s.exchange.resize(warps * 32);
     constexpr size_t kAlign = 1024;
     s.shared.assign(static_cast<size_t>(g.shared_bytes) + kAlign, static_cast<char>(0xff));  // poisoned

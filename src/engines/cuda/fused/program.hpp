@@ -9,7 +9,7 @@ namespace tsr::cuda {
 
 // How rows are shared out.
 struct Shape {
-  enum Kind : uint8_t { pointwise, rows, stream, split, walk, grid } kind = pointwise;
+  enum Kind : uint8_t { pointwise, rows, stream, split, walk, grid, columns } kind = pointwise;
   int threads = 256;         // of a block
   int per_row = 1;           // threads of a block that share a row
   int keep = 1;              // vectors that a thread keeps, or takes at once
