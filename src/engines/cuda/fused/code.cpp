@@ -145,7 +145,7 @@ class Printer {
     const Instr& c = instr(i);
     switch (c.kind) {
       case Instr::apply:
-        if (p_.narrow && c.lane == Lane::f32 && c.options.mode == M::exp && c.options.alpha1 == 1)
+        if (p_.narrow && c.lane == Lane::f32 && c.options.mode == tessera::PointwiseMode::exp && c.options.alpha1 == 1)
           return cat("narrow_exp(", value(c.a), ")");
         return apply_text(
             e_.code, c, [&](int v) { return value(v); }, [&](Lane l, double v) { return literal(l, v); });
