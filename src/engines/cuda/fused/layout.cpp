@@ -295,7 +295,7 @@ Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
 double scattered_bytes(const Expr& e, const Graph& g) {
   Layout l;
   if (!make_layout(e, g, &l)) return 0;
-  constexpr double kInVain = 8;  // bytes for each element: lines have 32, the caches give a part of them again
+  constexpr double kInVain = 12;  // bytes for each element: lines have 32, the caches give a part of them again
   double bytes = 0;
   for (const OperandPlan& o : l.operands)
     if (o.tensor != kNone && !o.row && o.access == OperandPlan::strided && l.elements() > 1)
