@@ -120,9 +120,9 @@ void choose_grid(const Layout& l, const Code& code, const Device& d, Shape& s) {
   s.splits = limits.blocks;
   s.shared_bytes = limits.shared_bytes;
   s.in_flight = in_flight;
-  // Measured: registers hold a second set of loads, while the first is used, if there is one tensor to load. Older
-  // targets need more of them.
-  s.ahead = d.arch >= 90 && vector_bytes(l, true) <= 16;
+  // Measured: with one tensor to load, a second set of loads on its way is better than more of them at once.
+  s.ahead = d.arch == 90 && vector_bytes(l, true) <= 16;
+  if (s.ahead) s.in_flight = std::min(in_flight, kMostInFlight / 2);
 }
 
 // Rows side by side: short ones need no second thread, and no second kernel to join what several have.
