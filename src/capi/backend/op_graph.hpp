@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // From operation descriptors to the one graph. Operations come in any order; tensors are known by their unique id.
+//
+//   OpGraph g;
+//   for (const auto& op : operations) translate(*op, g);
+//   if (g.is_body()) ..      // a sub-graph for another operation: nothing to plan
+//   Graph graph = g.finish();
+//   plan->execute(bindings(graph, uids, pointers), ..);
 #pragma once
 
+#include <span>
 #include <unordered_map>
 
 #include "capi/backend/descriptor.hpp"
 #include "graph/ops/list.hpp"
+#include "planner/plan.hpp"
 
 namespace tsr::capi {
+
+// The graph's unique id for a program's: the same, except that graphs hold 0 for "none was given".
+int64_t graph_uid(int64_t uid);
+// What a result held before it was written (operations with beta != 0) is an input of its own, under this id and bound
+// to the same pointer.
+int64_t before_uid(int64_t uid);
+// A variant pack as the graph (Plan::source) wants it: its ids, what results held before, without tensors that the
+// graph does not read or write (constants, placeholders).
+std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std::span<void* const> pointers);
 
 class OpGraph {
  public:
@@ -19,22 +36,40 @@ class OpGraph {
   // A number in the graph itself, and a virtual tensor between two nodes of one operation.
   TensorId constant(double value, DType type = DType::f32);
   TensorId between(DType type = DType::f32);
-  void add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options, DType compute);
+  void add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options, DType compute,
+           std::vector<TensorId> captures = {});
+  // The result `to` becomes alpha * value + beta * what it held before.
+  void blend(TensorId to, TensorId value, double alpha, double beta, DType compute);
+  const Tensor& operator[](TensorId id) const { return graph_.tensor(id); }
+
+  // Whether a virtual tensor is read that no operation produces: the body of another operation (SDPA_FWD_SUBGRAPH).
+  bool is_body() const;
   // Orders, infers, checks.
   Graph finish();
-  Graph& graph() { return graph_; }
+  // As the sub-graph of an operation of `outer`: from the virtual tensor `input` to `output`, both by their ids. What it
+  // reads beside is captured: the outer tensors are appended to `captured`.
+  tessera::Subgraph finish_body(int64_t input, int64_t output, OpGraph& outer, std::vector<TensorId>& captured);
 
  private:
+  Tensor describe_tensor(const Descriptor& d);
+  void narrow_unreduced();
+  void drop_unread();
+  void add_nodes();
+  size_t readers(TensorId t) const;
+
   Graph graph_;
+  std::vector<Node> nodes_;  // as translated; they enter the graph when it is finished
   std::unordered_map<int64_t, TensorId> by_uid_;
-  std::unordered_map<int64_t, const Descriptor*> seen_;
+  std::unordered_map<TensorId, const Descriptor*> seen_;
 };
 
 // Adds the nodes of one operation descriptor; one function for each type, found by a table in translate.cpp.
 void translate(const Descriptor& op, OpGraph& to);
 bool is_operation(cudnnBackendDescriptorType_t type);
+// What finalizing an operation checks, and the defaults that it fills in.
+void check_operation(Descriptor& op);
 
-// The computation type of an attribute: FLOAT where it is absent, FAST_FLOAT_FOR_FP8 as FLOAT.
+// The computation type of an attribute: FLOAT where it is absent; halves and FAST_FLOAT_FOR_FP8 as FLOAT.
 DType compute_type(const Descriptor& d, cudnnBackendAttributeName_t name);
 
 }  // namespace tsr::capi
