@@ -46,8 +46,8 @@ class OpGraph {
   bool is_body() const;
   // Orders, infers, checks.
   Graph finish();
-  // As the sub-graph of an operation of `outer`: from the virtual tensor `input` to `output`, both by their ids. What it
-  // reads beside is captured: the outer tensors are appended to `captured`.
+  // As the sub-graph of an operation of `outer`: from the virtual tensor `input` to `output`, both by their ids. What
+  // it reads beside is captured: the outer tensors are appended to `captured`.
   tessera::Subgraph finish_body(int64_t input, int64_t output, OpGraph& outer, std::vector<TensorId>& captured);
 
  private:

@@ -5,7 +5,7 @@
 #include <climits>
 #include <limits>
 
-#include "capi/backend/descriptor.hpp"
+#include "capi/backend/op_graph.hpp"
 
 namespace tsr::capi {
 
@@ -44,11 +44,9 @@ void finalize_tensor(Descriptor& d);
 bool set_tensor(Descriptor& d, cudnnBackendAttributeName_t name, const void* elements);
 bool get_tensor(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
                 void* elements);
-// translate.cpp: whether the attributes of an operation go together.
-void check_operation(const Descriptor& d);
 // operation_graph.cpp
-void finalize_operation(Descriptor& d);
 void finalize_graph(Descriptor& d);
+bool set_graph(Descriptor& d, cudnnBackendAttributeName_t name, const void* elements);
 bool get_graph(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
                void* elements);
 // engine.cpp
