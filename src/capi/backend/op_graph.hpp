@@ -33,33 +33,38 @@ class OpGraph {
   // The tensor of an attribute; kNone when it is not set.
   TensorId optional(const Descriptor& op, cudnnBackendAttributeName_t name);
   TensorId required(const Descriptor& op, cudnnBackendAttributeName_t name);
-  // A number in the graph itself, and a virtual tensor between two nodes of one operation.
-  TensorId constant(double value, DType type = DType::f32);
-  TensorId between(DType type = DType::f32);
+  // A virtual tensor between two nodes of one operation, with the sizes of another.
+  TensorId like(TensorId sizes, DType type);
+  // A node; inputs and outputs by slot, kNone where one is left out; without options: the operation's defaults.
   void add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options, DType compute,
            std::vector<TensorId> captures = {});
   // The result `to` becomes alpha * value + beta * what it held before.
   void blend(TensorId to, TensorId value, double alpha, double beta, DType compute);
-  const Tensor& operator[](TensorId id) const { return graph_.tensor(id); }
+  const Tensor& operator[](TensorId id) const { return tensors_[static_cast<size_t>(id)]; }
 
   // Whether a virtual tensor is read that no operation produces: the body of another operation (SDPA_FWD_SUBGRAPH).
   bool is_body() const;
   // Orders, infers, checks.
   Graph finish();
-  // As the sub-graph of an operation of `outer`: from the virtual tensor `input` to `output`, both by their ids. What
-  // it reads beside is captured: the outer tensors are appended to `captured`.
-  tessera::Subgraph finish_body(int64_t input, int64_t output, OpGraph& outer, std::vector<TensorId>& captured);
+  // As the sub-graph of an operation of `outer`: from the virtual tensor `input`, which has values of `type`, to
+  // `output`, both by their ids. What it reads beside is captured: the outer tensors are appended to `captured`.
+  tessera::Subgraph finish_body(int64_t input, DType type, int64_t output, OpGraph& outer,
+                                std::vector<TensorId>& captured);
 
  private:
-  Tensor describe_tensor(const Descriptor& d);
+  TensorId keep(Tensor t);
+  TensorId find(int64_t uid, const char* role) const;
+  Tensor read(const Descriptor& d);
+  std::vector<bool> produced() const;
+  int readers(TensorId t) const;
   void narrow_unreduced();
   void drop_unread();
-  void add_nodes();
-  size_t readers(TensorId t) const;
+  std::vector<TensorId> enter(Graph& g);
 
-  Graph graph_;
-  std::vector<Node> nodes_;  // as translated; they enter the graph when it is finished
-  std::unordered_map<int64_t, TensorId> by_uid_;
+  // As translated; what is used enters the graph when it is finished.
+  std::vector<Tensor> tensors_;
+  std::vector<Node> nodes_;
+  std::unordered_map<int64_t, TensorId> by_uid_;  // the program's ids
   std::unordered_map<TensorId, const Descriptor*> seen_;
 };
 
