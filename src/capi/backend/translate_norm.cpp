@@ -36,6 +36,16 @@ NormMode mode_of(const Descriptor& op, Attr name) {
   }
 }
 
+// Layer norms: statistics have size 1 in the dimensions that they stand for. Without them the sizes of the scale tell.
+Ints axes_of(const OpGraph& g, NormMode mode, TensorId x, TensorId stats) {
+  Ints axes;
+  bool layers = mode == NormMode::layer || mode == NormMode::rms || mode == NormMode::ada_layer;
+  if (!layers || stats == kNone || g[stats].rank() != g[x].rank()) return axes;
+  for (int i = mode == NormMode::ada_layer ? 1 : 0; i < g[x].rank(); ++i)
+    if (g[stats].dims[i] == 1) axes.push_back(i);
+  return axes;
+}
+
 // One peer is this device itself: there is nothing to exchange.
 void refuse_peers(const Descriptor& op, Attr name) {
   size_t peers = op.parts(name).size();
@@ -62,6 +72,7 @@ void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_NORM_FWD_XDESC);
   TensorId mean = to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC);
   TensorId inv_variance = to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC);
+  o.axes = axes_of(to, o.mode, x, inv_variance == kNone ? mean : inv_variance);
   // Statistics are given to a batch norm's inference; otherwise they are results.
   bool fixed = o.mode == NormMode::batch && !training;
   std::vector<TensorId> in =
@@ -87,11 +98,14 @@ void translate_norm_bwd(const Descriptor& op, OpGraph& to) {
   if (o.mode == NormMode::group)
     o.groups = groups_of(op, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC);
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC);
+  TensorId mean = to.optional(op, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC);
+  TensorId inv_variance = to.optional(op, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC);
+  o.axes = axes_of(to, o.mode, x, inv_variance == kNone ? mean : inv_variance);
   std::vector<TensorId> in = {x,
                               to.required(op, CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC),
                               to.optional(op, CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC),
-                              to.optional(op, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC),
-                              to.optional(op, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC),
+                              mean,
+                              inv_variance,
                               to.optional(op, CUDNN_ATTR_OPERATION_NORM_BWD_EPSILON_DESC)};
   std::vector<TensorId> out = {to.required(op, CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC),
                                to.optional(op, CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC),
