@@ -6,44 +6,19 @@
 #include <memory>
 #include <sstream>
 
-#include "client.hpp"
 #include "graph/text.hpp"
+#include "graph_client.hpp"
 #include "harness/cases.hpp"
 #include "harness/compare.hpp"
 
 namespace {
 
+using client::Failure;
+using client::Part;
+
 // A graph that our library refuses, and why that is right.
 const std::map<std::string, std::string> kRefused = {
     {"C++ batchnorm training + peer stats [9.27=9.19]", "statistics of 2 devices"},
-};
-
-struct Failure {
-  cudnnStatus_t status;
-  std::string text;
-};
-
-void must(cudnnStatus_t s) {
-  if (s != CUDNN_STATUS_SUCCESS) throw Failure{s, client::last_error()};
-}
-
-class Part {
- public:
-  explicit Part(int type) { must(cudnnBackendCreateDescriptor(static_cast<cudnnBackendDescriptorType_t>(type), &d_)); }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-  ~Part() { cudnnBackendDestroyDescriptor(d_); }
-  template <class T>
-  void set(int name, cudnnBackendAttributeType_t type, const std::vector<T>& v) {
-    must(cudnnBackendSetAttribute(d_, static_cast<cudnnBackendAttributeName_t>(name), type,
-                                  static_cast<int64_t>(v.size()), v.data()));
-  }
-  void set(int name, const std::vector<cudnnBackendDescriptor_t>& v) { set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, v); }
-  void finalize() { must(cudnnBackendFinalize(d_)); }
-  operator cudnnBackendDescriptor_t() const { return d_; }
-
- private:
-  cudnnBackendDescriptor_t d_ = nullptr;
 };
 
 std::vector<std::string> split(const std::string& s, char at) {
@@ -76,7 +51,8 @@ void set_values(Part& d, int name, cudnnBackendAttributeType_t type, const std::
       });
     case CUDNN_TYPE_VOID_PTR: {  // a constant
       float value = std::stof(text[0]);
-      return d.set(name, type, std::vector<void*>{&value});
+      d.set(name, type, std::vector<void*>{&value});
+      return;
     }
     default:  // INT32 and enumerations
       return as([](const std::string& t) { return std::stoi(t); });
@@ -110,7 +86,8 @@ class Recording {
     if (value[0] == '#') {
       std::vector<cudnnBackendDescriptor_t> others;
       for (const std::string& other : split(value, ',')) others.push_back(*parts_.at(other.substr(1)));
-      return d.set(name, others);
+      d.set(name, others);
+      return;
     }
     size_t colon = value.find(':');
     set_values(d, name, static_cast<cudnnBackendAttributeType_t>(std::stoi(value.substr(0, colon))),
@@ -118,37 +95,6 @@ class Recording {
   }
   std::map<std::string, std::unique_ptr<Part>> parts_;
 };
-
-// The first plan that the heuristics propose.
-void execute(const Part& graph, cudnnHandle_t handle, const std::vector<int64_t>& uids,
-             const std::vector<void*>& pointers) {
-  Part heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, {graph});
-  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, std::vector{CUDNN_HEUR_MODE_A});
-  heuristics.finalize();
-  Part config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  cudnnBackendDescriptor_t result = config;
-  int64_t count = 0;
-  must(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                                &result));
-  if (count != 1) throw Failure{CUDNN_STATUS_NOT_SUPPORTED, "the heuristics propose nothing"};
-  Part plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {config});
-  plan.finalize();
-  int64_t bytes = 0;
-  must(cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes));
-  tsr::GuardedBuffer workspace(static_cast<size_t>(bytes));
-  workspace.poison();
-  Part pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, uids);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
-           std::vector<void*>{bytes > 0 ? workspace.data() : nullptr});
-  pack.finalize();
-  must(cudnnBackendExecute(handle, plan, pack));
-  if (!workspace.intact()) throw Failure{CUDNN_STATUS_EXECUTION_FAILED, "memory around the workspace was overwritten"};
-}
 
 // Tensors of the text form are named by their unique ids: u5.
 void run(const std::vector<std::string>& lines, const tsr::Case& c, cudnnHandle_t handle) {
@@ -163,7 +109,7 @@ void run(const std::vector<std::string>& lines, const tsr::Case& c, cudnnHandle_
     pointers.push_back(table[static_cast<size_t>(t)]);
   }
   Recording recording(lines, handle);
-  execute(recording.graph(), handle, uids, pointers);
+  client::execute(recording.graph(), handle, uids, pointers);
   tsr::Oracle oracle(g, c.data);
   EXPECT_EQ("", tsr::compare(g, oracle, actual));
   EXPECT_EQ("", actual.damage());
