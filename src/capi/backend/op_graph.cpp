@@ -134,7 +134,8 @@ Tensor OpGraph::read(const Descriptor& d) {
   if (int64_t count = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1); count != 1)
     vectorise(t, count, d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1));
   t.reordering = reordering_of(d, t);
-  if (const Descriptor* offsets = d.part(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC)) {
+  // Virtual tensors lie nowhere: there is nothing to pack.
+  if (const Descriptor* offsets = d.part(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC); offsets && t.stored) {
     t.ragged = tensor(*offsets);
     t.ragged_multiplier = d.one<int64_t>(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, 1);
     pack_batches(t);
