@@ -390,6 +390,7 @@ Description from_graph(const tsr::Graph& g, int64_t version) {
     Writer w(g, version);
     fold_sums(w, g);
     for (tsr::NodeId i = 0; i < g.node_count(); ++i) translate(w, g.node(i));
+    d.caveat = w.caveat;
     d.graph = w.take();
   } catch (const Refusal& r) {
     d.peer_reason = r.text;

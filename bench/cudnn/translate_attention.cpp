@@ -94,6 +94,7 @@ class Attention {
   int64_t scalar(double v) const { return w.scalar(DataType::float_, v); }
 
   int64_t scale() const {
+    if (has(slots.scale) && o.scale != 1) refuse("two scales of the scores");
     if (has(slots.scale)) return in(slots.scale);
     return o.scale == 1 ? kAbsent : scalar(o.scale);
   }
@@ -123,7 +124,7 @@ class Attention {
 
   int64_t bias_and_alibi(int64_t s) const {
     if (has(slots.bias)) s = w.pointwise(P::add, s, in(slots.bias));
-    if (!o.alibi) return s;
+    if (!o.alibi && !has(slots.alibi_slopes)) return s;
     int64_t row = w.index(s, 2), col = w.index(s, 3);
     int64_t distance =
         w.pointwise({.mode = P::sub, .x = col, .b = row, .precision = DataType::int32, .type = DataType::int32});
@@ -186,6 +187,7 @@ class Forward : Attention {
     if (!is_fp8() && (wants(fwd::kAmaxS) || wants(fwd::kAmaxO))) refuse("the largest magnitudes of 8-bit attention");
     if (!is_fp8() && (has(slots.descale_k) || has(slots.descale_v))) refuse("8-bit keys or values of wider queries");
     if (wants(fwd::kRngDump) && o.dropout == 0) refuse("a dropout mask without dropout");
+    if (o.dropout == 1) refuse("dropout of everything");
     if (is_one_operation())
       one_operation();
     else
@@ -194,7 +196,9 @@ class Forward : Attention {
 
  private:
   bool wants(int slot) const { return n.out[static_cast<size_t>(slot)] != tsr::kNone; }
-  bool changes_scores() const { return masked() || has(slots.bias) || o.alibi || o.score_mod; }
+  bool changes_scores() const {
+    return masked() || has(slots.bias) || o.alibi || has(slots.alibi_slopes) || o.score_mod;
+  }
 
   bool is_one_operation() const {
     bool special = changes_scores() || has(slots.sink) || wants(fwd::kMax) || wants(fwd::kSumExp);
@@ -209,7 +213,7 @@ class Forward : Attention {
     if (is_fp8()) since = std::max<int64_t>(since, 92500);
     if (o.stats_log2) since = std::max<int64_t>(since, 92700);
     bool half = type == DataType::half || type == DataType::bfloat16;
-    bool lists_dropout = has(slots.dropout_mask) || (o.dropout > 0 && wants(fwd::kStats));
+    bool lists_dropout = has(slots.dropout_mask) || has(slots.dropout_scale) || (o.dropout > 0 && wants(fwd::kStats));
     return w.version() >= since && (half || is_fp8()) && !lists_dropout;
   }
 
@@ -357,14 +361,14 @@ class Forward : Attention {
 
   int64_t dropped(int64_t p) {
     int64_t y = w.temporary(scores, is_fp8() ? DataType::float_ : value_type());
+    int64_t factor = has(slots.dropout_scale) ? in(slots.dropout_scale) : scalar(1 / (1 - o.dropout));
     if (has(slots.dropout_mask)) {
-      int64_t factor = has(slots.dropout_scale) ? in(slots.dropout_scale) : scalar(1 / (1 - o.dropout));
       w.pointwise({.mode = P::mul, .x = w.pointwise(P::mul, p, factor), .b = in(slots.dropout_mask), .y = y});
       return y;
     }
     int64_t mask = wants(fwd::kRngDump) ? w.out(n, fwd::kRngDump) : w.temporary(scores);
     add_bernoulli(w, 1 - o.dropout, dropout_stream(slots.dropout_seed), dropout_stream(slots.dropout_offset), mask);
-    w.pointwise({.mode = P::mul, .x = w.pointwise(P::mul, p, mask), .b = scalar(1 / (1 - o.dropout)), .y = y});
+    w.pointwise({.mode = P::mul, .x = w.pointwise(P::mul, p, mask), .b = factor, .y = y});
     return y;
   }
 };
@@ -418,6 +422,7 @@ class Backward : Attention {
     if (has(bwd::kDelta)) return in(bwd::kDelta);
     int64_t sums = w.reduce(ReduceMode::add, w.pointwise(P::mul, grad, in(bwd::kO)), rows);
     if (int64_t dsink = w.out(n, bwd::kDsink); dsink != kAbsent) {
+      if (q_length != kAbsent) refuse("the gradient of a sink: spelled out, it sums over rows beyond the lengths too");
       int64_t share = w.pointwise(P::exp, w.pointwise(P::sub, in(slots.sink), in(bwd::kStats)));
       w.reduce(ReduceMode::add, w.pointwise(P::mul, share, sums), w.tensor(dsink).dims, dsink);
     }

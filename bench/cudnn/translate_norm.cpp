@@ -30,9 +30,14 @@ enum Out { kY, kOutMean, kOutInvVariance, kNewMean, kNewVar };
 void check_axes(const Writer& w, const tsr::Node& n, int64_t x, int64_t scale) {
   auto mode = attrs<NormOptions>(n).mode;
   if (mode != Mode::layer && mode != Mode::rms && mode != Mode::ada_layer) return;
-  int64_t rows = tsr::volume(tsr::norm_shape(w.source(), n).stats), all = w.source().tensor(n.in[kX]).numel();
-  int64_t told = scale == kAbsent ? w.tensor(x).dims[0] : rows;
-  if (scale != kAbsent && mode != Mode::ada_layer) told = all / w.source().tensor(n.in[kScale]).numel();
+  const tsr::Tensor& source = w.source().tensor(n.in[kX]);
+  if (n.compute == tsr::DType::f64 && source.dtype != tsr::DType::f64) refuse("cuDNN's norms compute as x is stored");
+  if (mode == Mode::ada_layer && w.tensor(x).dims.size() != static_cast<size_t>(source.rank()))
+    refuse("ada_layer_norm of ", source.rank(), " dimensions beside operations that need more");
+  int64_t rows = tsr::volume(tsr::norm_shape(w.source(), n).stats), all = source.numel();
+  int64_t told = w.tensor(x).dims[0];
+  if (scale != kAbsent)
+    told = all / w.source().tensor(n.in[kScale]).numel() * (mode == Mode::ada_layer ? source.dims[0] : 1);
   if (told != rows) refuse("cuDNN's norms are over the dimensions of the scale");
 }
 

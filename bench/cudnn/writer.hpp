@@ -44,6 +44,7 @@ class Writer {
   // A cuDNN of at least this version has `what`, or the graph is refused.
   void need(int64_t version, std::string_view what) const;
   Graph take() { return std::move(graph_); }
+  std::string caveat;  // why the description may give NaN where the graph does not
 
   // --- tensors of the graph that is being translated
   const tsr::Graph& source() const { return *scope_.graph; }
