@@ -46,14 +46,6 @@ cuda::GraphHandle record(const std::function<void(void*)>& launches) {
   return recorded;
 }
 
-cuda::GraphHandle checked(cudaGraph_t graph, const Device& d) {
-  demand(graph, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "graph is a null pointer");
-  demand(is_gpu(d), CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, "the handle's device is ", d.name,
-         ", whose work runs on the host at once: it cannot be put into a CUDA graph");
-  cuda::ensure_context(d.index);
-  return reinterpret_cast<cuda::GraphHandle>(graph);
-}
-
 std::vector<cuda::GraphNode> nodes_of(cuda::GraphHandle g) {
   size_t count = 0;
   check(driver().GraphGetNodes(g, nullptr, &count), "cuGraphGetNodes");
@@ -71,6 +63,13 @@ void add_recorded(cuda::GraphHandle g, cuda::GraphHandle recorded) {
 
 }  // namespace
 
+void check_graph(cudaGraph_t graph, const Device& d) {
+  demand(graph, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "graph is a null pointer");
+  demand(is_gpu(d), CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, "the handle's device is ", d.name,
+         ", whose work runs on the host at once: it cannot be put into a CUDA graph");
+  cuda::ensure_context(d.index);
+}
+
 bool is_recording(void* stream) {
   if (!stream) return false;
   using IsCapturing = int (*)(void*, int*);
@@ -87,15 +86,15 @@ bool is_recording(void* stream) {
   return false;
 }
 
-void fill_graph(cudaGraph_t graph, const Device& d, const std::function<void(void*)>& launches) {
-  cuda::GraphHandle g = checked(graph, d);
+void fill_graph(cudaGraph_t graph, const std::function<void(void*)>& launches) {
+  auto* g = reinterpret_cast<cuda::GraphHandle>(graph);
   size_t there = nodes_of(g).size();
   demand(there == 0, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has ", there, " nodes, it must be empty");
   add_recorded(g, record(launches));
 }
 
-void refill_graph(cudaGraph_t graph, const Device& d, const std::function<void(void*)>& launches) {
-  cuda::GraphHandle g = checked(graph, d);
+void refill_graph(cudaGraph_t graph, const std::function<void(void*)>& launches) {
+  auto* g = reinterpret_cast<cuda::GraphHandle>(graph);
   std::vector<cuda::GraphNode> old = nodes_of(g);
   demand(old.size() == 1, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has ", old.size(),
          " nodes; cudnnBackendPopulateCudaGraph makes graphs of one");

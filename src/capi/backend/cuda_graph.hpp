@@ -13,8 +13,10 @@ namespace tsr::capi {
 // only the program uses.
 bool is_recording(void* stream);
 
+// Refuses a null graph, and devices whose work cannot be recorded.
+void check_graph(cudaGraph_t graph, const Device& d);
 // Records launches into an empty graph, or into one that was filled by this before, in place of what is there.
-void fill_graph(cudaGraph_t graph, const Device& d, const std::function<void(void* stream)>& launches);
-void refill_graph(cudaGraph_t graph, const Device& d, const std::function<void(void* stream)>& launches);
+void fill_graph(cudaGraph_t graph, const std::function<void(void* stream)>& launches);
+void refill_graph(cudaGraph_t graph, const std::function<void(void* stream)>& launches);
 
 }  // namespace tsr::capi

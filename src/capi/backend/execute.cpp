@@ -81,7 +81,8 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cu
                                                         cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
   return answer("cudnnBackendPopulateCudaGraph", [&] {
     const cudnnContext& h = given(handle, "handle");
-    fill_graph(graph, h.device, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
+    check_graph(graph, h.device);
+    fill_graph(graph, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
   });
 }
 
@@ -89,6 +90,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendUpdateCudaGraph(cudnnHandle_t handle, cudn
                                                       cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
   return answer("cudnnBackendUpdateCudaGraph", [&] {
     const cudnnContext& h = given(handle, "handle");
-    refill_graph(graph, h.device, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
+    check_graph(graph, h.device);
+    refill_graph(graph, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
   });
 }

@@ -58,7 +58,7 @@ void check_slice(Descriptor& op) {
            op.describe(), ": dimension ", d, " of ", describe(op, CUDNN_ATTR_OPERATION_SLICE_XDESC), " is cut from ",
            start[i], " to ", limit[i], " in steps of ", stride[i], "; allowed are 0 <= start <= limit <= ", x[d],
            " and steps above 0");
-    y.push_back((limit[i] - start[i] + stride[i] - 1) / stride[i]);
+    y.push_back(limit[i] == start[i] ? 0 : (limit[i] - start[i] - 1) / stride[i] + 1);  // any stride fits
   }
   check_dims(op, CUDNN_ATTR_OPERATION_SLICE_YDESC, y);
   check_same_type(op, CUDNN_ATTR_OPERATION_SLICE_YDESC, CUDNN_ATTR_OPERATION_SLICE_XDESC);
