@@ -297,14 +297,24 @@ TensorId OpGraph::find(int64_t uid, const char* role) const {
   return it->second;
 }
 
-tessera::Subgraph OpGraph::finish_body(int64_t input, DType type, int64_t output, OpGraph& outer,
+const Node* OpGraph::producer(TensorId t) const {
+  for (const Node& n : nodes_)
+    if (std::count(n.out.begin(), n.out.end(), t) > 0) return &n;
+  return nullptr;
+}
+
+void OpGraph::replace(TensorId t, TensorId instead) {
+  std::erase_if(nodes_, [&](const Node& n) { return n.out[0] == t; });
+  for (Node& n : nodes_) std::replace(n.in.begin(), n.in.end(), t, instead);
+}
+
+tessera::Subgraph OpGraph::finish_body(TensorId param, DType type, TensorId result, OpGraph& outer,
                                        std::vector<TensorId>& captured) {
-  TensorId param = find(input, "input"), result = find(output, "output");
   std::vector<bool> made = produced();
-  demand(!made[at(param)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's input, unique id ", input,
-         ", is a result of one of its operations");
-  demand(made[at(result)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's output, unique id ", output,
-         ", is no result of its operations");
+  demand(!made[at(param)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's input '", tensors_[at(param)].name,
+         "' is a result of one of its operations");
+  demand(made[at(result)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's output '", tensors_[at(result)].name,
+         "' is no result of its operations");
   for (size_t i = 0; i < tensors_.size(); ++i) {
     Tensor& t = tensors_[i];
     demand(!t.stored || !made[i], CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
@@ -316,8 +326,8 @@ tessera::Subgraph OpGraph::finish_body(int64_t input, DType type, int64_t output
   tensors_[at(param)].dtype = type;
   auto body = std::make_shared<Subgraph>();
   std::vector<TensorId> ids = enter(body->graph);
-  demand(ids[at(param)] != kNone, CUDNN_STATUS_BAD_PARAM, "no operation of the sub-graph reads its input, unique id ",
-         input);
+  demand(ids[at(param)] != kNone, CUDNN_STATUS_BAD_PARAM, "no operation of the sub-graph reads its input '",
+         tensors_[at(param)].name, "'");
   body->params = {ids[at(param)]};
   body->results = {ids[at(result)]};
   for (size_t i = 0; i < tensors_.size(); ++i) {
