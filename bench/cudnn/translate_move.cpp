@@ -30,7 +30,6 @@ void add_reshape(Writer& w, int64_t x, int64_t y, ReshapeMode mode) {
 void transpose(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::TransposeOptions>(n);
   const tsr::Tensor& x = w.source().tensor(n.in[0]);
-  if (x.dtype != w.source().tensor(n.out[0]).dtype) refuse("transpose: cuDNN keeps the type");
   int64_t to = w.out(n, 0);
   if (w.version() < 92200) {  // a copy of x, described the other way round
     Ints dims, strides;
@@ -42,6 +41,7 @@ void transpose(Writer& w, const tsr::Node& n) {
     return;
   }
   int64_t from = w.in(n, 0);
+  if (w.tensor(from).type != w.tensor(to).type) refuse("transpose: cuDNN keeps the type");
   Ints perm(w.tensor(to).dims.size());
   std::iota(perm.begin(), perm.end(), 0);
   for (size_t i = 0; i < o.perm.size(); ++i)
@@ -55,8 +55,8 @@ void slice(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::SliceOptions>(n);
   const tsr::Tensor& x = w.source().tensor(n.in[0]);
   w.need(92200, "slice");
-  if (x.dtype != w.source().tensor(n.out[0]).dtype) refuse("slice: cuDNN keeps the type");
   int64_t from = w.in(n, 0), to = w.out(n, 0);
+  if (w.tensor(from).type != w.tensor(to).type) refuse("slice: cuDNN keeps the type");
   Node& node =
       w.add(Kind::operation_slice)
           .set(Attr::operation_slice_start_indices, w.spread(x, o.start, 0))

@@ -205,6 +205,7 @@ int64_t Writer::uid(tsr::TensorId id) {
 int64_t Writer::per_batch(tsr::TensorId id) {
   if (id == tsr::kNone) return kAbsent;
   const tsr::Tensor& s = source().tensor(id);
+  if (s.rank() > 0 && s.dims[0] != s.numel()) refuse("'", s.name, "' counts batches by several dimensions");
   if (s.rank() != 1) return uid(id);
   Ints dims(rank_, 1), strides(rank_, 1);
   dims[0] = s.dims[0];

@@ -3,6 +3,7 @@
 #include "capi/backend/cuda_graph.hpp"
 #include "capi/backend/planning.hpp"
 #include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::capi {
 namespace {
@@ -72,7 +73,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackend
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));
     // Some front ends try plans in a stream that records, with memory that is too small for them: work on the host,
     // which cannot be recorded, must be left undone.
-    if (h.device.kind == tsr::DeviceKind::cpu && is_recording(h.stream)) return;
+    if (!tsr::is_gpu(h.device) && is_recording(h.stream)) return;
     run(h.stream);
   });
 }
