@@ -9,9 +9,9 @@ using namespace client;
 constexpr int kBad = CUDNN_STATUS_BAD_PARAM;
 
 // The status with which an operation is finalized.
-int finalize(Net& net, int type, const Roles& roles, const std::function<void(Part&)>& more = {}) {
+int finalize(Net& net, int type, const Roles& roles, const std::function<void(Piece&)>& more = {}) {
   return status_of([&] {
-    Part& p = net.operation(type, roles);
+    Piece& p = net.operation(type, roles);
     if (more) more(p);
     p.finalize();
   });
@@ -25,7 +25,7 @@ TEST(OperationChecks, Softmax) {
     if (!stats.empty()) roles.push_back({CUDNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, net.output(stats)});
     if (!sink.empty()) roles.push_back({CUDNN_ATTR_OPERATION_SOFTMAX_SINK_DESC, net.random(sink)});
     return finalize(net, CUDNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, roles,
-                    [&](Part& p) { p.flag(CUDNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, log2); });
+                    [&](Piece& p) { p.flag(CUDNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, log2); });
   };
   EXPECT_EQ(0, with({2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 1}, {1, 3, 1, 1}, true));
   EXPECT_EQ(kBad, with({3, 4, 5}, {3, 4, 5}, {}, {}));
@@ -72,7 +72,7 @@ TEST(OperationChecks, Movements) {
     return finalize(net, CUDNN_BACKEND_OPERATION_TRANSPOSE_DESCRIPTOR,
                     {{CUDNN_ATTR_OPERATION_TRANSPOSE_XDESC, net.random({2, 3, 4})},
                      {CUDNN_ATTR_OPERATION_TRANSPOSE_YDESC, net.output(y, type)}},
-                    [&](Part& p) { p.ints(CUDNN_ATTR_OPERATION_TRANSPOSE_PERMUTATION, perm); });
+                    [&](Piece& p) { p.ints(CUDNN_ATTR_OPERATION_TRANSPOSE_PERMUTATION, perm); });
   };
   EXPECT_EQ(0, transpose({4, 2, 3}, {2, 0, 1}));
   EXPECT_EQ(kBad, transpose({4, 2, 3}, {2, 0, 0}));
@@ -85,7 +85,7 @@ TEST(OperationChecks, Movements) {
     return finalize(
         net, CUDNN_BACKEND_OPERATION_SLICE_DESCRIPTOR,
         {{CUDNN_ATTR_OPERATION_SLICE_XDESC, net.random({4, 6})}, {CUDNN_ATTR_OPERATION_SLICE_YDESC, net.output(y)}},
-        [&](Part& p) {
+        [&](Piece& p) {
           p.ints(CUDNN_ATTR_OPERATION_SLICE_START_INDICES, start)
               .ints(CUDNN_ATTR_OPERATION_SLICE_LIMIT_INDICES, limit)
               .ints(CUDNN_ATTR_OPERATION_SLICE_STRIDES, stride);
@@ -113,7 +113,7 @@ TEST(OperationChecks, RotaryDimensions) {
                     {{CUDNN_ATTR_OPERATION_ROPE_FWD_XDESC, net.random(x)},
                      {CUDNN_ATTR_OPERATION_ROPE_FWD_YDESC, net.output(y)},
                      {CUDNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC, net.random({3, 1, 1, 8})}},
-                    [&](Part& p) { p.ints(CUDNN_ATTR_OPERATION_ROPE_FWD_ROPE_DIM, {dim}); });
+                    [&](Piece& p) { p.ints(CUDNN_ATTR_OPERATION_ROPE_FWD_ROPE_DIM, {dim}); });
   };
   EXPECT_EQ(0, rope({1, 2, 3, 8}, {1, 2, 3, 8}, 0));
   EXPECT_EQ(0, rope({1, 2, 3, 8}, {1, 2, 3, 8}, 4));
@@ -123,11 +123,11 @@ TEST(OperationChecks, RotaryDimensions) {
   EXPECT_EQ(kBad, rope({1, 2, 3, 8}, {1, 2, 3, 6}, 0));
   // 0 stands for the whole head, and is read so.
   Net net;
-  Part& p = net.operation(CUDNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR,
-                          {{CUDNN_ATTR_OPERATION_ROPE_FWD_XDESC, net.random({1, 2, 3, 8})},
-                           {CUDNN_ATTR_OPERATION_ROPE_FWD_YDESC, net.output({1, 2, 3, 8})},
-                           {CUDNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC, net.random({3, 1, 1, 8})}})
-                .finalize();
+  Piece& p = net.operation(CUDNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR,
+                           {{CUDNN_ATTR_OPERATION_ROPE_FWD_XDESC, net.random({1, 2, 3, 8})},
+                            {CUDNN_ATTR_OPERATION_ROPE_FWD_YDESC, net.output({1, 2, 3, 8})},
+                            {CUDNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC, net.random({3, 1, 1, 8})}})
+                 .finalize();
   int64_t dim = 0, count = 0;
   EXPECT_OK(cudnnBackendGetAttribute(p, CUDNN_ATTR_OPERATION_ROPE_FWD_ROPE_DIM, CUDNN_TYPE_INT64, 1, &count, &dim));
   EXPECT_EQ(8, dim);
@@ -152,7 +152,7 @@ TEST(OperationChecks, Reductions) {
 
 TEST(OperationChecks, Attention) {
   auto with = [](const std::function<void(Net&, Roles&)>& change, cudnnDataType_t type = CUDNN_DATA_HALF,
-                 int64_t heads = 2, const std::function<void(Part&)>& more = {}) {
+                 int64_t heads = 2, const std::function<void(Piece&)>& more = {}) {
     Net net;
     auto tensor = [&](const Dims& d) { return net.add(type, d, packed(d), false, false); };
     Roles roles = {{CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, tensor({2, 4, 5, 8})},
@@ -173,11 +173,11 @@ TEST(OperationChecks, Attention) {
   EXPECT_EQ(kBad, with([](Net& net, Roles& r) {
               r.push_back({CUDNN_ATTR_OPERATION_SDPA_FWD_DESCALE_QDESC, net.random({1, 1, 1, 1})});
             }));
-  EXPECT_EQ(kBad, with(nothing, CUDNN_DATA_HALF, 2, [](Part& p) {
+  EXPECT_EQ(kBad, with(nothing, CUDNN_DATA_HALF, 2, [](Piece& p) {
               p.set(CUDNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_PROBABILITY, CUDNN_TYPE_FLOAT, std::vector{0.5f});
             }));
   EXPECT_EQ(kBad, with(nothing, CUDNN_DATA_HALF, 2,
-                       [](Part& p) { p.ints(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID, {3}); }));
+                       [](Piece& p) { p.ints(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID, {3}); }));
 }
 
 // Graphs: what single operations do not show.
