@@ -132,6 +132,33 @@ TEST(Windows, ConvolutionBackwardFilter) {
   }
 }
 
+// Sums of whole numbers times factors that are none.
+TEST(Windows, ConvolutionOfIntegersWithFactors) {
+  for (auto [alpha, beta] : {Factors{0.25, 0}, Factors{-0.5, 0.25}}) {
+    Geometry g;
+    Net net;
+    Values whole;
+    for (int i = 0; i < 97; ++i) whole.push_back(i % 11 - 5);
+    Dims yd = {2, 6, static_cast<int64_t>(g.out(0)), static_cast<int64_t>(g.out(1))};
+    GraphTensor *x = net.input({2, 4, 6, 5}, whole, CUDNN_DATA_INT8),
+                *w = net.input({6, 2, 3, 2}, whole, CUDNN_DATA_INT8), *y = net.input(yd, whole);
+    Values before = y->values();
+    net.operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x},
+                   {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w},
+                   {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y}})
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, {conv_part(net, g, false, CUDNN_DATA_INT32)})
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, std::vector<float>{float(alpha)})
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, std::vector<float>{float(beta)})
+        .finalize();
+    net.run();
+    Values wanted(before.size(), 0), xv = x->values(), wv = w->values();
+    g.each(false, [&](size_t i, size_t f, size_t o) { wanted[o] += xv[i] * wv[f]; });
+    blend(wanted, alpha, beta, before);
+    expect_near(wanted, y->values(), 0);
+  }
+}
+
 // Vectors of four channels: sizes and strides count vectors.
 TEST(Windows, ConvolutionOfVectors) {
   Net net;

@@ -196,12 +196,15 @@ void OpGraph::add(const OpSpec& op, std::vector<TensorId> in, std::vector<Tensor
 }
 
 void OpGraph::blend(TensorId to, TensorId value, double alpha, double beta, DType compute) {
+  if (is_integer(compute)) compute = DType::f64;  // factors need not be whole numbers
+  tessera::PointwiseOptions o{.alpha1 = alpha, .alpha2 = beta};
+  if (beta == 0) return add(ops::pointwise, {value}, {to}, o, compute);
   Tensor before = tensors_[at(to)];
   demand(before.stored, CUDNN_STATUS_BAD_PARAM, "tensor '", before.name,
          "' is virtual and held nothing before: beta is ", beta, ", it must be 0");
   before.uid ^= kBefore;
   before.name += "_before";
-  tessera::PointwiseOptions o{.mode = tessera::PointwiseMode::add, .alpha1 = alpha, .alpha2 = beta};
+  o.mode = tessera::PointwiseMode::add;
   add(ops::pointwise, {value, keep(std::move(before))}, {to}, o, compute);
 }
 
