@@ -7,6 +7,8 @@
 
 namespace tsr::capi {
 
+using M = tessera::PointwiseMode;
+
 Call::Call(cudnnHandle_t handle, const char* function) : handle_(given(handle, "handle")) {
   key_.reserve(512);
   arguments_.reserve(12);
@@ -116,13 +118,13 @@ double read_factor(const void* p, cudnnDataType_t type, double absent) {
 
 }  // namespace
 
-Blend::Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type) {
+Blend::Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type, int number) : number_(number) {
   cudnnDataType_t factor = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
   scales_ = read_factor(alpha, factor, 1) != 1;
   adds_ = read_factor(beta, factor, 0) != 0;
   c.key(scales_, adds_);
-  if (scales_) c.scalar(kAlphaId, factor, alpha);
-  if (adds_) c.scalar(kBetaId, factor, beta);
+  if (scales_) c.scalar(alpha_id(), factor, alpha);
+  if (adds_) c.scalar(beta_id(), factor, beta);
 }
 
 Maker::Maker(const Call& c) : call_(c) {
@@ -172,7 +174,7 @@ TensorId Maker::constant(double value, DType type) { return graph_.add_tensor(ma
 std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out,
                                  std::any options, DType compute) {
   for (TensorId& t : out)
-    if (t == kNew) t = temporary(compute == DType::f64 ? DType::f64 : DType::f32);
+    if (t == kNew) t = temporary(compute);
   Node n;
   n.op = &op;
   n.in = std::move(in), n.out = out;
@@ -189,21 +191,55 @@ TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorI
   return add(ops::pointwise, std::move(in), {kNew}, std::move(options), compute)[0];
 }
 
-void Maker::blend(const Blend& b, int64_t id, TensorId value) {
-  using M = tessera::PointwiseMode;
-  DType type = compute(id);
-  if (b.scales()) value = pointwise({.mode = M::mul}, {value, (*this)[kAlphaId]}, type);
-  if (!b.adds()) {
-    add(ops::pointwise, {value}, {result(id)}, tessera::PointwiseOptions{.mode = M::identity}, type);
-    return;
-  }
-  // The result's memory is read and written: element by element, by the same step.
+TensorId Maker::target(const Blend& b, int64_t id) { return b.trivial() ? result(id) : temporary(compute(id)); }
+
+TensorId Maker::before(int64_t id) {
+  auto it = before_.find(id);
+  if (it != before_.end()) return it->second;
   Tensor t = graph_.tensor(result(id));
   t.uid = kBeforeId + id;
   t.name.clear();
-  TensorId before = graph_.add_tensor(std::move(t));
-  TensorId scaled = pointwise({.mode = M::mul}, {before, (*this)[kBetaId]}, type);
-  add(ops::pointwise, {value, scaled}, {result(id)}, tessera::PointwiseOptions{.mode = M::add}, type);
+  return before_[id] = graph_.add_tensor(std::move(t));
+}
+
+TensorId Maker::scale(const Blend& b, TensorId value, DType compute) {
+  return b.scales() ? pointwise({.mode = M::mul}, {value, (*this)[b.alpha_id()]}, compute) : value;
+}
+
+TensorId Maker::expand(TensorId value, int64_t id) {
+  const Tensor& v = graph_.tensor(value);
+  DType type = is_integer(v.dtype) || v.dtype == DType::f64 ? v.dtype : DType::f32;
+  // Only the sizes of what was there before count: indices need no elements.
+  TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
+  TensorId everywhere = temporary(DType::boolean);
+  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
+      DType::i32);
+  return pointwise({.mode = M::select}, {value, value, everywhere}, type);
+}
+
+namespace {
+
+// Integers stay exact when they are only moved.
+DType copy_type(DType from, DType to, DType otherwise) {
+  if (!is_integer(from) || !is_integer(to)) return otherwise;
+  return from == DType::i64 || to == DType::i64 ? DType::i64 : DType::i32;
+}
+
+}  // namespace
+
+void Maker::blend(const Blend& b, int64_t id, TensorId value) {
+  DType type = compute(id);
+  TensorId to = result(id);
+  if (value == to) return;
+  value = scale(b, value, type);
+  if (!b.adds()) {
+    if (!b.scales()) type = copy_type(graph_.tensor(value).dtype, graph_.tensor(to).dtype, type);
+    add(ops::pointwise, {value}, {to}, tessera::PointwiseOptions{.mode = M::identity}, type);
+    return;
+  }
+  // The result's memory is read and written: element by element, by the same step.
+  TensorId scaled = pointwise({.mode = M::mul}, {before(id), (*this)[b.beta_id()]}, type);
+  add(ops::pointwise, {value, scaled}, {to}, tessera::PointwiseOptions{.mode = M::add}, type);
 }
 
 }  // namespace tsr::capi

@@ -19,7 +19,7 @@
 
 namespace tsr::capi {
 
-// Unique ids of a call's tensors are the call's to choose, from 1 on. These are taken:
+// Unique ids of a call's tensors are the call's to choose, from 1 on. These are taken (factors of blend i: + 2 i):
 constexpr int64_t kAlphaId = 1000, kBetaId = 1001, kBeforeId = 2000;
 
 class Maker;
@@ -49,6 +49,13 @@ class Call {
   template <class Make>
   void run(const Make& make, void* workspace = nullptr, size_t workspace_bytes = 0, bool own_workspace = true) {
     execute(*plan(make), workspace, workspace_bytes, own_workspace);
+  }
+  // The same where queries told the caller how much: they do not know factors and alignment, so that a plan may need
+  // more than they said; then it runs with the handle's memory.
+  template <class Make>
+  void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
+    std::shared_ptr<const Plan> p = plan(make);
+    execute(*p, workspace, workspace_bytes, !workspace || workspace_bytes < p->workspace_bytes());
   }
   // The plan, made or found: for workspace queries.
   template <class Make>
@@ -96,16 +103,23 @@ class Call {
   bool finished_ = false;
 };
 
+// Stands for memory in workspace queries, which are not given any.
+inline void* const kSomewhere = reinterpret_cast<void*>(0x1000);
+
 // result = alpha * computed + beta * what the result held before. alpha and beta are float, or double for double data;
-// a null pointer counts as 1 and 0.
+// a null pointer counts as 1 and 0. Calls with several results number their factors.
 class Blend {
  public:
-  Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type);
+  Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type, int number = 0);
   bool scales() const { return scales_; }
   bool adds() const { return adds_; }
+  bool trivial() const { return !scales_ && !adds_; }
+  int64_t alpha_id() const { return kAlphaId + 2 * number_; }
+  int64_t beta_id() const { return kBetaId + 2 * number_; }
 
  private:
   bool scales_ = false, adds_ = false;
+  int number_ = 0;
 };
 
 // Builds the graph of a call.
@@ -116,6 +130,10 @@ class Maker {
   TensorId operator[](int64_t id) const;
   // A result's tensor, for operations that write it themselves.
   TensorId result(int64_t id);
+  // Where an operation should put what is to be blended: the result itself if nothing is.
+  TensorId target(const Blend& b, int64_t id);
+  // What a result's memory held when the call began; whoever reads it must write the result in the same order.
+  TensorId before(int64_t id);
   // What to compute in for a tensor of the call: f64 for double, f32 otherwise.
   DType compute(int64_t id) const;
   // A temporary of any type; its sizes are inferred.
@@ -126,6 +144,10 @@ class Maker {
                             DType compute = DType::f32);
   // One temporary from one pointwise operation.
   TensorId pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute = DType::f32);
+  // alpha * value, in the type to compute in.
+  TensorId scale(const Blend& b, TensorId value, DType compute);
+  // The value repeated over all the elements of a result.
+  TensorId expand(TensorId value, int64_t id);
   // Ends a call: the result `id` gets alpha * value + beta * before, in its own type.
   void blend(const Blend& b, int64_t id, TensorId value);
   Graph& graph() { return graph_; }
@@ -133,7 +155,7 @@ class Maker {
  private:
   const Call& call_;
   Graph graph_;
-  std::unordered_map<int64_t, TensorId> read_, written_;
+  std::unordered_map<int64_t, TensorId> read_, written_, before_;
 };
 
 }  // namespace tsr::capi

@@ -7,9 +7,7 @@
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 
-namespace {
-
-tsr::Device choose_device() {
+tsr::Device tsr::capi::default_device() {
   std::string name = tsr::setting("TESSERA_DEVICE");
   if (name == "cuda" || (name.empty() && !tsr::gpus().empty())) return tsr::cuda_device(tsr::cuda::current_device());
   tsr::Device d = name.empty() ? tsr::cpu_device() : tsr::find_device(name);
@@ -17,9 +15,7 @@ tsr::Device choose_device() {
   return d;
 }
 
-}  // namespace
-
-cudnnContext::cudnnContext() : device(choose_device()) {}
+cudnnContext::cudnnContext() : device(tsr::capi::default_device()) {}
 
 cudnnContext::~cudnnContext() {
   for (auto& [key, pieces] : scratch_)

@@ -9,8 +9,13 @@
 #include "capi/status.hpp"
 #include "planner/plan.hpp"
 
+namespace tsr::capi {
+// TESSERA_DEVICE; without it the caller's GPU, or the CPU where there is none.
+Device default_device();
+}  // namespace tsr::capi
+
 struct cudnnContext {
-  cudnnContext();  // on TESSERA_DEVICE; without it the caller's GPU, or the CPU where there is none
+  cudnnContext();  // on the default device
   cudnnContext(const cudnnContext&) = delete;
   cudnnContext& operator=(const cudnnContext&) = delete;
   ~cudnnContext();
