@@ -240,7 +240,7 @@ struct Family {
       EXPECT_OK(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(h, mode, ops7(), t.x, z, t.y, t.scale,
                                                                          activation, &bytes));
       EXPECT_OK(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(h, mode, ops7(), activation, t.x, &reserve));
-      std::vector<char> work(bytes), kept(reserve);
+      Memory work(bytes), kept(reserve);
       return cudnnBatchNormalizationForwardTrainingEx(
           h, mode, ops7(), one, zero, t.x, t.x.data(), z, zd, t.y, t.y.data(), t.scale, t.scale.data(), t.bias.data(),
           1, t.mean.data(), t.variance.data(), kEps, t.saved_mean.data(), t.saved_inv.data(), activation, work.data(),
@@ -250,7 +250,7 @@ struct Family {
                                                                 t.scale, activation, t.mean, &bytes, 1));
     EXPECT_OK(cudnnGetNormalizationTrainingReserveSpaceSize(h, mode8(mode), ops8(), algo8(mode), activation, t.x,
                                                             &reserve, 1));
-    std::vector<char> work(bytes), kept(reserve);
+    Memory work(bytes), kept(reserve);
     return cudnnNormalizationForwardTraining(h, mode8(mode), ops8(), algo8(mode), one, zero, t.x, t.x.data(), t.scale,
                                              t.scale.data(), t.bias.data(), 1, t.mean, t.mean.data(), t.variance.data(),
                                              kEps, t.saved_mean.data(), t.saved_inv.data(), activation, z, zd, t.y,
@@ -267,7 +267,7 @@ struct Family {
     if (old) {
       EXPECT_OK(cudnnGetBatchNormalizationBackwardExWorkspaceSize(h, mode, ops7(), t.x, t.y, dy, dzd, dx, t.scale,
                                                                   activation, &bytes));
-      std::vector<char> work(bytes);
+      Memory work(bytes);
       return cudnnBatchNormalizationBackwardEx(h, mode, ops7(), one, zero, one, zero, t.x, t.x.data(), t.y, y, dy,
                                                dy.data(), dzd, dzp, dx, dx.data(), t.scale, t.scale.data(),
                                                t.bias.data(), dscale.data(), dbias.data(), kEps, t.saved_mean.data(),
@@ -275,7 +275,7 @@ struct Family {
     }
     EXPECT_OK(cudnnGetNormalizationBackwardWorkspaceSize(h, mode8(mode), ops8(), algo8(mode), t.x, t.y, dy, dzd, dx,
                                                          t.scale, activation, t.mean, &bytes, 1));
-    std::vector<char> work(bytes);
+    Memory work(bytes);
     return cudnnNormalizationBackward(h, mode8(mode), ops8(), algo8(mode), one, zero, one, zero, t.x, t.x.data(), t.y,
                                       y, dy, dy.data(), dzd, dzp, dx, dx.data(), t.scale, t.scale.data(), t.bias.data(),
                                       dscale.data(), dbias.data(), kEps, t.mean, t.saved_mean.data(),

@@ -20,12 +20,12 @@ TEST(SetTensor, every_type_and_layout) {
     for (Layout layout : kLayouts) {
       Tensor y(type, {2, 3, 5, 4}, layout), value(type, {1});
       value.set(0, 7);
-      ASSERT_OK(cudnnSetTensor(h, y, y.data(), value.data()));
+      ASSERT_OK(cudnnSetTensor(h, y, y.data(), value.on_host()));
       expect_values(y, Values(120, 7));
     }
   Tensor y(CUDNN_DATA_INT32, {3}), value(CUDNN_DATA_INT32, {1});
   value.set(0, 2147483647);
-  ASSERT_OK(cudnnSetTensor(h, y, y.data(), value.data()));
+  ASSERT_OK(cudnnSetTensor(h, y, y.data(), value.on_host()));
   EXPECT_EQ(y.values(), Values(3, 2147483647));
 }
 

@@ -59,9 +59,9 @@ double reduce(cudnnReduceTensorOp_t op, const Values& v, size_t& place) {
   }
 }
 
-uint64_t index_at(const std::vector<char>& bytes, size_t width, size_t i) {
+uint64_t index_at(const Memory& bytes, size_t width, size_t i) {
   uint64_t v = 0;
-  std::memcpy(&v, bytes.data() + i * width, width);
+  std::memcpy(&v, bytes.host() + i * width, width);
   return v;
 }
 
@@ -81,7 +81,7 @@ void check(cudnnHandle_t h, cudnnReduceTensorOp_t op, cudnnDataType_t type, Layo
   size_t work = 0, index_bytes = 0;
   ASSERT_OK(cudnnGetReductionWorkspaceSize(h, d, a, c, &work));
   ASSERT_OK(cudnnGetReductionIndicesSize(h, d, a, c, &index_bytes));
-  std::vector<char> workspace(work), indices(index_bytes);
+  Memory workspace(work), indices(index_bytes);
   ASSERT_OK(cudnnReduceTensor(h, d, indices.data(), index_bytes, workspace.data(), work, Factor(f.alpha, type), a,
                               a.data(), Factor(f.beta, type), c, c.data()));
   expect_values(c, want, 64);
@@ -132,10 +132,10 @@ TEST(ReduceTensor, nan) {
     ReduceDescriptor d;
     ASSERT_OK(cudnnSetReduceTensorDescriptor(d, CUDNN_REDUCE_TENSOR_MAX, CUDNN_DATA_FLOAT, option,
                                              CUDNN_REDUCE_TENSOR_FLATTENED_INDICES, CUDNN_32BIT_INDICES));
-    int32_t index = -1;
-    ASSERT_OK(cudnnReduceTensor(h, d, &index, 4, nullptr, 0, &one, a, a.data(), &zero, c, c.data()));
+    Memory index(4, 0xff);
+    ASSERT_OK(cudnnReduceTensor(h, d, index.data(), 4, nullptr, 0, &one, a, a.data(), &zero, c, c.data()));
     expect_values(c, {want});
-    EXPECT_EQ(index, place);
+    EXPECT_EQ(index_at(index, 4, 0), static_cast<uint64_t>(place));
   }
 }
 
@@ -151,16 +151,16 @@ TEST(ReduceTensor, mistakes) {
   EXPECT_TRUE(is_bad_param(set(9, CUDNN_DATA_FLOAT)));
   EXPECT_TRUE(is_bad_param(set(0, CUDNN_DATA_INT8)));
   ASSERT_OK(set(CUDNN_REDUCE_TENSOR_MAX, CUDNN_DATA_FLOAT));
-  char indices[3];
+  Memory indices(3);
   auto reduce = [&](cudnnHandle_t handle, void* where, size_t bytes, cudnnTensorDescriptor_t to, void* data) {
     return cudnnReduceTensor(handle, d, where, bytes, nullptr, 0, &one, a, a.data(), &zero, to, data);
   };
-  EXPECT_OK(reduce(h, indices, 3, c, c.data()));
-  EXPECT_TRUE(is_bad_param(reduce(nullptr, indices, 3, c, c.data())));
-  EXPECT_TRUE(is_bad_param(reduce(h, indices, 2, c, c.data())));
+  EXPECT_OK(reduce(h, indices.data(), 3, c, c.data()));
+  EXPECT_TRUE(is_bad_param(reduce(nullptr, indices.data(), 3, c, c.data())));
+  EXPECT_TRUE(is_bad_param(reduce(h, indices.data(), 2, c, c.data())));
   EXPECT_TRUE(is_bad_param(reduce(h, nullptr, 3, c, c.data())));
-  EXPECT_TRUE(is_bad_param(reduce(h, indices, 3, wrong, wrong.data())));
-  EXPECT_TRUE(is_bad_param(reduce(h, indices, 3, c, nullptr)));
+  EXPECT_TRUE(is_bad_param(reduce(h, indices.data(), 3, wrong, wrong.data())));
+  EXPECT_TRUE(is_bad_param(reduce(h, indices.data(), 3, c, nullptr)));
   cudnnReduceTensorOp_t op;
   cudnnIndicesType_t width;
   ASSERT_OK(cudnnGetReduceTensorDescriptor(d, &op, nullptr, nullptr, nullptr, &width));
