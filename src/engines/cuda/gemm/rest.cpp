@@ -20,13 +20,14 @@ Rest::Rest(const Region& r, NodeId anchor, DType type, const Scaling& scaling)
   keep_elements(parts_.expr);
   found_ = find_operands(parts_.expr, parts_.graph, &layout_);
   layout_.wide = true;
-  layout_.outer.resize(1);
-  layout_.inner.resize(1);
+  for (auto* loops : {&layout_.outer, &layout_.inner})
+    loops->assign(1, {1, std::vector<int64_t>(layout_.operands.size(), 0)});
 }
 
 Reason Rest::check() const {
   if (!found_) return found_;
   if (Reason why = check_code(parts_.expr, parts_.graph); !why) return why;
+  if (has_blocks(parts_.expr)) return Reason::no("values for each block of ", parts_.expr.block, " elements");
   if (layout_.operands.size() > dev::kRestOperands)
     return Reason::no("what follows the product reads and writes ", layout_.operands.size() - 1,
                       " tensors, the limit is ", dev::kRestOperands - 1);
