@@ -84,11 +84,12 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (cudnnBatchNormMode_t mode :
-       {CUDNN_BATCHNORM_PER_ACTIVATION, CUDNN_BATCHNORM_SPATIAL, CUDNN_BATCHNORM_SPATIAL_PERSISTENT})
+  for (cudnnBatchNormMode_t mode : choices<cudnnBatchNormMode_t>(
+           {CUDNN_BATCHNORM_PER_ACTIVATION, CUDNN_BATCHNORM_SPATIAL, CUDNN_BATCHNORM_SPATIAL_PERSISTENT},
+           {CUDNN_BATCHNORM_PER_ACTIVATION, CUDNN_BATCHNORM_SPATIAL}))
     for (cudnnDataType_t type : kFloats)
       for (Layout layout : kLayouts)
-        for (const Sizes& dims : {Sizes{4, 5, 3, 2}, {3, 2, 2, 3, 2}, {8, 6, 1, 1}})
+        for (const Sizes& dims : choices<Sizes>({{4, 5, 3, 2}, {3, 2, 2, 3, 2}, {8, 6, 1, 1}}, {{4, 5, 3, 2}}))
           all.push_back({mode, type, layout, dims});
   return all;
 }

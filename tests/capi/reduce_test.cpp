@@ -103,8 +103,8 @@ TEST(ReduceTensor, every_operation) {
   for (cudnnReduceTensorOp_t op : kOps)
     for (cudnnDataType_t type : kFloats)
       for (Layout layout : kLayouts)
-        for (const Sizes& to :
-             {Sizes{1, 3, 1, 1}, {2, 1, 1, 1}, {1, 1, 1, 1}, {2, 3, 1, 2}, {2, 3, 3, 2}, {1, 3, 3, 2}})
+        for (const Sizes& to : choices<Sizes>(
+                 {{1, 3, 1, 1}, {2, 1, 1, 1}, {1, 1, 1, 1}, {2, 3, 1, 2}, {2, 3, 3, 2}, {1, 3, 3, 2}}, {{1, 3, 1, 1}}))
           for (Factors f : kFactors)
             check(h, op, type, layout, {2, 3, 3, 2}, to, f, CUDNN_REDUCE_TENSOR_NO_INDICES, CUDNN_32BIT_INDICES);
 }
@@ -116,7 +116,7 @@ TEST(ReduceTensor, indices) {
     for (cudnnDataType_t type : kFloats)
       for (cudnnIndicesType_t width :
            {CUDNN_32BIT_INDICES, CUDNN_64BIT_INDICES, CUDNN_16BIT_INDICES, CUDNN_8BIT_INDICES})
-        for (const Sizes& to : {Sizes{1, 3, 1, 1}, {2, 1, 7, 1}, {1, 1, 1, 1}, {2, 3, 7, 6}})
+        for (const Sizes& to : choices<Sizes>({{1, 3, 1, 1}, {2, 1, 7, 1}, {1, 1, 1, 1}, {2, 3, 7, 6}}, {{1, 3, 1, 1}}))
           check(h, op, type, Layout::nchw, {2, 3, 7, 6}, to, {0.5, 0}, CUDNN_REDUCE_TENSOR_FLATTENED_INDICES, width);
   check(h, CUDNN_REDUCE_TENSOR_MAX, CUDNN_DATA_FLOAT, Layout::nhwc, {1, 2, 100, 90}, {1, 2, 1, 1}, {1, 0},
         CUDNN_REDUCE_TENSOR_FLATTENED_INDICES, CUDNN_16BIT_INDICES);
