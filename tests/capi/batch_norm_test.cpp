@@ -168,6 +168,32 @@ TEST(BatchNorm, training_without_statistics_and_in_place) {
   }
 }
 
+// Large enough to be shared by threads, or by blocks of a GPU.
+TEST(BatchNorm, large_in_place) {
+  Handle h;
+  for (Layout layout : {Layout::nchw, Layout::nhwc})
+    for (const Sizes& dims : choices<Sizes>({{16, 24, 40, 40}, {2, 3, 200, 200}}, {{4, 8, 20, 20}})) {
+      Case c{CUDNN_BATCHNORM_SPATIAL, CUDNN_DATA_FLOAT, layout, dims};
+      Tensors t(c);
+      Tensor dy(c.type, dims, layout), dscale(c.type, t.scale.dims()), dbias(c.type, t.scale.dims());
+      dy.random(11);
+      Layer layer(t.x, t.scale, kEps);
+      Values want = layer.forward(t.x, t.scale, t.bias), slope, want_scale, want_bias;
+      layer.backward(t.x, dy.values(), t.scale, slope, want_scale, want_bias);
+      Factor one(1, c.type), zero(0, c.type);
+      ASSERT_OK(cudnnBatchNormalizationBackward(h, c.mode, one, zero, one, zero, t.x, t.x.data(), dy, dy.data(), dy,
+                                                dy.data(), t.scale, t.scale.data(), dscale.data(), dbias.data(), kEps,
+                                                nullptr, nullptr));
+      expect_values(dy, slope, 512);
+      expect_values(dscale, want_scale, 512);
+      ASSERT_OK(cudnnBatchNormalizationForwardTraining(h, c.mode, one, zero, t.x, t.x.data(), t.x, t.x.data(), t.scale,
+                                                       t.scale.data(), t.bias.data(), 1, t.mean.data(),
+                                                       t.variance.data(), kEps, nullptr, nullptr));
+      expect_values(t.x, want, 64);
+      expect_values(t.mean, layer.mean);
+    }
+}
+
 TEST(BatchNorm, inference) {
   Handle h;
   for (const Case& c : cases())
