@@ -15,24 +15,36 @@ Call::Call(cudnnHandle_t handle, const char* function) : handle_(given(handle, "
   append(std::string_view(function));
 }
 
+namespace {
+
+void demand_set(const Shape& s, const char* name) {
+  demand(!s.dims.empty(), CUDNN_STATUS_BAD_PARAM, "the descriptor of ", name, " has not been set");
+}
+
+}  // namespace
+
 Call& Call::input(int64_t id, const Shape& s, const void* data, const char* name) {
+  demand_set(s, name);
   demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
   return optional_input(id, &s, data);
 }
 
 Call& Call::output(int64_t id, const Shape& s, void* data, const char* name) {
+  demand_set(s, name);
   demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
   return optional_output(id, &s, data);
 }
 
 Call& Call::optional_input(int64_t id, const Shape* s, const void* data) {
   if (!s || !data) return key('-');
+  demand_set(*s, "a tensor");
   arguments_.push_back({id, *s, const_cast<void*>(data), false, false});
   return key(id, *s);
 }
 
 Call& Call::optional_output(int64_t id, const Shape* s, void* data) {
   if (!s || !data) return key('-');
+  demand_set(*s, "a tensor");
   arguments_.push_back({id, *s, data, true, false});
   return key(id, *s);
 }
@@ -80,6 +92,8 @@ int64_t alignment_of(const void* p, cudnnDataType_t type) {
 }
 
 }  // namespace
+
+bool Call::is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kVector == 0; }
 
 void Call::finish_key() {
   if (finished_) return;

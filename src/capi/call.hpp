@@ -58,7 +58,8 @@ class Call {
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
     std::shared_ptr<const Plan> p = plan(make);
-    execute(*p, workspace, workspace_bytes, !workspace || workspace_bytes < p->workspace_bytes());
+    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= p->workspace_bytes();
+    execute(*p, workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
   template <class Make>
@@ -94,6 +95,7 @@ class Call {
       key_.append(bytes, sizeof(T));
     }
   }
+  static bool is_aligned(const void* p);  // to whole vectors
   void append_shape(const Shape& s);
   void append_dims(const Dims& d);
   void finish_key();
