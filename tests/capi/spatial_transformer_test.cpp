@@ -105,7 +105,7 @@ TEST(SpatialTransformer, mistakes) {
   Handle h;
   TransformerDescriptor d;
   Tensor x(CUDNN_DATA_FLOAT, {1, 1, 4, 4}), y(CUDNN_DATA_FLOAT, {1, 1, 2, 2}), grid(CUDNN_DATA_FLOAT, {1, 2, 2, 2}),
-      other(CUDNN_DATA_FLOAT, {1, 1, 2, 3});
+      other(CUDNN_DATA_FLOAT, {1, 2, 2, 2});
   float one = 1, zero = 0;
   EXPECT_TRUE(is_bad_param(cudnnSpatialTfGridGeneratorForward(h, d, x.data(), grid.data())));  // not set
   const int dims[] = {1, 1, 2, 2}, bad[] = {1, 1, 0, 2};

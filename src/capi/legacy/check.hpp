@@ -42,6 +42,14 @@ void demand_enumerator(E value, E last, const char* name) {
   demand(value >= 0 && value <= last, CUDNN_STATUS_BAD_PARAM, name, " ", static_cast<int>(value), " does not exist");
 }
 
+// A type to compute in: what is narrower than f32 is computed in f32.
+inline void demand_compute_type(cudnnDataType_t type, const char* name) {
+  bool known =
+      type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE || type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+  demand(known, CUDNN_STATUS_BAD_PARAM, name, " is ", name_of(type), ", allowed are FLOAT, DOUBLE, HALF and BFLOAT16");
+}
+inline DType compute_in(cudnnDataType_t type) { return type == CUDNN_DATA_DOUBLE ? DType::f64 : DType::f32; }
+
 inline bool propagates_nan(cudnnNanPropagation_t n) { return n == CUDNN_PROPAGATE_NAN; }
 
 }  // namespace tsr::capi

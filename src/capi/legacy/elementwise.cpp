@@ -103,8 +103,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t o
     cudnnOpTensorStruct& d = given(opTensorDesc, "opTensorDesc");
     demand_enumerator(opTensorOp, CUDNN_OP_TENSOR_NOT, "opTensorOp");
     demand_enumerator(opTensorNanOpt, CUDNN_PROPAGATE_NAN, "opTensorNanOpt");
-    demand(opTensorCompType == CUDNN_DATA_FLOAT || opTensorCompType == CUDNN_DATA_DOUBLE, CUDNN_STATUS_BAD_PARAM,
-           "opTensorCompType is ", name_of(opTensorCompType), ", allowed are FLOAT and DOUBLE");
+    demand_compute_type(opTensorCompType, "opTensorCompType");
     d = {opTensorOp, opTensorCompType, opTensorNanOpt};
   });
 }
@@ -137,7 +136,7 @@ cudnnStatus_t CUDNNWINAPI cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTenso
       demand_broadcast({given(bDesc, "bDesc"), "bDesc"}, {cs, "cDesc"});
       c.input(kB, *bDesc, B, "B");
     }
-    DType compute = from_data_type(d.compute);
+    DType compute = compute_in(d.compute);
     c.run([&](Maker& m) {
       TensorId a = m.scale(first, m[kA], compute), b = takes_two(d.op) ? m.scale(second, m[kB], compute) : tsr::kNone;
       m.blend(blend, kC, apply(m, d, a, b, compute));

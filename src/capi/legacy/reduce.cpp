@@ -102,7 +102,7 @@ void store_index(Maker& m, TensorId index, cudnnIndicesType_t index_type, DType 
 
 void make(Maker& m, const cudnnReduceTensorStruct& d, const Shape& as, const Shape& cs, const Blend& blend,
           bool indices) {
-  DType compute = from_data_type(d.compute);
+  DType compute = compute_in(d.compute);
   TensorId a = without_nan(m, d, m[kA], compute);
   tessera::ReduceOptions o = options_of(mode_of(d.op), as.dims, cs.dims);
   if (!indices) return m.blend(blend, kC, m.add(tsr::ops::reduce, {a}, {m.target(blend, kC)}, o, compute)[0]);
@@ -178,9 +178,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescri
     demand_enumerator(reduceTensorNanOpt, CUDNN_PROPAGATE_NAN, "reduceTensorNanOpt");
     demand_enumerator(reduceTensorIndices, CUDNN_REDUCE_TENSOR_FLATTENED_INDICES, "reduceTensorIndices");
     demand_enumerator(reduceTensorIndicesType, CUDNN_8BIT_INDICES, "reduceTensorIndicesType");
-    demand(reduceTensorCompType == CUDNN_DATA_FLOAT || reduceTensorCompType == CUDNN_DATA_DOUBLE,
-           CUDNN_STATUS_BAD_PARAM, "reduceTensorCompType is ", name_of(reduceTensorCompType),
-           ", allowed are FLOAT and DOUBLE");
+    demand_compute_type(reduceTensorCompType, "reduceTensorCompType");
     d = {reduceTensorOp, reduceTensorCompType, reduceTensorNanOpt, reduceTensorIndices, reduceTensorIndicesType};
   });
 }

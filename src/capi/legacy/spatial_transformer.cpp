@@ -29,22 +29,21 @@ Shape theta_of(const cudnnSpatialTransformerStruct& d) {
   return packed(d.type, {d.dims[0], spatial(d), spatial(d) + 1});
 }
 
-Shape grid_of(const cudnnSpatialTransformerStruct& d) {
-  Dims dims{d.dims[0]};
-  for (int i = 2; i < d.dims.size(); ++i) dims.push_back(d.dims[i]);
+// The places of a result with these sizes.
+Shape grid_of(const cudnnSpatialTransformerStruct& d, const Dims& result) {
+  Dims dims{result[0]};
+  for (int i = 2; i < result.size(); ++i) dims.push_back(result[i]);
   dims.push_back(spatial(d));
   return packed(d.type, dims);
 }
 
-// A result has the sizes of the descriptor, a source its batches and the result's channels.
+// Spatial sizes are those of y: there are clients whose stDesc has those of x.
 void check_images(const cudnnSpatialTransformerStruct& d, const Named& x, const Named& y) {
   const Dims &from = x.shape.dims, &to = y.shape.dims;
   bool fits = from.size() == d.dims.size() && to.size() == d.dims.size() && to[0] == d.dims[0] && from[0] == to[0] &&
               from[1] == to[1];
-  for (int i = 2; fits && i < to.size(); ++i) fits = to[i] == d.dims[i];
   demand(fits, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, x.name, " is ", describe(x.shape), ", ", y.name, " is ",
-         describe(y.shape), ": they must have equal batches and channels, and ", y.name,
-         " the spatial sizes of stDesc, ", d.dims);
+         describe(y.shape), ", stDesc has ", d.dims, ": dimensions, batches and channels must be equal");
 }
 
 }  // namespace
@@ -84,7 +83,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handl
   return answer("cudnnSpatialTfGridGeneratorForward", [&] {
     const cudnnSpatialTransformerStruct& d = ready(stDesc);
     Call c(handle, "cudnnSpatialTfGridGeneratorForward");
-    c.key(d.dims).input(kTheta, theta_of(d), theta, "theta").output(kGrid, grid_of(d), grid, "grid");
+    c.key(d.dims).input(kTheta, theta_of(d), theta, "theta").output(kGrid, grid_of(d, d.dims), grid, "grid");
     c.run([&](Maker& m) {
       m.add(tsr::ops::affine_grid, {m[kTheta]}, {m.result(kGrid)}, tessera::GridOptions{.size = d.dims.to_vector()},
             m.compute(kGrid));
@@ -98,7 +97,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t hand
   return answer("cudnnSpatialTfGridGeneratorBackward", [&] {
     const cudnnSpatialTransformerStruct& d = ready(stDesc);
     Call c(handle, "cudnnSpatialTfGridGeneratorBackward");
-    c.input(kGrid, grid_of(d), dgrid, "dgrid").output(kTheta, theta_of(d), dtheta, "dtheta");
+    c.input(kGrid, grid_of(d, d.dims), dgrid, "dgrid").output(kTheta, theta_of(d), dtheta, "dtheta");
     c.run([&](Maker& m) {
       m.add(tsr::ops::affine_grid_bwd, {m[kGrid]}, {m.result(kTheta)}, tsr::ops::affine_grid_bwd.defaults,
             m.compute(kTheta));
@@ -116,7 +115,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSpatialTfSamplerForward(cudnnHandle_t handle, cud
     check_images(d, {xs, "xDesc"}, {ys, "yDesc"});
     Call c(handle, "cudnnSpatialTfSamplerForward");
     Blend blend(c, alpha, beta, ys.type);
-    c.input(kX, xs, x, "x").input(kGrid, grid_of(d), grid, "grid").output(kY, ys, y, "y");
+    c.input(kX, xs, x, "x").input(kGrid, grid_of(d, ys.dims), grid, "grid").output(kY, ys, y, "y");
     c.run([&](Maker& m) {
       m.blend(blend, kY,
               m.add(tsr::ops::grid_sample, {m[kX], m[kGrid]}, {m.target(blend, kY)}, tsr::ops::grid_sample.defaults,
@@ -139,8 +138,8 @@ cudnnStatus_t CUDNNWINAPI cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
     demand_equal_sizes({xs, "xDesc"}, {dxs, "dxDesc"});
     Call c(handle, "cudnnSpatialTfSamplerBackward");
     Blend images(c, alpha, beta, dxs.type), places(c, alphaDgrid, betaDgrid, d.type, 1);
-    c.input(kX, xs, x, "x").input(kDy, dys, dy, "dy").input(kGrid, grid_of(d), grid, "grid");
-    c.output(kDx, dxs, dx, "dx").output(kDgrid, grid_of(d), dgrid, "dgrid");
+    c.input(kX, xs, x, "x").input(kDy, dys, dy, "dy").input(kGrid, grid_of(d, dys.dims), grid, "grid");
+    c.output(kDx, dxs, dx, "dx").output(kDgrid, grid_of(d, dys.dims), dgrid, "dgrid");
     c.run([&](Maker& m) {
       auto r =
           m.add(tsr::ops::grid_sample_bwd, {m[kX], m[kGrid], m[kDy]}, {m.target(images, kDx), m.target(places, kDgrid)},
