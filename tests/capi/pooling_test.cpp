@@ -138,6 +138,36 @@ TEST(Pooling, integers_and_nan) {
   expect_values(yf, {nan, -3});
 }
 
+// Strides of vectorised types count vectors of channels.
+TEST(Pooling, vectors_of_channels) {
+  Handle h;
+  PoolingDescriptor d;
+  float one = 1, zero = 0;
+  const int xdims[] = {2, 8, 4, 4}, xstrides[] = {32, 16, 4, 1}, ydims[] = {2, 8, 2, 2}, ystrides[] = {8, 4, 2, 1};
+  Descriptor<cudnnTensorDescriptor_t> xd(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor),
+      yd(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+  ASSERT_OK(cudnnSetTensorNdDescriptor(xd, CUDNN_DATA_INT8x4, 4, xdims, xstrides));
+  ASSERT_OK(cudnnSetTensorNdDescriptor(yd, CUDNN_DATA_INT8x4, 4, ydims, ystrides));
+  for (cudnnPoolingMode_t mode : {CUDNN_POOLING_MAX, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING}) {
+    ASSERT_OK(cudnnSetPooling2dDescriptor(d, mode, CUDNN_NOT_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
+    // Vectors beside the positions, and the same numbers as channels.
+    Tensor x(CUDNN_DATA_INT8, {2, 2, 4, 4, 4}), y(CUDNN_DATA_INT8, {2, 2, 2, 2, 4}),
+        plain(CUDNN_DATA_INT8, {2, 8, 4, 4}), shape(CUDNN_DATA_INT8, {2, 8, 2, 2});
+    x.random(1);
+    for (int64_t i = 0; i < plain.count(); ++i) {
+      Sizes at = plain.index(i);
+      plain.set(i, x.get(x.position({at[0], at[1] / 4, at[2], at[3], at[1] % 4})));
+    }
+    ASSERT_OK(cudnnPoolingForward(h, d, &one, xd, x.data(), &zero, yd, y.data()));
+    Values want = pool(plain, shape, mode, {{2, 2}, {0, 0}, {2, 2}});
+    for (int64_t i = 0; i < shape.count(); ++i) {
+      Sizes at = shape.index(i);
+      EXPECT_EQ(y.get(y.position({at[0], at[1] / 4, at[2], at[3], at[1] % 4})),
+                std::nearbyint(want[static_cast<size_t>(i)]));
+    }
+  }
+}
+
 TEST(Pooling, descriptors) {
   PoolingDescriptor d;
   ASSERT_OK(cudnnSetPooling2dDescriptor(d, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 3, 4, 1, 2, 5, 6));
