@@ -15,24 +15,36 @@ Call::Call(cudnnHandle_t handle, const char* function) : handle_(given(handle, "
   append(std::string_view(function));
 }
 
+namespace {
+
+void demand_set(const Shape& s, const char* name) {
+  demand(!s.dims.empty(), CUDNN_STATUS_BAD_PARAM, "the descriptor of ", name, " has not been set");
+}
+
+}  // namespace
+
 Call& Call::input(int64_t id, const Shape& s, const void* data, const char* name) {
+  demand_set(s, name);
   demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
   return optional_input(id, &s, data);
 }
 
 Call& Call::output(int64_t id, const Shape& s, void* data, const char* name) {
+  demand_set(s, name);
   demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
   return optional_output(id, &s, data);
 }
 
 Call& Call::optional_input(int64_t id, const Shape* s, const void* data) {
   if (!s || !data) return key('-');
+  demand_set(*s, "a tensor");
   arguments_.push_back({id, *s, const_cast<void*>(data), false, false});
   return key(id, *s);
 }
 
 Call& Call::optional_output(int64_t id, const Shape* s, void* data) {
   if (!s || !data) return key('-');
+  demand_set(*s, "a tensor");
   arguments_.push_back({id, *s, data, true, false});
   return key(id, *s);
 }
@@ -40,6 +52,13 @@ Call& Call::optional_output(int64_t id, const Shape* s, void* data) {
 Call& Call::scalar(int64_t id, cudnnDataType_t type, const void* value) {
   arguments_.push_back({id, {type, {1}, {1}}, const_cast<void*>(value), false, true});
   return key(id, type);
+}
+
+Call& Call::keep_apart(const void* result, const void* operand) {
+  if (!result || result != operand) return *this;
+  overlaps_ = true;
+  options.fuse = false;  // the copy must be a step of its own
+  return *this;
 }
 
 bool Call::has(int64_t id) const {
@@ -73,6 +92,8 @@ int64_t alignment_of(const void* p, cudnnDataType_t type) {
 }
 
 }  // namespace
+
+bool Call::is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kVector == 0; }
 
 void Call::finish_key() {
   if (finished_) return;
@@ -171,6 +192,14 @@ TensorId Maker::temporary(DType type) {
 
 TensorId Maker::constant(double value, DType type) { return graph_.add_tensor(make_scalar_constant(type, value)); }
 
+TensorId Maker::zeros(const Dims& dims, DType type) {
+  Tensor t;
+  t.dtype = type, t.dims = dims, t.strides = packed_strides(dims);
+  t.dtype_given = t.dims_given = t.strides_given = true;
+  t.constant.resize(static_cast<size_t>(byte_size(type, volume(dims))));
+  return graph_.add_tensor(std::move(t));
+}
+
 std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out,
                                  std::any options, DType compute) {
   for (TensorId& t : out)
@@ -191,7 +220,9 @@ TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorI
   return add(ops::pointwise, std::move(in), {kNew}, std::move(options), compute)[0];
 }
 
-TensorId Maker::target(const Blend& b, int64_t id) { return b.trivial() ? result(id) : temporary(compute(id)); }
+TensorId Maker::target(const Blend& b, int64_t id) {
+  return b.trivial() && !call_.overlaps_ ? result(id) : temporary(compute(id));
+}
 
 TensorId Maker::before(int64_t id) {
   auto it = before_.find(id);
@@ -206,17 +237,6 @@ TensorId Maker::scale(const Blend& b, TensorId value, DType compute) {
   return b.scales() ? pointwise({.mode = M::mul}, {value, (*this)[b.alpha_id()]}, compute) : value;
 }
 
-TensorId Maker::expand(TensorId value, int64_t id) {
-  const Tensor& v = graph_.tensor(value);
-  DType type = is_integer(v.dtype) || v.dtype == DType::f64 ? v.dtype : DType::f32;
-  // Only the sizes of what was there before count: indices need no elements.
-  TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
-  TensorId everywhere = temporary(DType::boolean);
-  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
-      DType::i32);
-  return pointwise({.mode = M::select}, {value, value, everywhere}, type);
-}
-
 namespace {
 
 // Integers stay exact when they are only moved.
@@ -227,12 +247,24 @@ DType copy_type(DType from, DType to, DType otherwise) {
 
 }  // namespace
 
+TensorId Maker::expand(TensorId value, int64_t id) {
+  DType type = graph_.tensor(value).dtype;
+  // Only the sizes of what was there before count: indices need no elements.
+  TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
+  TensorId everywhere = temporary(DType::boolean);
+  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
+      DType::i32);
+  return pointwise({.mode = M::select}, {value, value, everywhere},
+                   copy_type(type, type, type == DType::f64 ? DType::f64 : DType::f32));
+}
+
 void Maker::blend(const Blend& b, int64_t id, TensorId value) {
   DType type = compute(id);
   TensorId to = result(id);
   if (value == to) return;
   value = scale(b, value, type);
   if (!b.adds()) {
+    if (!(graph_.tensor(value).dims == graph_.tensor(to).dims)) value = expand(value, id);
     if (!b.scales()) type = copy_type(graph_.tensor(value).dtype, graph_.tensor(to).dtype, type);
     add(ops::pointwise, {value}, {to}, tessera::PointwiseOptions{.mode = M::identity}, type);
     return;

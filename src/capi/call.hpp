@@ -42,6 +42,9 @@ class Call {
   Call& optional_output(int64_t id, const Shape* s, void* data);
   // A number in host memory that the graph reads at execution: another value is no other graph.
   Call& scalar(int64_t id, cudnnDataType_t type, const void* value);
+  // For operations that read around the element they write: a result that lies where an operand does is computed
+  // elsewhere first. Operations that read an element only before they write it need not ask.
+  Call& keep_apart(const void* result, const void* operand);
   bool has(int64_t id) const;
   const Shape& shape(int64_t id) const;
 
@@ -55,7 +58,8 @@ class Call {
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
     std::shared_ptr<const Plan> p = plan(make);
-    execute(*p, workspace, workspace_bytes, !workspace || workspace_bytes < p->workspace_bytes());
+    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= p->workspace_bytes();
+    execute(*p, workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
   template <class Make>
@@ -91,6 +95,7 @@ class Call {
       key_.append(bytes, sizeof(T));
     }
   }
+  static bool is_aligned(const void* p);  // to whole vectors
   void append_shape(const Shape& s);
   void append_dims(const Dims& d);
   void finish_key();
@@ -100,7 +105,7 @@ class Call {
   cudnnContext& handle_;
   std::string key_;
   std::vector<Argument> arguments_;
-  bool finished_ = false;
+  bool finished_ = false, overlaps_ = false;
 };
 
 // Stands for memory in workspace queries, which are not given any.
@@ -130,7 +135,7 @@ class Maker {
   TensorId operator[](int64_t id) const;
   // A result's tensor, for operations that write it themselves.
   TensorId result(int64_t id);
-  // Where an operation should put what is to be blended: the result itself if nothing is.
+  // Where an operation should put what is to be blended: the result itself if nothing is and it is apart.
   TensorId target(const Blend& b, int64_t id);
   // What a result's memory held when the call began; whoever reads it must write the result in the same order.
   TensorId before(int64_t id);
@@ -139,6 +144,7 @@ class Maker {
   // A temporary of any type; its sizes are inferred.
   TensorId temporary(DType type = DType::f32);
   TensorId constant(double value, DType type = DType::f32);  // one element
+  TensorId zeros(const Dims& dims, DType type);              // part of the plan: for small tensors
   // A node; inputs by slot, kNone where one is left out. Outputs likewise; kNew: a temporary that comes back.
   std::vector<TensorId> add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
                             DType compute = DType::f32);
@@ -148,7 +154,7 @@ class Maker {
   TensorId scale(const Blend& b, TensorId value, DType compute);
   // The value repeated over all the elements of a result.
   TensorId expand(TensorId value, int64_t id);
-  // Ends a call: the result `id` gets alpha * value + beta * before, in its own type.
+  // Ends a call: the result `id` gets alpha * value + beta * before, in its own type; the value's sizes of 1 repeat.
   void blend(const Blend& b, int64_t id, TensorId value);
   Graph& graph() { return graph_; }
 
