@@ -68,6 +68,8 @@ class Call {
     if (auto found = handle_.find_plan(key_)) return found;
     return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
   }
+  // Runs such a plan.
+  void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
   // Engines that the plan may not use, or must use; part of the key.
   PlanOptions options;
 
@@ -100,7 +102,6 @@ class Call {
   void append_dims(const Dims& d);
   void finish_key();
   std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
-  void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
 
   cudnnContext& handle_;
   std::string key_;

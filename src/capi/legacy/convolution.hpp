@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the calls for convolutions share: the descriptor, what tensors must agree on, and the node of the graph.
+#pragma once
+
+#include "capi/call.hpp"
+
+struct cudnnConvolutionStruct {
+  tsr::Dims pad, stride, dilation;  // one value for each spatial dimension; empty: not set yet
+  cudnnConvolutionMode_t mode = CUDNN_CONVOLUTION;
+  cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  int groups = 1;
+  cudnnReorderType_t reorder = CUDNN_DEFAULT_REORDER;
+};
+
+namespace tsr::capi {
+
+enum class ConvPass : char { forward, backward_data, backward_filter };
+
+// A convolution by the tensors x, w and y; the one that its pass computes, and the others, may be gradients.
+struct Convolution {
+  ConvPass pass;
+  const cudnnConvolutionStruct& conv;
+  const Shape& x;
+  const cudnnFilterStruct& w;
+  const Shape& y;
+};
+enum : int64_t { kConvX = 1, kConvW, kConvY };  // their ids in a Call
+
+// Refuses null descriptors and tensors that do not belong together.
+Convolution make_convolution(ConvPass pass, cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t x,
+                             cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t y);
+// Sizes of y; refuses x and w that do not belong together.
+Dims forward_dims(const cudnnConvolutionStruct& conv, const Shape& x, const Shape& w);
+
+// Where filters of INT8x32 come in the order of cudnnReorderFilterAndBias, biases do too.
+bool is_reordered(const Convolution& c);
+
+// Names the convolution's tensors in a call. Queries have no pointers.
+struct ConvPointers {
+  const void *x, *w, *y;
+};
+extern const ConvPointers kUnknownPointers;
+void describe_to(Call& call, const Convolution& c, const ConvPointers& p);
+
+// The convolution in a call's graph; its result goes to `out`, or to a new temporary.
+TensorId convolve(Maker& m, const Convolution& c, TensorId out = kNew);
+// The same of another tensor than x: what was computed from it.
+TensorId convolve(Maker& m, const Convolution& c, TensorId x, TensorId out);
+// Ends the graph of a plain convolution.
+void make_convolution_graph(Maker& m, const Convolution& c, const Blend& blend);
+// A bias of INT8x32 in the order of channels.
+TensorId bias_in_order(Maker& m, const Convolution& c, TensorId bias);
+
+// Which engines an algorithm stands for (docs/cudnn.md); refuses algorithms that this library does not have.
+enum class Route : char { planner, products, onednn, none };
+Route route_of(ConvPass pass, int algorithm);
+// Restricts a call's plan to them.
+void follow(Call& call, cudnnHandle_t handle, Route route);
+// The workspace that queries answer.
+size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route);
+// Runs a call's plan in the caller's workspace. Plans of calls that blend, or whose pointers are less aligned, may need
+// more than queries could know; then the handle's own memory serves.
+template <class Make>
+void run_in(Call& call, const Make& make, cudnnHandle_t handle, const Convolution& c, Route route, void* workspace,
+            size_t bytes) {
+  auto plan = call.plan(make);
+  bool small = bytes < plan->workspace_bytes();
+  if (small) {
+    size_t told = workspace_of(handle, c, route);
+    demand(bytes >= told, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes is ", bytes,
+           ", the algorithm needs ", told);
+  }
+  demand(small || workspace || plan->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+         "workSpace is a null pointer, the algorithm needs ", plan->workspace_bytes(), " bytes");
+  call.execute(*plan, workspace, bytes, small);
+}
+
+}  // namespace tsr::capi
