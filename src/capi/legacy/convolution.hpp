@@ -49,11 +49,10 @@ TensorId convolve(Maker& m, const Convolution& c, TensorId out = kNew);
 TensorId convolve(Maker& m, const Convolution& c, TensorId x, TensorId out);
 // Ends the graph of a plain convolution.
 void make_convolution_graph(Maker& m, const Convolution& c, const Blend& blend);
-// A bias of INT8x32 in the order of channels.
-TensorId bias_in_order(Maker& m, const Convolution& c, TensorId bias);
 
-// Which engines an algorithm stands for (docs/cudnn.md); refuses algorithms that this library does not have.
-enum class Route : char { planner, products, onednn, none };
+// Which engines an algorithm stands for (docs/cudnn.md); refuses algorithms that this library does not have. `small` is
+// `products` in the handle's own memory: programs rely on there being algorithms that need no workspace.
+enum class Route : char { planner, products, small, onednn, none };
 Route route_of(ConvPass pass, int algorithm);
 // Restricts a call's plan to them.
 void follow(Call& call, cudnnHandle_t handle, Route route);
@@ -65,15 +64,13 @@ template <class Make>
 void run_in(Call& call, const Make& make, cudnnHandle_t handle, const Convolution& c, Route route, void* workspace,
             size_t bytes) {
   auto plan = call.plan(make);
-  bool small = bytes < plan->workspace_bytes();
-  if (small) {
-    size_t told = workspace_of(handle, c, route);
-    demand(bytes >= told, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes is ", bytes,
-           ", the algorithm needs ", told);
-  }
-  demand(small || workspace || plan->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  bool own = route == Route::small || bytes < plan->workspace_bytes();
+  size_t told = own && route != Route::small ? workspace_of(handle, c, route) : 0;
+  demand(bytes >= told, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes is ", bytes,
+         ", the algorithm needs ", told);
+  demand(own || workspace || plan->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
          "workSpace is a null pointer, the algorithm needs ", plan->workspace_bytes(), " bytes");
-  call.execute(*plan, workspace, bytes, small);
+  call.execute(*plan, workspace, bytes, own);
 }
 
 }  // namespace tsr::capi

@@ -13,13 +13,12 @@ using namespace tsr::capi;
 namespace {
 
 // By the value of the algorithm's enumerator; docs/cudnn.md explains the choice.
-constexpr Route kForward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {Route::products, Route::planner, Route::products,
-                                                              Route::onednn,   Route::none,    Route::none,
-                                                              Route::none,     Route::none};
-constexpr Route kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {Route::products, Route::planner, Route::none,
-                                                                        Route::none,     Route::none,    Route::none};
+constexpr Route kForward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
+    Route::small, Route::planner, Route::products, Route::onednn, Route::none, Route::none, Route::none, Route::none};
+constexpr Route kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {Route::small, Route::planner, Route::none,
+                                                                        Route::none,  Route::none,    Route::none};
 constexpr Route kBackwardFilter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
-    Route::products, Route::planner, Route::none, Route::products, Route::none, Route::none, Route::none};
+    Route::small, Route::planner, Route::none, Route::products, Route::none, Route::none, Route::none};
 
 std::span<const Route> routes_of(ConvPass pass) {
   if (pass == ConvPass::forward) return kForward;
@@ -42,11 +41,15 @@ struct PlainCall {
     describe_to(call, c, p);
     follow(call, handle, route);
     plan = call.plan([&](Maker& m) { make_convolution_graph(m, c, blend); });
+    own = route == Route::small;
+    workspace_bytes = own ? 0 : plan->workspace_bytes();
   }
   const Convolution& c;
   Call call;
   Blend blend;
   std::shared_ptr<const Plan> plan;
+  bool own = false;            // in the handle's memory
+  size_t workspace_bytes = 0;  // of the caller's
 };
 
 // Memory of the handle's device, all zeros, for measurements.
@@ -160,7 +163,7 @@ std::vector<Candidate> expected(cudnnHandle_t handle, const Convolution& c) {
   given(handle, "handle");
   return ranked(c.pass, [&](Candidate& k, Route route) {
     PlainCall p(handle, c, route, kUnknownPointers);
-    k.milliseconds = modelled(*p.plan), k.memory = p.plan->workspace_bytes();
+    k.milliseconds = modelled(*p.plan), k.memory = p.workspace_bytes;
     k.deterministic = p.plan->deterministic();
   });
 }
@@ -171,9 +174,9 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c, cons
   describe_to(probe, c, p);  // refuses null pointers, which no algorithm can do anything about
   return ranked(c.pass, [&](Candidate& k, Route route) {
     PlainCall plain(handle, c, route, p);
-    k.memory = plain.plan->workspace_bytes(), k.deterministic = plain.plan->deterministic();
+    k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
     demand(k.memory <= bytes, CUDNN_STATUS_ALLOC_FAILED, "the workspace is too small");
-    k.milliseconds = measure(*handle, [&] { plain.call.execute(*plain.plan, workspace, bytes, false); });
+    k.milliseconds = measure(*handle, [&] { plain.call.execute(*plain.plan, workspace, bytes, plain.own); });
   });
 }
 
@@ -184,9 +187,9 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c) {
   ConvPointers p{x.data(), w.data(), y.data()};
   return ranked(c.pass, [&](Candidate& k, Route route) {
     PlainCall plain(handle, c, route, p);
-    k.memory = plain.plan->workspace_bytes(), k.deterministic = plain.plan->deterministic();
+    k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
     Memory workspace(d, k.memory);
-    k.milliseconds = measure(*handle, [&] { plain.call.execute(*plain.plan, workspace.data(), k.memory, false); });
+    k.milliseconds = measure(*handle, [&] { plain.call.execute(*plain.plan, workspace.data(), k.memory, plain.own); });
   });
 }
 
@@ -217,7 +220,7 @@ Route route_of(ConvPass pass, int algorithm) {
 void follow(Call& call, cudnnHandle_t handle, Route route) {
   const DeviceKind kind = given(handle, "handle").device.kind;
   std::vector<std::string> without;
-  if (route == Route::products) without = {"onednn", "reference", "host_cuda"};
+  if (route == Route::products || route == Route::small) without = {"onednn", "reference", "host_cuda"};
   if (route == Route::onednn) without = {"gemm_cpu", "reference"};
   demand(route != Route::onednn || (kind == DeviceKind::cpu && find_engine("onednn")), CUDNN_STATUS_NOT_SUPPORTED,
          "this algorithm is oneDNN's, which is not there for this device");
@@ -226,7 +229,7 @@ void follow(Call& call, cudnnHandle_t handle, Route route) {
 }
 
 size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route) {
-  return PlainCall(handle, c, route, kUnknownPointers).plan->workspace_bytes();
+  return PlainCall(handle, c, route, kUnknownPointers).workspace_bytes;
 }
 
 }  // namespace tsr::capi

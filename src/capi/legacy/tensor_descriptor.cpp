@@ -63,7 +63,7 @@ size_t bytes_of(const Shape& s) {
     int64_t count = i == 1 ? (s.dims[i] + vector - 1) / vector : s.dims[i];
     last += (count - 1) * std::max<int64_t>(0, s.strides[i]);
   }
-  return static_cast<size_t>(tsr::byte_size(from_data_type(s.type), last + 1));
+  return static_cast<size_t>(tsr::byte_size(from_data_type(s.type), (last + 1) * vector));
 }
 
 }  // namespace
