@@ -274,4 +274,8 @@ void Maker::blend(const Blend& b, int64_t id, TensorId value) {
   add(ops::pointwise, {value, scaled}, {to}, tessera::PointwiseOptions{.mode = M::add}, type);
 }
 
+void Maker::accumulate(int64_t id, TensorId value) {
+  add(ops::pointwise, {value, before(id)}, {result(id)}, tessera::PointwiseOptions{.mode = M::add}, compute(id));
+}
+
 }  // namespace tsr::capi

@@ -68,8 +68,6 @@ class Call {
     if (auto found = handle_.find_plan(key_)) return found;
     return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
   }
-  // Runs such a plan.
-  void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
   // Engines that the plan may not use, or must use; part of the key.
   PlanOptions options;
 
@@ -102,6 +100,7 @@ class Call {
   void append_dims(const Dims& d);
   void finish_key();
   std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
+  void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
 
   cudnnContext& handle_;
   std::string key_;
@@ -157,6 +156,8 @@ class Maker {
   TensorId expand(TensorId value, int64_t id);
   // Ends a call: the result `id` gets alpha * value + beta * before, in its own type; the value's sizes of 1 repeat.
   void blend(const Blend& b, int64_t id, TensorId value);
+  // The same for results to which is added: the result `id` gets value + before.
+  void accumulate(int64_t id, TensorId value);
   Graph& graph() { return graph_; }
 
  private:

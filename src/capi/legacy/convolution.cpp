@@ -53,10 +53,6 @@ void run_convolution(cudnnHandle_t handle, const Convolution& c, int algorithm, 
 
 namespace tsr::capi {
 
-// Any address that is aligned as memory of a GPU is.
-const ConvPointers kUnknownPointers = {reinterpret_cast<const void*>(256), reinterpret_cast<const void*>(256),
-                                       reinterpret_cast<const void*>(256)};
-
 bool is_reordered(const Convolution& c) { return c.w.type == CUDNN_DATA_INT8x32 && c.conv.reorder == CUDNN_NO_REORDER; }
 
 void describe_to(Call& call, const Convolution& c, const ConvPointers& p) {
@@ -93,7 +89,7 @@ TensorId convolve(Maker& m, const Convolution& c, TensorId out) {
 
 void make_convolution_graph(Maker& m, const Convolution& c, const Blend& blend) {
   int64_t id = result_of(c.pass);
-  if (blend.scales() || blend.adds() || is_vectored(c.y))
+  if (!blend.trivial() || is_vectored(c.y))
     m.blend(blend, id, to_memory(m, convolve(m, c), c.y, sum_type(c)));
   else
     convolve(m, c, m.result(id));

@@ -40,7 +40,7 @@ bool is_reordered(const Convolution& c);
 struct ConvPointers {
   const void *x, *w, *y;
 };
-extern const ConvPointers kUnknownPointers;
+inline const ConvPointers kUnknownPointers = {kSomewhere, kSomewhere, kSomewhere};
 void describe_to(Call& call, const Convolution& c, const ConvPointers& p);
 
 // The convolution in a call's graph; its result goes to `out`, or to a new temporary.
@@ -58,19 +58,17 @@ Route route_of(ConvPass pass, int algorithm);
 void follow(Call& call, cudnnHandle_t handle, Route route);
 // The workspace that queries answer.
 size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route);
-// Runs a call's plan in the caller's workspace. Plans of calls that blend, or whose pointers are less aligned, may need
-// more than queries could know; then the handle's own memory serves.
+// Runs a call in the caller's workspace, which must be as large as queries told.
 template <class Make>
 void run_in(Call& call, const Make& make, cudnnHandle_t handle, const Convolution& c, Route route, void* workspace,
             size_t bytes) {
-  auto plan = call.plan(make);
-  bool own = route == Route::small || bytes < plan->workspace_bytes();
-  size_t told = own && route != Route::small ? workspace_of(handle, c, route) : 0;
-  demand(bytes >= told, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes is ", bytes,
-         ", the algorithm needs ", told);
-  demand(own || workspace || plan->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-         "workSpace is a null pointer, the algorithm needs ", plan->workspace_bytes(), " bytes");
-  call.execute(*plan, workspace, bytes, own);
+  if (route == Route::small) return call.run(make);
+  if (bytes < call.plan(make)->workspace_bytes()) {
+    size_t told = workspace_of(handle, c, route);
+    demand(bytes >= told, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes is ", bytes,
+           ", the algorithm needs ", told);
+  }
+  call.run_in(workspace, bytes, make);
 }
 
 }  // namespace tsr::capi

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 
 #include "capi/legacy/convolution.hpp"
 #include "runtime/devices.hpp"
@@ -40,13 +41,16 @@ struct PlainCall {
       : c(convolution), call(handle, "convolution"), blend(call, nullptr, nullptr, c.y.type) {
     describe_to(call, c, p);
     follow(call, handle, route);
-    plan = call.plan([&](Maker& m) { make_convolution_graph(m, c, blend); });
+    plan = call.plan(make);
     own = route == Route::small;
     workspace_bytes = own ? 0 : plan->workspace_bytes();
   }
+  void run(void* workspace, size_t bytes) { call.run(make, workspace, bytes, own); }
+
   const Convolution& c;
   Call call;
   Blend blend;
+  std::function<void(Maker&)> make = [this](Maker& m) { make_convolution_graph(m, c, blend); };
   std::shared_ptr<const Plan> plan;
   bool own = false;            // in the handle's memory
   size_t workspace_bytes = 0;  // of the caller's
@@ -176,7 +180,7 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c, cons
     PlainCall plain(handle, c, route, p);
     k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
     demand(k.memory <= bytes, CUDNN_STATUS_ALLOC_FAILED, "the workspace is too small");
-    k.milliseconds = measure(*handle, [&] { plain.call.execute(*plain.plan, workspace, bytes, plain.own); });
+    k.milliseconds = measure(*handle, [&] { plain.run(workspace, bytes); });
   });
 }
 
@@ -189,7 +193,7 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c) {
     PlainCall plain(handle, c, route, p);
     k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
     Memory workspace(d, k.memory);
-    k.milliseconds = measure(*handle, [&] { plain.call.execute(*plain.plan, workspace.data(), k.memory, plain.own); });
+    k.milliseconds = measure(*handle, [&] { plain.run(workspace.data(), k.memory); });
   });
 }
 
