@@ -146,7 +146,7 @@ TEST(CausalConv, kernels_as_long_as_the_sequence) {
     LongCase c(type, 4096, 4096);
     size_t workspace = 0, reserve = 0;
     ASSERT_OK(cudnnLongFFTCausalConv1dGetBufferSizes(2, 2, 4096, 4096, type, &workspace, &reserve));
-    std::vector<double> work(workspace / 8 + 2), kept(reserve / 8 + 2);
+    Memory work(workspace), kept(reserve);
     ASSERT_OK(cudnnLongFFTCausalConv1dForward(nullptr, c.x.data(), c.weight.data(), c.y.data(), 2, 2, 4096, 4096, type,
                                               work.data(), workspace, kept.data(), reserve));
     c.expect_forward();

@@ -55,10 +55,10 @@ TEST(ConvolutionAlgorithms, forward) {
   expect_ranking(results, returned, query);
   ASSERT_OK(cudnnFindConvolutionForwardAlgorithm(c.h, c.x, c.w, c.conv, c.y, count, &returned, results.data()));
   expect_ranking(results, returned, query);
-  std::vector<double> workspace(1 << 20);
+  Memory workspace(1 << 23);
   ASSERT_OK(cudnnFindConvolutionForwardAlgorithmEx(c.h, c.x, c.x.data(), c.w, c.w.data(), c.conv, c.y, c.y.data(),
                                                    count, &returned, results.data(), workspace.data(),
-                                                   workspace.size() * 8));
+                                                   workspace.size()));
   expect_ranking(results, returned, query);
   Values want = forward_of(c.spec, c.x, c.w.values(), c.y);
   for (const auto& r : results) {
@@ -100,10 +100,10 @@ TEST(ConvolutionAlgorithms, backward_data) {
   expect_ranking(results, returned, query);
   ASSERT_OK(cudnnFindConvolutionBackwardDataAlgorithm(c.h, c.w, c.y, c.conv, c.x, count, &returned, results.data()));
   expect_ranking(results, returned, query);
-  std::vector<double> workspace(1 << 20);
+  Memory workspace(1 << 23);
   ASSERT_OK(cudnnFindConvolutionBackwardDataAlgorithmEx(c.h, c.w, c.w.data(), c.y, c.y.data(), c.conv, c.x, c.x.data(),
                                                         count, &returned, results.data(), workspace.data(),
-                                                        workspace.size() * 8));
+                                                        workspace.size()));
   expect_ranking(results, returned, query);
 }
 
@@ -121,10 +121,10 @@ TEST(ConvolutionAlgorithms, backward_filter) {
   expect_ranking(results, returned, query);
   ASSERT_OK(cudnnFindConvolutionBackwardFilterAlgorithm(c.h, c.x, c.y, c.conv, c.w, count, &returned, results.data()));
   expect_ranking(results, returned, query);
-  std::vector<double> workspace(1 << 20);
+  Memory workspace(1 << 23);
   ASSERT_OK(cudnnFindConvolutionBackwardFilterAlgorithmEx(c.h, c.x, c.x.data(), c.y, c.y.data(), c.conv, c.w,
                                                           c.w.data(), count, &returned, results.data(),
-                                                          workspace.data(), workspace.size() * 8));
+                                                          workspace.data(), workspace.size()));
   expect_ranking(results, returned, query);
 }
 

@@ -29,7 +29,8 @@ template <class Run>
 void for_all(const Run& run) {
   for (const Problem& p : kProblems)
     for (cudnnDataType_t type : kFloats)
-      for (size_t i = 0; i < 4; ++i) run(p, type, kLayouts[i % 3], kFormats[i % 2], kFactors[i]);
+      for (size_t i = 0; i < kFactors.size(); ++i)
+        run(p, type, kLayouts[i % kLayouts.size()], kFormats[i % 2], kFactors[i]);
 }
 
 TEST(Convolution, forward) {
@@ -43,7 +44,7 @@ TEST(Convolution, forward) {
     size_t bytes = 0;
     cudnnConvolutionFwdAlgo_t algo = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
     ASSERT_OK(cudnnGetConvolutionForwardWorkspaceSize(h, x, w, conv, y, algo, &bytes));
-    std::vector<double> workspace(bytes / 8 + 2);
+    Memory workspace(bytes);
     ASSERT_OK(cudnnConvolutionForward(h, Factor(f.alpha, type), x, x.data(), w, w.data(), conv, algo, workspace.data(),
                                       bytes, Factor(f.beta, type), y, y.data()));
     expect_values(y, want, kUnits);
@@ -63,7 +64,7 @@ TEST(Convolution, backward_data) {
       for (int64_t i = 0; i < dx.count(); ++i) result.set(i, dx.get(i));
       size_t bytes = 0;
       ASSERT_OK(cudnnGetConvolutionBackwardDataWorkspaceSize(h, w, dy, conv, dx, algo, &bytes));
-      std::vector<double> workspace(bytes / 8 + 2);
+      Memory workspace(bytes);
       ASSERT_OK(cudnnConvolutionBackwardData(h, Factor(f.alpha, type), w, w.data(), dy, dy.data(), conv, algo,
                                              workspace.data(), bytes, Factor(f.beta, type), result, result.data()));
       expect_values(result, want, kUnits);
@@ -82,7 +83,7 @@ TEST(Convolution, backward_filter) {
     size_t bytes = 0;
     auto algo = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
     ASSERT_OK(cudnnGetConvolutionBackwardFilterWorkspaceSize(h, x, dy, conv, dw, algo, &bytes));
-    std::vector<double> workspace(bytes / 8 + 2);
+    Memory workspace(bytes);
     ASSERT_OK(cudnnConvolutionBackwardFilter(h, Factor(f.alpha, type), x, x.data(), dy, dy.data(), conv, algo,
                                              workspace.data(), bytes, Factor(f.beta, type), dw, dw.data()));
     expect_values(dw.values(), want, kUnits);
@@ -176,10 +177,10 @@ TEST(Convolution, int8) {
         if (type == CUDNN_DATA_INT32) v = std::nearbyint(v);
       }
       float beta = 0;
-      std::vector<double> workspace(1 << 16);
+      Memory workspace(1 << 19);
       ASSERT_OK(cudnnConvolutionForward(h, Factor(alpha, CUDNN_DATA_FLOAT), x, x.data(), w, w.data(), conv,
                                         CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace.data(),
-                                        workspace.size() * 8, &beta, y, y.data()));
+                                        workspace.size(), &beta, y, y.data()));
       expect_values(y, want);
     }
 }
@@ -191,11 +192,13 @@ size_t vector_place(const Sizes& dims, const Sizes& i, int lanes) {
                              i[1] % lanes);
 }
 
-std::vector<int8_t> to_vectors(const Tensor& t, int lanes) {
-  std::vector<int8_t> v(static_cast<size_t>(t.count()));
-  for (int64_t i = 0; i < t.count(); ++i) v[vector_place(t.dims(), t.index(i), lanes)] = static_cast<int8_t>(t.get(i));
-  return v;
+void to_vectors(Memory& v, const Tensor& t, int lanes) {
+  v.resize(static_cast<size_t>(t.count()), 0);
+  for (int64_t i = 0; i < t.count(); ++i)
+    store(CUDNN_DATA_INT8, v.edit() + vector_place(t.dims(), t.index(i), lanes), t.get(i));
 }
+
+double int8_at(const Memory& m, size_t place) { return load(CUDNN_DATA_INT8, m.host() + place); }
 
 struct VectorProblem {
   VectorProblem(cudnnDataType_t type, int lanes)
@@ -210,7 +213,7 @@ struct VectorProblem {
     EXPECT_OK(cudnnSetTensor4dDescriptor(x_desc, CUDNN_TENSOR_NCHW_VECT_C, type, 2, 64, 4, 5));
     EXPECT_OK(cudnnSetTensor4dDescriptor(y_desc, CUDNN_TENSOR_NCHW_VECT_C, type, 2, 32, 4, 5));
     EXPECT_OK(cudnnSetFilter4dDescriptor(w_desc, type, CUDNN_TENSOR_NCHW_VECT_C, 32, 64, 3, 3));
-    xv = to_vectors(x, lanes), wv = to_vectors(w, lanes), yv.resize(static_cast<size_t>(y.count()));
+    to_vectors(xv, x, lanes), to_vectors(wv, w, lanes), yv.resize(static_cast<size_t>(y.count()), 0);
     want = forward_of(spec, x, w, y);
   }
   ConvSpec spec{{1, 1}, {1, 1}, {1, 1}};
@@ -218,7 +221,7 @@ struct VectorProblem {
   Descriptor<cudnnTensorDescriptor_t> x_desc, y_desc;
   Descriptor<cudnnFilterDescriptor_t> w_desc;
   ConvDescriptor conv;
-  std::vector<int8_t> xv, wv, yv;
+  Memory xv, wv, yv;
   Values want;
 };
 
@@ -234,7 +237,7 @@ TEST(Convolution, int8_vectors) {
                                       CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &beta, p.y_desc,
                                       p.yv.data()));
     for (int64_t i = 0; i < p.y.count(); ++i)
-      ASSERT_EQ(p.yv[vector_place(p.y.dims(), p.y.index(i), lanes)],
+      ASSERT_EQ(int8_at(p.yv, vector_place(p.y.dims(), p.y.index(i), lanes)),
                 rounded_to_int8(0.125 * p.want[static_cast<size_t>(i)]))
           << i;
   }
@@ -246,18 +249,17 @@ TEST(Convolution, reordered_filters_and_biases) {
   VectorProblem p(CUDNN_DATA_INT8x32, 32);
   Tensor bias(CUDNN_DATA_FLOAT, {1, 32, 1, 1});
   bias.random(5);
-  std::vector<int8_t> filter(p.wv.size());
-  std::vector<float> order(32);
+  Memory filter(p.wv.size());
+  Tensor order(CUDNN_DATA_FLOAT, {32});
   ASSERT_OK(cudnnReorderFilterAndBias(h, p.w_desc, CUDNN_DEFAULT_REORDER, p.wv.data(), filter.data(), 1, bias.data(),
                                       order.data()));
   for (int64_t i = 0; i < p.w.count(); ++i) {
     Sizes at = p.w.index(i);
     int o = at[0], c = at[1], tap = at[2] * 3 + at[3];
     int place = (((((c / 32) * 9 + tap) * 4 + o / 8) * 2 + o % 2) * 8 + c % 32 / 4) * 16 + o % 8 / 2 * 4 + c % 4;
-    ASSERT_EQ(filter[static_cast<size_t>(place)], p.w.get(i));
+    ASSERT_EQ(int8_at(filter, static_cast<size_t>(place)), p.w.get(i));
   }
-  for (int o = 0; o < 32; ++o)
-    ASSERT_EQ(order[static_cast<size_t>((o / 4 % 2) * 16 + o / 8 * 4 + o % 4)], static_cast<float>(bias.get(o)));
+  for (int o = 0; o < 32; ++o) ASSERT_EQ(order.get((o / 4 % 2) * 16 + o / 8 * 4 + o % 4), bias.get(o));
 
   Descriptor<cudnnActivationDescriptor_t> act(cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor);
   ASSERT_OK(cudnnSetActivationDescriptor(act, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0));
@@ -269,7 +271,7 @@ TEST(Convolution, reordered_filters_and_biases) {
   for (int64_t i = 0; i < p.y.count(); ++i) {
     Sizes at = p.y.index(i);
     double want = std::max(0.0, 0.125 * p.want[static_cast<size_t>(i)] + bias.get(at[1]));
-    ASSERT_EQ(p.yv[vector_place(p.y.dims(), at, 32)], rounded_to_int8(want)) << i;
+    ASSERT_EQ(int8_at(p.yv, vector_place(p.y.dims(), at, 32)), rounded_to_int8(want)) << i;
   }
 }
 
@@ -303,6 +305,47 @@ TEST(Convolution, patches_as_a_matrix) {
       ASSERT_OK(cudnnIm2Col(h, x, x.data(), w, conv, a.data()));
       expect_values(a, want, 0);
     }
+}
+
+// The gradient of a strided convolution, computed without strides as the descriptors say.
+TEST(Convolution, folded_gradient_of_the_input) {
+  Handle h;
+  using Transform = Descriptor<cudnnTensorTransformDescriptor_t>;
+  for (auto [size, taps, pad, stride] : {std::tuple(9, 3, 1, 2), std::tuple(8, 5, 2, 3), std::tuple(12, 2, 0, 4)}) {
+    ConvSpec spec{{pad, pad}, {stride, stride}, {1, 1}};
+    Sizes xs = {2, 3, size, size + 1}, ws = {4, 3, taps, taps};
+    Tensor dx(CUDNN_DATA_FLOAT, xs), dy(CUDNN_DATA_FLOAT, output_sizes(spec, xs, ws));
+    Filter w(CUDNN_DATA_FLOAT, ws);
+    dy.random(1), w.random(2);
+    ConvDescriptor conv(spec), folded_conv(ConvSpec{{0, 0}, {1, 1}, {1, 1}});
+    Descriptor<cudnnFilterDescriptor_t> fw(cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor);
+    Descriptor<cudnnTensorDescriptor_t> pdy(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor),
+        fdx(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+    auto create = cudnnCreateTensorTransformDescriptor;
+    auto destroy = cudnnDestroyTensorTransformDescriptor;
+    Transform fold_w(create, destroy), pad_dy(create, destroy), fold_dx(create, destroy), unfold_dx(create, destroy);
+    ASSERT_OK(cudnnGetFoldedConvBackwardDataDescriptors(h, w, dy, conv, dx, CUDNN_TENSOR_NCHW, fw, pdy, folded_conv,
+                                                        fdx, fold_w, pad_dy, fold_dx, unfold_dx));
+    auto room = [](auto desc, auto query) {
+      size_t bytes = 0;
+      EXPECT_OK(query(desc, &bytes));
+      return bytes;
+    };
+    Memory filter(room(cudnnFilterDescriptor_t(fw), cudnnGetFilterSizeInBytes));
+    Memory gradient(room(cudnnTensorDescriptor_t(pdy), cudnnGetTensorSizeInBytes));
+    Memory result(room(cudnnTensorDescriptor_t(fdx), cudnnGetTensorSizeInBytes));
+    float one = 1, zero = 0;
+    ASSERT_OK(cudnnTransformFilter(h, fold_w, &one, w, w.data(), &zero, fw, filter.data()));
+    ASSERT_OK(cudnnTransformTensorEx(h, pad_dy, &one, dy, dy.data(), &zero, pdy, gradient.data()));
+    // The folded gradient may be given: with beta it is added to.
+    ASSERT_OK(cudnnTransformTensorEx(h, fold_dx, &one, dx.fill(2), dx.data(), &zero, fdx, result.data()));
+    ASSERT_OK(cudnnConvolutionBackwardData(h, &one, fw, filter.data(), pdy, gradient.data(), folded_conv,
+                                           CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, nullptr, 0, &one, fdx, result.data()));
+    ASSERT_OK(cudnnTransformTensorEx(h, unfold_dx, &one, fdx, result.data(), &zero, dx.fill(9), dx.data()));
+    Values want = backward_data_of(spec, dx, w.values(), dy);
+    for (double& v : want) v += 2;
+    expect_values(dx, want, kUnits);
+  }
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class Fused {
     cudnnStatus_t status = cudnnMakeFusedOpsPlan(h, plan_, constants_, &needed);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     if (bytes) *bytes = needed;
-    std::vector<double> workspace(needed / 8 + 2);
+    Memory workspace(needed);
     EXPECT_OK(cudnnSetFusedOpsVariantParamPackAttribute(variants_, CUDNN_PTR_WORKSPACE, workspace.data()));
     number(CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, needed);
     return cudnnFusedOpsExecute(h, plan_, variants_);
@@ -67,7 +67,8 @@ struct Relu : Descriptor<cudnnActivationDescriptor_t> {
   }
 };
 
-constexpr cudnnDataType_t kTypes[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16};
+const auto kTypes =
+    choices<cudnnDataType_t>({CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}, {CUDNN_DATA_HALF});
 const ConvSpec kSpec{{1, 1}, {1, 1}, {1, 1}};
 const Sizes kX = {2, 8, 6, 5}, kW = {4, 8, 3, 3}, kY = {2, 4, 6, 5};
 
