@@ -151,9 +151,15 @@ TEST(Convolution, bias_and_activation) {
             v = activated(m, 0.75 * v + alpha2 * z.get(i) + bias.get(y.index(i)[1]));
           }
           Tensor& result = in_place ? z : y;
-          ASSERT_OK(cudnnConvolutionBiasActivationForward(
-              h, Factor(0.75, type), x, x.data(), w, w.data(), conv, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr,
-              0, Factor(alpha2, type), z, z.data(), bias, bias.data(), act, result, result.data()))
+          // Programs that name the first need no workspace; the second is any engine's.
+          auto algo =
+              alpha2 == 0 ? CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM : CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+          size_t bytes = 0;
+          ASSERT_OK(cudnnGetConvolutionForwardWorkspaceSize(h, x, w, conv, y, algo, &bytes));
+          Memory workspace(bytes);
+          ASSERT_OK(cudnnConvolutionBiasActivationForward(h, Factor(0.75, type), x, x.data(), w, w.data(), conv, algo,
+                                                          workspace.data(), bytes, Factor(alpha2, type), z, z.data(),
+                                                          bias, bias.data(), act, result, result.data()))
               << "mode " << mode;
           expect_values(result, want, kUnits);
         }
