@@ -191,13 +191,14 @@ TEST(FusedOps, finalizes_statistics) {
   Handle h;
   const Sizes dims = {1, 6, 1, 1};
   for (cudnnDataType_t type : kTypes)
-    for (bool training : {true, false}) {
+    for (double factor : {0.25, 1.0, 0.0}) {  // 0: inference
+      bool training = factor > 0;
       Tensor sum(CUDNN_DATA_FLOAT, dims), squares(CUDNN_DATA_FLOAT, dims), scale(CUDNN_DATA_FLOAT, dims);
       Tensor bias(CUDNN_DATA_FLOAT, dims), mean(CUDNN_DATA_FLOAT, dims), invstd(CUDNN_DATA_FLOAT, dims);
       Tensor running_mean(CUDNN_DATA_FLOAT, dims), running_var(CUDNN_DATA_FLOAT, dims), eq_scale(type, dims),
           eq_bias(type, dims);
       sum.random(1), scale.random(2), bias.random(3), running_mean.random(4), running_var.random(5);
-      constexpr double kCount = 50, kFactor = 0.25, kEpsilon = 1e-3;
+      constexpr double kCount = 50, kEpsilon = 1e-3;
       Values m, inv, rm, rv, es, eb;
       for (int64_t i = 0; i < 6; ++i) {
         sum.set(i, sum.get(i) * 20);
@@ -205,8 +206,8 @@ TEST(FusedOps, finalizes_statistics) {
         running_var.set(i, std::fabs(running_var.get(i)) + 0.5);
         double mu = sum.get(i) / kCount, var = squares.get(i) / kCount - mu * mu;
         if (training) {
-          rm.push_back((1 - kFactor) * running_mean.get(i) + kFactor * mu);
-          rv.push_back((1 - kFactor) * running_var.get(i) + kFactor * var * kCount / (kCount - 1));
+          rm.push_back((1 - factor) * running_mean.get(i) + factor * mu);
+          rv.push_back((1 - factor) * running_var.get(i) + factor * var * kCount / (kCount - 1));
         } else {
           mu = running_mean.get(i), var = running_var.get(i);
           rm.push_back(mu), rv.push_back(var);
@@ -214,6 +215,7 @@ TEST(FusedOps, finalizes_statistics) {
         m.push_back(mu), inv.push_back(1 / std::sqrt(var + kEpsilon));
         es.push_back(scale.get(i) * inv.back()), eb.push_back(bias.get(i) - mu * es.back());
       }
+      if (factor == 1) running_mean.fill(std::nan("")), running_var.fill(INFINITY);  // never written yet
       Fused f(training ? CUDNN_FUSED_BN_FINALIZE_STATISTICS_TRAINING : CUDNN_FUSED_BN_FINALIZE_STATISTICS_INFERENCE);
       f.descriptor(CUDNN_PARAM_BN_SCALEBIAS_MEANVAR_DESC, cudnnTensorDescriptor_t(scale));
       f.descriptor(CUDNN_PARAM_BN_EQSCALEBIAS_DESC, cudnnTensorDescriptor_t(eq_scale));
@@ -231,7 +233,7 @@ TEST(FusedOps, finalizes_statistics) {
         f.tensor(CUDNN_PARAM_BN_SAVED_MEAN_PLACEHOLDER, CUDNN_PTR_BN_SAVED_MEAN, mean.data());
         f.tensor(CUDNN_PARAM_BN_SAVED_INVSTD_PLACEHOLDER, CUDNN_PTR_BN_SAVED_INVSTD, invstd.data());
         f.number(CUDNN_SCALAR_INT64_T_BN_ACCUMULATION_COUNT, static_cast<int64_t>(kCount));
-        f.number(CUDNN_SCALAR_DOUBLE_BN_EXP_AVG_FACTOR, kFactor);
+        f.number(CUDNN_SCALAR_DOUBLE_BN_EXP_AVG_FACTOR, factor);
       }
       size_t bytes = 1;
       ASSERT_OK(f.run(h, &bytes));

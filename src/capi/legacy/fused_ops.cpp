@@ -179,7 +179,8 @@ Make bn_finalize(Sequence& s, Numbers& numbers, bool training) {
     demand(!training || numbers.count > 0, CUDNN_STATUS_BAD_PARAM, "the accumulation count is ", numbers.count,
            ", it must be positive");
   }
-  s.call().scalar(kEpsilon, CUDNN_DATA_FLOAT, &numbers.epsilon);
+  bool anew = training && numbers.factor == 1;  // running statistics may not have been written yet
+  s.call().key(anew).scalar(kEpsilon, CUDNN_DATA_FLOAT, &numbers.epsilon);
   s.reads({CUDNN_PTR_BN_SCALE, CUDNN_PTR_BN_BIAS});
   s.may_write({CUDNN_PTR_BN_EQSCALE, CUDNN_PTR_BN_EQBIAS});
   if (training) {
@@ -190,10 +191,14 @@ Make bn_finalize(Sequence& s, Numbers& numbers, bool training) {
   } else {
     s.reads({CUDNN_PTR_BN_RUNNING_MEAN, CUDNN_PTR_BN_RUNNING_VAR});
   }
-  return [&s, training](Maker& m) {
+  return [&s, training, anew](Maker& m) {
     auto in = [&](Label l) { return m[id_of(l)]; };
     auto out = [&](Label l) { return s.has(l) ? m.result(id_of(l)) : kNone; };
-    auto old = [&](Label l) { return !training ? in(l) : s.has(l) ? m.before(id_of(l)) : kNone; };
+    auto old = [&](Label l) {
+      if (!training) return in(l);
+      if (!s.has(l)) return kNone;
+      return anew ? in(CUDNN_PTR_YSUM) : m.before(id_of(l));  // anew: any number does, its weight is 0
+    };
     auto wanted = [&](Label l) { return s.has(l) ? m.result(id_of(l)) : kNew; };
     tessera::BnFinalizeOptions o;
     o.phase = training ? tessera::Phase::training : tessera::Phase::inference;
