@@ -52,6 +52,14 @@ void* cudnnContext::scratch(size_t bytes) {
   return pieces.back().data;
 }
 
+void cudnnContext::copy_in(void* to, const void* from, size_t bytes) {
+  tsr::cuda::ensure_context(device.index);
+  // From pageable memory: the driver has taken its own copy when this returns.
+  tsr::cuda::check(tsr::cuda::driver().MemcpyHtoDAsync(reinterpret_cast<tsr::cuda::Pointer>(to), from, bytes,
+                                                       static_cast<tsr::cuda::Stream>(stream)),
+                   "cuMemcpyHtoDAsync", "an array of the call");
+}
+
 std::shared_ptr<const tsr::Plan> cudnnContext::find_plan(const std::string& key) {
   std::lock_guard guard(lock_);
   auto it = plans_.find(key);

@@ -21,6 +21,9 @@ struct cudnnContext {
   // Memory for calls whose interface has no workspace: one piece for each stream, in whose order it is used. Grows.
   void* scratch(size_t bytes);
 
+  // A copy from host memory to the GPU's, in the order of the stream; the source is free on return.
+  void copy_in(void* to, const void* from, size_t bytes);
+
   // Plans of calls that were made before, by everything that shapes them (capi/call.hpp).
   std::shared_ptr<const tsr::Plan> find_plan(const std::string& key);
   void keep_plan(const std::string& key, std::shared_ptr<const tsr::Plan> plan);
