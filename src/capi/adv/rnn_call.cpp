@@ -41,7 +41,7 @@ void* at(void* p, size_t bytes) { return static_cast<std::byte*>(p) + bytes; }
 
 RnnCall::RnnCall(cudnnHandle_t handle, const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x,
                  const int32_t* device_lengths)
-    : handle_(handle),
+    : handle_(&given(handle, "handle")),
       rnn_(rnn),
       data_(x),
       device_lengths_(device_lengths),
@@ -57,6 +57,7 @@ RnnCall::RnnCall(cudnnHandle_t handle, const cudnnRNNStruct& rnn, const cudnnRNN
   bool packs = x.layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
   options_.packed = packs && uneven_;
   if (x.layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED) options_.layout = tessera::RnnLayout::batch_major;
+  if (options_.packed && handle->device.kind == DeviceKind::cuda) find_rows();
   int64_t states = options_.layers * layout_.directions();
   x_ = packed(rnn.type, data_dims(x, uneven_, x.vector));
   y_ = packed(rnn.type, data_dims(x, uneven_, layout_.directions() * layout_.outputs()));
@@ -69,6 +70,20 @@ RnnCall::RnnCall(cudnnHandle_t handle, const cudnnRNNStruct& rnn, const cudnnRNN
   reserve_.dweights = rounded(bytes_of(x_));
   reserve_.dropout = reserve_.dweights + rounded(bytes_of(kept_dweights_));
   reserve_.total = reserve_.dropout + rounded(kDropoutStateBytes);
+}
+
+// A GPU's engine does not know how many steps packed sequences have and would launch kernels for as many as there are
+// rows. Padded ones it knows, and moving rows costs little.
+void RnnCall::find_rows() {
+  options_.packed = false, options_.layout = tessera::RnnLayout::batch_major;
+  const std::vector<int32_t>& lengths = data_.lengths;  // falling
+  size_t steps = static_cast<size_t>(lengths[0]);
+  rows_.assign(lengths.size() * steps, 0);
+  for (size_t t = 0; t < steps; ++t)
+    for (size_t b = 0; b < lengths.size() && static_cast<size_t>(lengths[b]) > t; ++b) {
+      rows_[b * steps + t] = static_cast<int32_t>(places_.size());
+      places_.push_back(static_cast<int32_t>(b * steps + t));
+    }
 }
 
 void RnnCall::check_y(const cudnnRNNDataStruct& y) const {
@@ -120,6 +135,10 @@ Call RnnCall::common_call(const char* name, const RnnBuffers& b, bool training) 
     c.input(kRnnLengths, lengths, device_lengths_, "devSeqLengths");
   else if (uneven_)
     c.host_input(kRnnLengths, lengths, data_.lengths.data(), "the sequence lengths");
+  if (rows_.empty()) return c;
+  int64_t batch = data_.batch, rows = static_cast<int64_t>(places_.size());
+  c.host_input(kRnnRows, packed(CUDNN_DATA_INT32, {batch, 1, data_.lengths[0], 1}), rows_.data(), "rows")
+      .host_input(kRnnPlaces, packed(CUDNN_DATA_INT32, {1, 1, rows, 1}), places_.data(), "rows");
   return c;
 }
 
@@ -131,7 +150,8 @@ Call RnnCall::forward_call(const RnnBuffers& b, bool training, const cudnnRNNDat
       .optional_output(kRnnHy, &h_, b.hy)
       .optional_output(kRnnCy, lstm ? &c_ : nullptr, b.cy);
   c.key(y.padding.has_value());
-  if (y.padding && uneven_ && !options_.packed) c.scalar(kRnnPadding, y.type, y.padding->data());
+  if (y.padding && uneven_ && y.layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED)
+    c.scalar(kRnnPadding, y.type, y.padding->data());
   if (!training) return c;
   c.output(kRnnKeptX, x_, at(b.reserve, reserve_.x), "reserveSpace");
   if (dropout(training) > 0) {

@@ -45,6 +45,7 @@ class RnnCall {
   Call common_call(const char* name, const RnnBuffers& b, bool training) const;
   Call forward_call(const RnnBuffers& b, bool training, const cudnnRNNDataStruct& y) const;
   Call backward_call(const RnnBuffers& b) const;
+  void find_rows();
   void check_reserve(const RnnBuffers& b) const;
   RnnGraph graph(Maker& m, bool training) const;
   void build_forward(Maker& m, bool training) const;
@@ -57,7 +58,8 @@ class RnnCall {
   const int32_t* device_lengths_;
   tessera::RnnOptions options_;
   RnnWeights layout_;
-  bool uneven_;  // the graph needs to know lengths
+  bool uneven_;                         // the graph needs to know lengths
+  std::vector<int32_t> rows_, places_;  // of packed sequences, where the graph pads them
   Shape x_, y_, h_, c_, weights_, kept_dweights_;
   Reserve reserve_;
 };

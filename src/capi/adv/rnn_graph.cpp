@@ -25,13 +25,14 @@ RnnGraph::RnnGraph(Maker& m, const RnnOptions& o, int64_t input_size, double dro
 
 void RnnGraph::forward() {
   std::vector<TensorId> hy, cy;
-  TensorId x = m_[kRnnX];
+  TensorId x = unpack(m_[kRnnX]);
   for (Group& g : groups_) {
     bool last = &g == &groups_.back();
     g.x = x;
     bool direct = last && m_[kRnnPadding] == kNone;
-    auto r = run(g, direct ? m_.result(kRnnY) : kNew, state_result(kRnnHy), state_result(kRnnCy));
+    auto r = run(g, direct ? sequence_result(kRnnY) : kNew, state_result(kRnnHy), state_result(kRnnCy));
     hy.push_back(r[1]), cy.push_back(r[2]);
+    if (direct) pack(r[0], kRnnY);
     if (last && !direct)
       m_.add(ops::pointwise, {pad(r[0])}, {m_.result(kRnnY)}, PointwiseOptions{.mode = M::identity}, compute_);
     if (!last) x = drop(g, r[0]);
@@ -40,24 +41,25 @@ void RnnGraph::forward() {
 }
 
 void RnnGraph::backward() {
-  TensorId x = m_[kRnnKeptX];
+  TensorId x = unpack(m_[kRnnKeptX]);
   for (Group& g : groups_) {
     g.x = x, g.weights = weights_of(g);
     if (&g != &groups_.back()) x = drop(g, run(g, kNew, kNone, kNone)[0]);
   }
   std::vector<TensorId> dhx, dcx, dweights;
-  TensorId dy = m_[kRnnDy];
+  TensorId dy = unpack(m_[kRnnDy]);
   for (size_t i = groups_.size(); i-- > 0;) {
     const Group& g = groups_[i];
     TensorId h0 = layers_of(m_[kRnnHx], g), c0 = layers_of(m_[kRnnCx], g), lengths = m_[kRnnLengths];
     TensorId dhn = layers_of(m_[kRnnDhy], g), dcn = layers_of(m_[kRnnDcy], g);
-    TensorId dx = i == 0 ? m_.result(kRnnDx) : kNew;
+    TensorId dx = i == 0 ? sequence_result(kRnnDx) : kNew;
     auto data = m_.add(ops::rnn_bwd_data, {g.x, g.weights, dy, kNone, h0, c0, lengths, dhn, dcn},
                        {dx, state_result(kRnnDhx), state_result(kRnnDcx)}, g.options, compute_);
     auto weights = m_.add(ops::rnn_bwd_weights, {g.x, g.weights, dy, h0, c0, lengths, dhn, dcn},
                           {cut() ? kNew : m_.result(kRnnKeptDweights)}, g.options, compute_);
     dhx.insert(dhx.begin(), data[1]), dcx.insert(dcx.begin(), data[2]);
     dweights.insert(dweights.begin(), weights[0]);
+    if (i == 0) pack(data[0], kRnnDx);
     if (i > 0)
       dy = m_.add(ops::dropout_bwd, {data[0], groups_[i - 1].mask}, {kNew}, tessera::DropoutOptions{.p = dropout_},
                   compute_)[0];
@@ -134,12 +136,45 @@ void RnnGraph::join_weights(const std::vector<TensorId>& parts) {
 TensorId RnnGraph::pad(TensorId y) {
   bool batch_major = groups_[0].options.layout == tessera::RnnLayout::batch_major;
   int64_t batch = m_.graph().tensor(m_[kRnnLengths]).dims[0];
-  tessera::ReshapeOptions o{.size = batch_major ? tessera::Ints{batch, 1, 1} : tessera::Ints{1, batch, 1}};
-  TensorId lengths = m_.add(ops::reshape, {m_[kRnnLengths]}, {m_.temporary(DType::i32)}, o, DType::i32)[0];
+  TensorId lengths = reshape(m_[kRnnLengths], batch_major ? tessera::Ints{batch, 1, 1} : tessera::Ints{1, batch, 1});
   TensorId step = m_.pointwise({.mode = M::gen_index, .axis = batch_major ? 1 : 0}, {y}, DType::i32);
   TensorId inside = m_.temporary(DType::boolean);
   m_.add(ops::pointwise, {step, lengths}, {inside}, PointwiseOptions{.mode = M::cmp_lt}, DType::i32);
   return m_.pointwise({.mode = M::select}, {y, m_[kRnnPadding], inside}, compute_);
+}
+
+TensorId RnnGraph::reshape(TensorId t, const tessera::Ints& size) {
+  DType type = m_.graph().tensor(t).dtype;
+  tessera::ReshapeOptions o{.size = size, .mode = tessera::ReshapeMode::logical};
+  return m_.add(ops::reshape, {t}, {m_.temporary(type)}, o, is_integer(type) ? type : compute_)[0];
+}
+
+// Rows [n, f] in the order of a table, as if they were pages of one step each; 0 beyond the lengths.
+TensorId RnnGraph::gather(TensorId rows, TensorId table, TensorId lengths) {
+  Dims d = m_.graph().tensor(rows).dims;
+  return m_.add(ops::paged_load, {reshape(rows, {d[0], 1, 1, d[1]}), table, lengths},
+                {m_.temporary(m_.graph().tensor(rows).dtype)}, tessera::PagedLoadOptions{}, compute_)[0];
+}
+
+// [batch, steps, f] of packed rows.
+TensorId RnnGraph::unpack(TensorId rows) {
+  if (!unpacks()) return rows;
+  Dims table = m_.graph().tensor(m_[kRnnRows]).dims;
+  TensorId padded = gather(rows, m_[kRnnRows], reshape(m_[kRnnLengths], {table[0], 1, 1, 1}));
+  return reshape(padded, {table[0], table[2], m_.graph().tensor(rows).dims[1]});
+}
+
+void RnnGraph::pack(TensorId padded, int64_t id) {
+  if (!unpacks()) return;
+  Dims d = m_.graph().tensor(padded).dims;
+  TensorId rows = gather(reshape(padded, {d[0] * d[1], d[2]}), m_[kRnnPlaces], kNone);
+  tessera::ReshapeOptions o{.size = {}, .mode = tessera::ReshapeMode::logical};
+  m_.add(ops::reshape, {rows}, {m_.result(id)}, o, compute_);
+}
+
+// Where an operation puts a sequence: the caller's memory, or what is to be packed there.
+TensorId RnnGraph::sequence_result(int64_t id) {
+  return unpacks() ? m_.temporary(m_.graph().tensor(m_.result(id)).dtype) : m_.result(id);
 }
 
 }  // namespace tsr::capi

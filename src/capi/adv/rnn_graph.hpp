@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs of recurrent networks. The graph's own operations do not read the state of a dropout descriptor; with dropout
-// between layers a network is therefore cut into its layers, with operations of dropout between them.
+// between layers a network is therefore cut into its layers, with operations of dropout between them. Packed sequences
+// may come with tables of their rows: then the network computes with padded ones.
 #pragma once
 
 #include "capi/call.hpp"
@@ -25,6 +26,8 @@ enum RnnId : int64_t {
   kRnnDhx,
   kRnnDcx,
   kRnnDweights,
+  kRnnRows,     // of packed sequences: the row of each batch and step
+  kRnnPlaces,   // and the other way round: batch and step of each row, as one number
   kRnnPadding,  // what y holds past the sequences' ends
   kRnnSeed,     // of dropout
   kRnnOffset,
@@ -57,6 +60,12 @@ class RnnGraph {
   void join(int64_t id, std::vector<TensorId> parts);
   void join_weights(const std::vector<TensorId>& parts);
   TensorId pad(TensorId y);
+  TensorId unpack(TensorId rows);
+  void pack(TensorId padded, int64_t id);
+  TensorId reshape(TensorId t, const tessera::Ints& size);
+  TensorId gather(TensorId rows, TensorId table, TensorId lengths);
+  bool unpacks() const { return m_[kRnnRows] != kNone; }
+  TensorId sequence_result(int64_t id);
   bool cut() const { return groups_.size() > 1; }
 
   Maker& m_;
