@@ -53,12 +53,13 @@ TEST(CudaResample, SmallWindows) {
         expect_no_spills(cat(x, "y = resample x mode=avg_pool_exclude", options, "; output y"), "resample_cuda");
       }
   for (const char* type : {"bf16", "f32"})
-    for (const char* options :
-         {"index=i window=3,3 stride=2,2 pad=1,1", "mode=avg_pool_exclude window=3,3 stride=2,2 pad=1,1",
-          "index=i window=2,2 stride=2,2", "mode=avg_pool_include window=3,3 stride=1,1 pad=1,1"})
-      expect_no_spills(cat("dy = input ", type, "[2,64,56,56]:nhwc; i = input i8[2,64,56,56]:nhwc; dx ", type,
-                           "[2,64,112,112]:nhwc = resample_bwd dy ", options, "; output dx"),
-                       "resample_cuda");
+    for (const char* layout : {":nhwc", ""})
+      for (const char* options :
+           {"index=i window=3,3 stride=2,2 pad=1,1", "mode=avg_pool_exclude window=3,3 stride=2,2 pad=1,1",
+            "index=i window=2,2 stride=2,2"})
+        expect_no_spills(cat("dy = input ", type, "[2,64,56,56]", layout, "; i = input i8[2,64,56,56]", layout, "; dx ",
+                             type, "[2,64,112,112]", layout, " = resample_bwd dy ", options, "; output dx"),
+                         "resample_cuda");
 }
 
 TEST(CudaResample, OtherSizesNeedNoOtherKernels) {

@@ -20,8 +20,8 @@ Rest::Rest(const Region& r, NodeId anchor, DType type, const Scaling& scaling)
   keep_elements(parts_.expr);
   found_ = find_operands(parts_.expr, parts_.graph, &layout_);
   layout_.wide = true;
-  layout_.outer.resize(1);
-  layout_.inner.resize(1);
+  for (auto* loops : {&layout_.outer, &layout_.inner})
+    loops->assign(1, {1, std::vector<int64_t>(layout_.operands.size(), 0)});
 }
 
 Reason Rest::check() const {

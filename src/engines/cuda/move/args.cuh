@@ -38,12 +38,14 @@ struct PackedArgs {
   i64 size[kCopyAxes], from_step[kCopyAxes], to_step[kCopyAxes];
 };
 
-// A tile of a transposition: so many squares of `side` x `side` elements of `wide` bytes. The 256 threads take 16 x 16
-// squares, or up to four times that, so that each has 64 bytes or more under way.
+// A tile of a transposition: so many squares of `side` x `side` elements of `wide` bytes, one to four for each thread,
+// so that each has 64 bytes or more under way.
 constexpr int kTileThreads = 256;
 constexpr int kTileBand = 8;  // rows of tiles that blocks go down before they go on across
-constexpr int tile_squares_down(int wide, int side) { return wide * side * side <= 32 ? 32 : 16; }
-constexpr int tile_squares_across(int wide, int side) { return wide * side * side <= 16 ? 32 : 16; }
+constexpr int tile_squares(int wide, int side) {
+  int bytes = wide * side * side;
+  return kTileThreads * (bytes <= 16 ? 4 : bytes <= 32 ? 2 : 1);
+}
 
 // Many transpositions of matrices: rows and columns are those of the source, whose rows are runs of memory; in the
 // target its columns are.

@@ -183,8 +183,8 @@ class Builder {
       for (const CopyAxis& a : outer) most = common_power(most, {a.*side_of});
       return most;
     };
-    TileChoice tile(bytes_of(x), bytes_of(y_), at_once(x, c.from, columns.size, rows.from, &CopyAxis::from),
-                    at_once(y_, c.to, rows.size, columns.to, &CopyAxis::to));
+    TileChoice tile({bytes_of(x), columns.size, at_once(x, c.from, columns.size, rows.from, &CopyAxis::from)},
+                    {bytes_of(y_), rows.size, at_once(y_, c.to, rows.size, columns.to, &CopyAxis::to)});
     dev::TileArgs a{};
     a.matrices = copy_args(outer);
     a.rows = rows.size, a.columns = columns.size;
@@ -192,7 +192,7 @@ class Builder {
     a.from_words = tile.from_words, a.to_words = tile.to_words;
     a.down = dev::make_divisor(ceil_div(rows.size, tile.rows));
     a.across = dev::make_divisor(ceil_div(columns.size, tile.columns));
-    launch("tiles.cuh", cat("tiles<", types(x, bytes_of(x)), ", ", tile.square, ">"), "TileArgs", a,
+    launch("tiles.cuh", cat("tiles<", types(x, bytes_of(x)), ", ", tile.square, ", ", tile.down, ">"), "TileArgs", a,
            {{c.source, c.from * bytes_of(x), c.to * bytes_of(y_)}},
            {.blocks = a.matrices.count * a.down.value * a.across.value, .shared_bytes = tile.shared_bytes});
   }
@@ -229,15 +229,22 @@ int64_t common_power(int64_t most, std::initializer_list<int64_t> values) {
   return most;
 }
 
-TileChoice::TileChoice(int64_t from_bytes, int64_t to_bytes, int64_t from, int64_t to) {
+TileChoice::TileChoice(const TileSide& from, const TileSide& to) {
   // As much as both sides can move; what cannot move in words of 4 bytes moves element by element.
-  int64_t wide = std::max(from_bytes, to_bytes), least = std::max<int64_t>(1, 4 / wide),
+  int64_t wide = std::max(from.bytes, to.bytes), least = std::max<int64_t>(1, 4 / wide),
           most = std::clamp<int64_t>(16 / wide, 1, kLargestSquare);
-  square = static_cast<int>(std::clamp(std::min(from, to), least, most));
-  from_words = from >= square, to_words = to >= square;
-  rows = dev::tile_squares_down(static_cast<int>(wide), square) * square;
-  columns = dev::tile_squares_across(static_cast<int>(wide), square) * square;
-  shared_bytes = rows * columns * to_bytes;
+  square = static_cast<int>(std::clamp(std::min(from.at_once, to.at_once), least, most));
+  from_words = from.at_once >= square, to_words = to.at_once >= square;
+  int squares = dev::tile_squares(static_cast<int>(wide), square), across = 16;
+  if (squares == 4 * dev::kTileThreads) across = 32;
+  down = squares / across;
+  // Where one side is short, the other takes its place.
+  if (from.run > across * square && 2 * to.run <= down * square)
+    down /= 2, across *= 2;
+  else if (to.run > down * square && 2 * from.run <= across * square)
+    down *= 2, across /= 2;
+  rows = down * square, columns = across * square;
+  shared_bytes = rows * columns * to.bytes;
 }
 
 int64_t aligned_bytes(const Tensor& t, int64_t distance) {

@@ -44,10 +44,15 @@ class DeviceCopies {
   std::vector<Launch> launches_;
 };
 
-// A tile for the transposition of elements, of which `from` and `to` can be moved at once on both sides.
+// One side of a transposition: bytes of an element, elements along its runs, and how many of them can be moved at once.
+struct TileSide {
+  int64_t bytes, run, at_once;
+};
+// A tile that suits both sides.
 struct TileChoice {
-  TileChoice(int64_t from_bytes, int64_t to_bytes, int64_t from, int64_t to);
+  TileChoice(const TileSide& from, const TileSide& to);
   int square;  // side of the squares that are moved, in elements
+  int down;    // squares from its first row to its last
   bool from_words, to_words;
   int64_t rows, columns;
   int64_t shared_bytes;

@@ -110,17 +110,18 @@ class PagesStep : public Step {
 
   void use_tiles(const Tensor& x, const Tensor& y, const Device& d) {
     int64_t bytes = info(y.dtype).bits / 8;
-    auto at_once = [&](const Tensor& t, std::initializer_list<int64_t> steps) {
-      return common_power(std::max<int64_t>(1, aligned_bytes(t, 0) / bytes), steps);
+    auto side = [&](const Tensor& t, int64_t run, std::initializer_list<int64_t> steps) {
+      int64_t aligned = std::max<int64_t>(1, aligned_bytes(t, 0) / bytes);
+      return TileSide{bytes, run, common_power(common_power(aligned, {run}), steps)};
     };
-    TileChoice tile(bytes, bytes, at_once(x, {args_.columns.value, args_.from_page, args_.from_head, args_.from_row}),
-                    at_once(y, {args_.rows.value, args_.to_batch, args_.to_head, args_.to_column}));
+    TileChoice tile(side(x, args_.columns.value, {args_.from_page, args_.from_head, args_.from_row}),
+                    side(y, args_.rows.value, {args_.to_batch, args_.to_head, args_.to_column}));
     args_.from_words = tile.from_words, args_.to_words = tile.to_words;
     args_.down = dev::make_divisor(ceil_div(args_.rows.value, tile.rows));
     args_.across = dev::make_divisor(ceil_div(args_.columns.value, tile.columns));
     grid_.blocks = y.dims[0] * args_.heads.value * args_.down.value * args_.across.value;
     grid_.shared_bytes = tile.shared_bytes;
-    use(cat("page_tiles<", word_type(bytes), ", ", tile.square, ">"), d);
+    use(cat("page_tiles<", word_type(bytes), ", ", tile.square, ", ", tile.down, ">"), d);
   }
 
   void use(const std::string& body, const Device& d) {

@@ -59,16 +59,16 @@ struct PagedRows {
 };
 
 // Where the positions of the result lie side by side.
-template <class T, int E>
+template <class T, int E, int DOWN>
 void page_tiles(const PageArgs& a) {
   auto* tile = reinterpret_cast<Vec<T, E>*>(shared_memory());
   TileOrder at = find_tile(a.down, a.across);
-  TilePlace p = place_tile<T, T, E>(at, a.rows.value, a.columns.value, a.from_words, a.to_words);
+  TilePlace p = place_tile<T, T, E, DOWN>(at, a.rows.value, a.columns.value, a.from_words, a.to_words);
   i32 batch = divide(at.matrix, a.heads), head = at.matrix - batch * i32(a.heads.value);
-  load_tile<T, T, E>(p, PagedRows<T>{a, batch, head, p.row, p.column}, tile);
+  load_tile<T, T, E, DOWN>(p, PagedRows<T>{a, batch, head, p.row, p.column}, tile);
   __syncthreads();
   i64 to = batch * a.to_batch + head * a.to_head + p.column * a.to_column + p.row;
-  store_tile<T, T, E>(p, tile, static_cast<T*>(a.to) + to, a.to_column);
+  store_tile<T, T, E, DOWN>(p, tile, static_cast<T*>(a.to) + to, a.to_column);
 }
 
 }  // namespace tsr::dev

@@ -13,10 +13,10 @@
 namespace tsr::dev {
 
 // Sizes of a tile, in squares and in elements.
-template <class From, class To, int E>
+template <class From, class To, int E, int DOWN>
 struct TileSize {
   static constexpr int kWide = sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To);
-  static constexpr int kDown = tile_squares_down(kWide, E), kAcross = tile_squares_across(kWide, E);
+  static constexpr int kDown = DOWN, kAcross = tile_squares(kWide, E) / DOWN;
   static constexpr int kRows = kDown * E, kColumns = kAcross * E;
   static constexpr int kTurns = kDown * kAcross / kTileThreads;  // squares of a thread
 };
@@ -36,9 +36,9 @@ u32 place_square(u32 line, u32 row) {
 
 // `row_of(r)` points to the start of row r of the tile; null, where RowOf::kHoles: zeros. What does not exist is loaded
 // from the nearest place that does and stored nowhere, so that no branch stands between the loads.
-template <class From, class To, int E, class RowOf>
+template <class From, class To, int E, int DOWN, class RowOf>
 void load_squares(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
-  using Size = TileSize<From, To, E>;
+  using Size = TileSize<From, To, E, DOWN>;
   using W = Word<sizeof(To) * E>;
   Vec<From, E> rows[Size::kTurns][E];
 #pragma unroll
@@ -66,10 +66,11 @@ void load_squares(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
 }
 
 // The same element by element, neighbouring threads along a row.
-template <class From, class To, int E, class RowOf>
+template <class From, class To, int E, int DOWN, class RowOf>
 void load_singly(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
-  using Size = TileSize<From, To, E>;
-  constexpr int kAtOnce = 8, kStep = kAtOnce * kTileThreads;
+  using Size = TileSize<From, To, E, DOWN>;
+  constexpr int kEach = Size::kRows * Size::kColumns / kTileThreads, kAtOnce = kEach < 8 ? kEach : 8,
+                kStep = kAtOnce * kTileThreads;
 #pragma unroll 1
   for (u32 first = threadIdx.x; first < Size::kRows * Size::kColumns; first += kStep) {
     From v[kAtOnce];
@@ -88,17 +89,17 @@ void load_singly(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
   }
 }
 
-template <class From, class To, int E, class RowOf>
+template <class From, class To, int E, int DOWN, class RowOf>
 void load_tile(const TilePlace& p, const RowOf& row_of, Vec<To, E>* tile) {
   if (p.from_words)
-    load_squares<From, To, E>(p, row_of, tile);
+    load_squares<From, To, E, DOWN>(p, row_of, tile);
   else
-    load_singly<From, To, E>(p, row_of, tile);
+    load_singly<From, To, E, DOWN>(p, row_of, tile);
 }
 
-template <class From, class To, int E>
+template <class From, class To, int E, int DOWN>
 void store_squares(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_step) {
-  using Size = TileSize<From, To, E>;
+  using Size = TileSize<From, To, E, DOWN>;
   using W = Word<sizeof(To) * E>;
   constexpr int kTimes = Size::kTurns * E, kLines = kTileThreads / Size::kDown;  // lines at a time
   u32 line = threadIdx.x / Size::kDown, row = threadIdx.x % Size::kDown;
@@ -114,9 +115,9 @@ void store_squares(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_st
 }
 
 // Element by element, neighbouring threads along a line.
-template <class From, class To, int E>
+template <class From, class To, int E, int DOWN>
 void store_singly(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_step) {
-  using Size = TileSize<From, To, E>;
+  using Size = TileSize<From, To, E, DOWN>;
 #pragma unroll 4
   for (u32 k = threadIdx.x; k < Size::kRows * Size::kColumns; k += kTileThreads) {
     i32 row = i32(k % Size::kRows), line = i32(k / Size::kRows);
@@ -126,12 +127,12 @@ void store_singly(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_ste
 }
 
 // `to`: where the tile's first element goes.
-template <class From, class To, int E>
+template <class From, class To, int E, int DOWN>
 void store_tile(const TilePlace& p, const Vec<To, E>* tile, To* to, i64 to_step) {
   if (p.to_words)
-    store_squares<From>(p, tile, to, to_step);
+    store_squares<From, To, E, DOWN>(p, tile, to, to_step);
   else
-    store_singly<From>(p, tile, to, to_step);
+    store_singly<From, To, E, DOWN>(p, tile, to, to_step);
 }
 
 // Which tile of its matrix a block takes. Blocks go down a few rows of tiles before they go on across: those that run
@@ -147,9 +148,9 @@ inline TileOrder find_tile(const Divisor& down, const Divisor& across) {
   return {matrix, first + within % band, within / band};
 }
 
-template <class From, class To, int E>
+template <class From, class To, int E, int DOWN>
 TilePlace place_tile(const TileOrder& at, i64 rows, i64 columns, bool from_words, bool to_words) {
-  using Size = TileSize<From, To, E>;
+  using Size = TileSize<From, To, E, DOWN>;
   i64 row = i64(at.row) * Size::kRows, column = i64(at.column) * Size::kColumns;
   return {row,        column,  i32(min(rows - row, i64(Size::kRows))), i32(min(columns - column, i64(Size::kColumns))),
           from_words, to_words};
@@ -163,17 +164,18 @@ struct EvenRows {
   const T* operator()(i32 row) const { return first + row * step; }
 };
 
-template <class From, class To, int E>
+template <class From, class To, int E, int DOWN>
 void tiles(const TileArgs& a) {
   auto* tile = reinterpret_cast<Vec<To, E>*>(shared_memory());
   TileOrder at = find_tile(a.down, a.across);
-  TilePlace p = place_tile<From, To, E>(at, a.rows, a.columns, a.from_words, a.to_words);
+  TilePlace p = place_tile<From, To, E, DOWN>(at, a.rows, a.columns, a.from_words, a.to_words);
   i64 from, to;
   locate<1>(a.matrices, &at.matrix, &from, &to);
   EvenRows<From> rows{static_cast<const From*>(a.matrices.from) + from + p.row * a.from_step + p.column, a.from_step};
-  load_tile<From, To, E>(p, rows, tile);
+  load_tile<From, To, E, DOWN>(p, rows, tile);
   __syncthreads();
-  store_tile<From, To, E>(p, tile, static_cast<To*>(a.matrices.to) + to + p.column * a.to_step + p.row, a.to_step);
+  store_tile<From, To, E, DOWN>(p, tile, static_cast<To*>(a.matrices.to) + to + p.column * a.to_step + p.row,
+                                a.to_step);
 }
 
 }  // namespace tsr::dev

@@ -26,7 +26,7 @@ bool has_windows(const dev::ResampleAxis& a, int64_t k) {
   if (a.extent != k || first.unit.value != 1 || end.unit.value != 1 || end.shift - end.base + first.base != k)
     return false;
   int64_t last = (a.y - 1) * first.scale.value - first.base;
-  return first.base < k && last < a.x && last + k < kMost;
+  return first.base < k && last < a.x && a.x + k < kMost;
 }
 
 // Do 31 bits hold all offsets within an image?
@@ -65,6 +65,10 @@ std::string types_of(const Graph& g, const PoolTensors& t) {
   return cat(device_type_of(g, t.x), ", ", device_type_of(g, t.y), ", ", t.index_type);
 }
 
+std::string types_of_bwd(const Graph& g, const PoolTensors& t) {
+  return cat(device_type_of(g, t.y), ", ", device_type_of(g, t.x), ", ", t.index_type);
+}
+
 // Blocks over tiles of so many rows and columns, each place of them with all channels.
 Grid share_tiles(const PoolTensors& t, int64_t all_rows, int64_t all_columns, dev::ResampleArgs& a) {
   int64_t vectors = t.size[1] / t.channels.count, group = std::min(kGroup, vectors);
@@ -83,25 +87,50 @@ PoolKernel use_channels(const Graph& g, const PoolTensors& t, dev::ResampleArgs&
           share_tiles(t, t.size[3], t.size[4], a)};
 }
 
-std::optional<PoolKernel> use_rows(const Graph& g, const PoolTensors& t, dev::ResampleArgs& a) {
+// The most elements of x that a thread can take of a row, with the results that belong to them; 0: none.
+int64_t choose_piece(const Graph& g, const PoolTensors& t, const dev::ResampleArgs& a) {
   const dev::ResampleAxis& row = a.axes[2];
   int64_t stride = row.first.scale.value, pad = row.first.base, behind = row.extent - stride - pad;
-  if (stride > 2 || pad > 1 || behind < 0 || behind > 1 || row.y * stride > row.x) return {};
+  if (stride > 2 || pad > 1 || behind < 0 || behind > 1 || row.y * stride != row.x) return 0;
   for (int64_t v = 16 / (info(g.tensor(t.x).dtype).bits / 8); v >= 2 * stride; v /= 2) {
     int64_t out = v / stride;
-    if (!rows_move(g, t.x, a.x, size_of_x(a, t), v) || (t.y != kNone && !rows_move(g, t.y, a.y, t.size, out)) ||
-        (t.index_type != "none" && !rows_move(g, t.index, a.index, t.size, out)))
-      continue;
-    int64_t pieces = t.size[4] / out;
-    a.columns = dev::make_divisor(pieces), a.rows = dev::make_divisor(t.size[3]);
-    a.channels = dev::make_divisor(t.size[1]);
-    a.threads = t.size[0] * t.size[1] * t.size[3] * pieces;
-    if (a.threads > kMost - kThreads) return {};
-    return PoolKernel{kForward,
-                      instance("pool_rows", types_of(g, t), v, a.axes[1].extent, stride, pad, a.kind == dev::kMaximum),
-                      {blocks_for(a.threads, kThreads), kThreads, 0}};
+    if (rows_move(g, t.x, a.x, size_of_x(a, t), v) && (t.y == kNone || rows_move(g, t.y, a.y, t.size, out)) &&
+        (t.index_type == "none" || rows_move(g, t.index, a.index, t.size, out)))
+      return v;
   }
-  return {};
+  return 0;
+}
+
+// Threads over pieces of so many rows.
+std::optional<Grid> share_pieces(const PoolTensors& t, int64_t pieces, int64_t rows, dev::ResampleArgs& a) {
+  a.columns = dev::make_divisor(pieces), a.rows = dev::make_divisor(rows), a.channels = dev::make_divisor(t.size[1]);
+  a.threads = t.size[0] * t.size[1] * rows * pieces;
+  if (a.threads > kMost - kThreads) return {};
+  return Grid{blocks_for(a.threads, kThreads), kThreads, 0};
+}
+
+std::optional<PoolKernel> use_rows(const Graph& g, const PoolTensors& t, dev::ResampleArgs& a) {
+  int64_t v = choose_piece(g, t, a), stride = a.axes[2].first.scale.value, pad = a.axes[2].first.base;
+  if (!v) return {};
+  std::optional<Grid> grid = share_pieces(t, a.axes[2].x / v, t.size[3], a);
+  if (!grid) return {};
+  return PoolKernel{kForward,
+                    instance("pool_rows", types_of(g, t), v, a.axes[1].extent, stride, pad, a.kind == dev::kMaximum),
+                    *grid};
+}
+
+// Squares of elements with which windows begin.
+int64_t starts(const dev::ResampleAxis& a) { return blocks_for(a.x + a.first.base, a.first.scale.value); }
+
+std::optional<PoolKernel> use_rows_bwd(const Graph& g, const PoolTensors& t, dev::ResampleArgs& a) {
+  int64_t v = choose_piece(g, t, a);
+  if (!v) return {};
+  std::optional<Grid> grid = share_pieces(t, a.axes[2].x / v, starts(a.axes[1]), a);
+  if (!grid) return {};
+  return PoolKernel{kBackward,
+                    instance("pool_rows_bwd", types_of_bwd(g, t), v, a.axes[1].extent, a.axes[2].first.scale.value,
+                             a.axes[2].first.base),
+                    *grid};
 }
 
 }  // namespace
@@ -121,10 +150,9 @@ std::optional<PoolKernel> choose_pool_bwd(const Graph& g, const PoolTensors& t, 
   if ((!max && !mean) || !is_float_of_16_or_32_bits(g, t.x) || !is_float_of_16_or_32_bits(g, t.y)) return {};
   int64_t stride = a.axes[1].first.scale.value;
   if (!has_small_windows(t, a) || stride > 2 || a.axes[2].first.scale.value != stride) return {};
-  if (!t.channels.together || t.channels.count == 1) return {};
-  auto starts = [&](const dev::ResampleAxis& axis) { return blocks_for(axis.x + axis.first.base, stride); };
-  std::string types = cat(device_type_of(g, t.y), ", ", device_type_of(g, t.x), ", ", t.index_type);
-  return PoolKernel{kBackward, instance("pool_channels_bwd", types, t.channels.count, a.axes[1].extent, stride),
+  if (!t.channels.together || t.channels.count == 1) return use_rows_bwd(g, t, a);
+  return PoolKernel{kBackward,
+                    instance("pool_channels_bwd", types_of_bwd(g, t), t.channels.count, a.axes[1].extent, stride),
                     share_tiles(t, starts(a.axes[1]), starts(a.axes[2]), a)};
 }
 

@@ -4,6 +4,7 @@
 // the window holds as well: for a maximum it changes nothing, for a mean it counts as 0.
 #pragma once
 
+#include "device/fast.cuh"
 #include "device/maxima.cuh"
 #include "engines/cuda/resample/window.cuh"
 
@@ -16,9 +17,9 @@ struct PoolTaps {
 
   PoolTaps(const ResampleAxis& axis, i32 o)
       : first(o * i32(axis.first.scale.value) - i32(axis.first.base)), size(i32(axis.x)) {}
-  bool is_inside(int k) const { return inside(first + k, size); }
-  i32 at(int k) const { return clamp_to(first + k, size); }
-  i32 count() const { return count_inside(Taps<i32>{first, first + K, 0}, size); }
+  bool is_inside(int k) const { return u32(first + k) < u32(size); }
+  i32 at(int k) const { return max(min(first + k, size - 1), 0); }
+  i32 count() const { return min(first + K, size) - max(first, 0); }
 };
 
 // Squares of S x S elements of x with which a window may begin, up to the last that holds an element.
@@ -30,14 +31,7 @@ i32 pool_starts(const ResampleAxis& axis) {
 // A mean's weight of one element.
 template <int K>
 float pool_weight(const ResampleArgs& a, const PoolTaps<K>& y, const PoolTaps<K>& x) {
-  return 1.0f / float(a.kind == kMeanExclude ? y.count() * x.count() : K * K);
-}
-
-// The larger of two, the first of equals; NaN counts as larger than everything.
-inline void take_first_largest(float& best, i32& at, float v, i32 position) {
-  bool better = best == best && !(v <= best);
-  best = better ? v : best;
-  at = better ? position : at;
+  return fast_reciprocal(float(a.kind == kMeanExclude ? y.count() * x.count() : K * K));
 }
 
 template <class Y, class I, int V>
@@ -95,19 +89,11 @@ void pool_channels(const ResampleArgs& a) {
     for (int k = 1; k < K * K; ++k) take_larger(most, taps[k / K][k % K]);
     unpack(most, result);
   } else if constexpr (MAX) {
+    auto here = [&](int k) { return (y.at(k / K) - y.first) * K + x.at(k % K) - x.first; };
+    FirstLargest<X, V> most(taps[0][0], here(0));
 #pragma unroll
-    for (int k = 0; k < K * K; ++k) {
-      float v[V];
-      unpack(taps[k / K][k % K], v);
-      i32 here = (y.at(k / K) - y.first) * K + x.at(k % K) - x.first;
-#pragma unroll
-      for (int i = 0; i < V; ++i) {
-        if (k == 0)
-          result[i] = v[i], position[i] = here;
-        else
-          take_first_largest(result[i], position[i], v[i], here);
-      }
-    }
+    for (int k = 1; k < K * K; ++k) most.take(taps[k / K][k % K], here(k));
+    most.finish(result, position);
   } else {
     float weight = pool_weight(a, y, x);
 #pragma unroll
