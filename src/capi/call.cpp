@@ -241,17 +241,6 @@ TensorId Maker::scale(const Blend& b, TensorId value, DType compute) {
   return b.scales() ? pointwise({.mode = M::mul}, {value, (*this)[b.alpha_id()]}, compute) : value;
 }
 
-TensorId Maker::expand(TensorId value, int64_t id) {
-  const Tensor& v = graph_.tensor(value);
-  DType type = is_integer(v.dtype) || v.dtype == DType::f64 ? v.dtype : DType::f32;
-  // Only the sizes of what was there before count: indices need no elements.
-  TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
-  TensorId everywhere = temporary(DType::boolean);
-  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
-      DType::i32);
-  return pointwise({.mode = M::select}, {value, value, everywhere}, type);
-}
-
 namespace {
 
 // Integers stay exact when they are only moved.
@@ -262,12 +251,24 @@ DType copy_type(DType from, DType to, DType otherwise) {
 
 }  // namespace
 
+TensorId Maker::expand(TensorId value, int64_t id) {
+  DType type = graph_.tensor(value).dtype;
+  // Only the sizes of what was there before count: indices need no elements.
+  TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
+  TensorId everywhere = temporary(DType::boolean);
+  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
+      DType::i32);
+  return pointwise({.mode = M::select}, {value, value, everywhere},
+                   copy_type(type, type, type == DType::f64 ? DType::f64 : DType::f32));
+}
+
 void Maker::blend(const Blend& b, int64_t id, TensorId value) {
   DType type = compute(id);
   TensorId to = result(id);
   if (value == to) return;
   value = scale(b, value, type);
   if (!b.adds()) {
+    if (!(graph_.tensor(value).dims == graph_.tensor(to).dims)) value = expand(value, id);
     if (!b.scales()) type = copy_type(graph_.tensor(value).dtype, graph_.tensor(to).dtype, type);
     add(ops::pointwise, {value}, {to}, tessera::PointwiseOptions{.mode = M::identity}, type);
     return;

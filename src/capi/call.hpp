@@ -156,7 +156,7 @@ class Maker {
   TensorId scale(const Blend& b, TensorId value, DType compute);
   // The value repeated over all the elements of a result.
   TensorId expand(TensorId value, int64_t id);
-  // Ends a call: the result `id` gets alpha * value + beta * before, in its own type.
+  // Ends a call: the result `id` gets alpha * value + beta * before, in its own type; the value's sizes of 1 repeat.
   void blend(const Blend& b, int64_t id, TensorId value);
   Graph& graph() { return graph_; }
 
