@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multi-head attention: results against plain loops, gradients against differences of these.
-#include <algorithm>
-
-#include "rnn_reference.hpp"
+#include "flat.hpp"
 
 namespace {
 
@@ -39,7 +37,7 @@ struct Weights {
 class Attention {
  public:
   explicit Attention(const Case& c, cudnnDropoutDescriptor_t dropout = nullptr, cudnnDropoutDescriptor_t post = nullptr)
-      : c(c) {
+      : c(c), lengths_q(c.lengths_q), lengths_kv(c.lengths_kv) {
     EXPECT_OK(cudnnSetAttnDescriptor(desc, c.mode, c.heads, c.scale, c.type,
                                      c.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
                                      CUDNN_DEFAULT_MATH, dropout, post, c.q, c.k, c.v, c.qk_proj, c.qk_proj, c.v_proj,
@@ -48,7 +46,7 @@ class Attention {
     set(k_desc, c.time_kv, c.kv_beam(), c.k, c.lengths_kv), set(v_desc, c.time_kv, c.kv_beam(), c.v, c.lengths_kv);
     size_t work_bytes = 0, reserve_bytes = 0;
     EXPECT_OK(cudnnGetMultiHeadAttnBuffers(handle, desc, &weight_bytes, &work_bytes, &reserve_bytes));
-    work.resize(work_bytes), reserve.resize(reserve_bytes);
+    work.resize(work_bytes, 0), reserve.resize(reserve_bytes, 0);
     find_weights();
   }
   void set(cudnnSeqDataDescriptor_t d, int time, int beam, int vector, const std::vector<int>& lengths) {
@@ -74,10 +72,10 @@ class Attention {
   }
   cudnnStatus_t forward(Tensor& q, Tensor& k, Tensor& v, Tensor& w, Tensor* residual, Tensor& out, bool training,
                         int step = -1) {
-    return cudnnMultiHeadAttnForward(
-        handle, desc, step, c.low.data(), c.high.data(), c.lengths_q.data(), c.lengths_kv.data(), q_desc, q.data(),
-        residual ? residual->data() : nullptr, k_desc, k.data(), v_desc, v.data(), o_desc, out.data(), weight_bytes,
-        w.data(), work.size(), work.data(), training ? reserve.size() : 0, training ? reserve.data() : nullptr);
+    return cudnnMultiHeadAttnForward(handle, desc, step, c.low.data(), c.high.data(), lengths_q.get(), lengths_kv.get(),
+                                     q_desc, q.data(), residual ? residual->data() : nullptr, k_desc, k.data(), v_desc,
+                                     v.data(), o_desc, out.data(), weight_bytes, w.data(), work.size(), work.data(),
+                                     training ? reserve.size() : 0, training ? reserve.data() : nullptr);
   }
 
   // The same in loops: head by head, query by query.
@@ -104,8 +102,9 @@ class Attention {
   Descriptor<cudnnSeqDataDescriptor_t> k_desc{cudnnCreateSeqDataDescriptor, cudnnDestroySeqDataDescriptor};
   Descriptor<cudnnSeqDataDescriptor_t> v_desc{cudnnCreateSeqDataDescriptor, cudnnDestroySeqDataDescriptor};
   Descriptor<cudnnSeqDataDescriptor_t> o_desc{cudnnCreateSeqDataDescriptor, cudnnDestroySeqDataDescriptor};
+  Integers lengths_q, lengths_kv;
   size_t weight_bytes = 0;
-  std::vector<unsigned char> work, reserve;
+  Memory work, reserve;
   std::vector<Weights> weights;
 
  private:
@@ -194,8 +193,8 @@ void check(const Case& c) {
   ASSERT_OK(a.forward(q, k, v, w, added, out, true));
   expect_near(out, want);
 
-  ASSERT_OK(cudnnMultiHeadAttnBackwardData(a.handle, a.desc, c.low.data(), c.high.data(), c.lengths_q.data(),
-                                           c.lengths_kv.data(), a.o_desc, dout.data(), a.q_desc, dq.data(), q.data(),
+  ASSERT_OK(cudnnMultiHeadAttnBackwardData(a.handle, a.desc, c.low.data(), c.high.data(), a.lengths_q.get(),
+                                           a.lengths_kv.get(), a.o_desc, dout.data(), a.q_desc, dq.data(), q.data(),
                                            a.k_desc, dk.data(), k.data(), a.v_desc, dv.data(), v.data(), a.weight_bytes,
                                            w.data(), a.work.size(), a.work.data(), a.reserve.size(), a.reserve.data()));
   Values douts = dout.values();
@@ -256,7 +255,7 @@ TEST(MultiHeadAttention, dropout) {
   Descriptor<cudnnDropoutDescriptor_t> dropout(cudnnCreateDropoutDescriptor, cudnnDestroyDropoutDescriptor);
   size_t state_bytes = 0;
   ASSERT_OK(cudnnDropoutGetStatesSize(handle, &state_bytes));
-  std::vector<unsigned char> states(state_bytes);
+  Memory states(state_bytes);
   auto restart = [&] { ASSERT_OK(cudnnSetDropoutDescriptor(dropout, handle, 0.3F, states.data(), state_bytes, 5)); };
   restart();
   Attention a(c, dropout, dropout);
@@ -275,8 +274,8 @@ TEST(MultiHeadAttention, dropout) {
   EXPECT_NE(first, forward(true));
   restart();
   EXPECT_EQ(first, forward(true));
-  ASSERT_OK(cudnnMultiHeadAttnBackwardData(a.handle, a.desc, c.low.data(), c.high.data(), c.lengths_q.data(),
-                                           c.lengths_kv.data(), a.o_desc, dout.data(), a.q_desc, dq.data(), q.data(),
+  ASSERT_OK(cudnnMultiHeadAttnBackwardData(a.handle, a.desc, c.low.data(), c.high.data(), a.lengths_q.get(),
+                                           a.lengths_kv.get(), a.o_desc, dout.data(), a.q_desc, dq.data(), q.data(),
                                            a.k_desc, dk.data(), k.data(), a.v_desc, dv.data(), v.data(), a.weight_bytes,
                                            w.data(), a.work.size(), a.work.data(), a.reserve.size(), a.reserve.data()));
   ASSERT_OK(cudnnMultiHeadAttnBackwardWeights(a.handle, a.desc, CUDNN_WGRAD_MODE_SET, a.q_desc, q.data(), a.k_desc,
@@ -360,7 +359,7 @@ TEST(MultiHeadAttention, mistakes) {
   a.weight_bytes -= 4;
   EXPECT_TRUE(is_bad_param(a.forward(q, k, v, w, nullptr, out, false)));
   a.weight_bytes += 4;
-  a.reserve.resize(a.reserve.size() - 1);
+  a.reserve.resize(a.reserve.size() - 1, 0);
   EXPECT_TRUE(is_bad_param(a.forward(q, k, v, w, nullptr, out, true)));
   a.set(a.k_desc, 4, 1, 5, c.lengths_kv);
   EXPECT_TRUE(is_bad_param(a.forward(q, k, v, w, nullptr, out, false)));

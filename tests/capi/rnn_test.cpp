@@ -31,7 +31,7 @@ class Network {
     EXPECT_OK(cudnnGetRNNWeightSpaceSize(handle, rnn, &weight_bytes));
     size_t work_bytes = 0, reserve_bytes = 0;
     EXPECT_OK(cudnnGetRNNTempSpaceSizes(handle, rnn, CUDNN_FWD_MODE_TRAINING, x_desc, &work_bytes, &reserve_bytes));
-    work.resize(work_bytes), reserve.resize(reserve_bytes);
+    work.resize(work_bytes, 0), reserve.resize(reserve_bytes, 0);
     find_offsets();
   }
   void set_data(cudnnRNNDataDescriptor_t d, int width, void* padding) {
@@ -66,7 +66,7 @@ class Network {
   DataDescriptor x_desc, y_desc;
   Tensor h_desc, c_desc;
   size_t weight_bytes = 0;
-  std::vector<unsigned char> work, reserve;
+  Memory work, reserve;
   RnnOffsets offsets;
 };
 
@@ -107,7 +107,8 @@ void check(const RnnCase& c, bool states = true, bool device_lengths = true) {
   RnnReference reference(c, n.offsets);
   auto if_states = [&](Flat& t) -> Tensor* { return states ? &t : nullptr; };
   auto data_if = [&](Flat& t, bool wanted = true) { return states && wanted ? t.data() : nullptr; };
-  const int* lengths = device_lengths ? c.lengths.data() : nullptr;
+  Integers length_memory(c.lengths);
+  const int* lengths = device_lengths ? length_memory.get() : nullptr;
 
   reference.forward(v);
   ASSERT_OK(n.forward(x, w, if_states(hx), if_states(cx), y, if_states(hy), lstm ? if_states(cy) : nullptr,
@@ -217,7 +218,7 @@ TEST(Rnn, dropout) {
   Descriptor<cudnnDropoutDescriptor_t> dropout(cudnnCreateDropoutDescriptor, cudnnDestroyDropoutDescriptor);
   size_t state_bytes = 0;
   ASSERT_OK(cudnnDropoutGetStatesSize(handle, &state_bytes));
-  std::vector<unsigned char> states(state_bytes);
+  Memory states(state_bytes);
   auto restart = [&] { ASSERT_OK(cudnnSetDropoutDescriptor(dropout, handle, 0.4F, states.data(), state_bytes, 17)); };
   restart();
   Network n(c, dropout);

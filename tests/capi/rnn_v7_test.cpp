@@ -48,7 +48,7 @@ void check(const RnnCase& c) {
   ASSERT_OK(cudnnGetRNNParamsSize(handle, rnn, xs[0], &weight_bytes, c.type));
   ASSERT_OK(cudnnGetRNNWorkspaceSize(handle, rnn, c.steps, xs.data(), &work_bytes));
   ASSERT_OK(cudnnGetRNNTrainingReserveSize(handle, rnn, c.steps, xs.data(), &reserve_bytes));
-  std::vector<unsigned char> work(work_bytes), reserve(reserve_bytes);
+  Memory work(work_bytes), reserve(reserve_bytes);
   auto elements = static_cast<int>(weight_bytes / size_of(c.type));
   Filter filter = make_filter(), part = make_filter();
   int dims[] = {elements, 1, 1};
