@@ -211,6 +211,21 @@ TEST(Rnn, padding) {
     }
 }
 
+// States may be overwritten by those that follow.
+TEST(Rnn, states_in_place) {
+  RnnCase c{.direction = CUDNN_BIDIRECTIONAL, .layers = 2, .lengths = {4, 2, 1}, .steps = 4};
+  Network n(c);
+  int wide = c.directions() * c.outputs();
+  Flat x(c.type, c.rows() * c.inputs), w(c.type, static_cast<int64_t>(n.weight_bytes / 4)), y(c.type, c.rows() * wide);
+  Flat h(c.type, n.h_desc.count()), cell(c.type, n.c_desc.count());
+  unsigned seed = 1;
+  for (Flat* t : {&x, &w, &h, &cell}) t->random(seed++);
+  RnnValues v{x.values(), w.values(), h.values(), cell.values(), {}, {}, {}};
+  RnnReference(c, n.offsets).forward(v);
+  ASSERT_OK(n.forward(x, w, &h, &cell, y, &h, &cell, CUDNN_FWD_MODE_INFERENCE, nullptr));
+  expect_rows(c, y, v.y, wide), expect_close(h, v.hy), expect_close(cell, v.cy);
+}
+
 // Masks follow from the states: the same states give the same results, used ones others; gradients know the masks.
 TEST(Rnn, dropout) {
   RnnCase c{.direction = CUDNN_BIDIRECTIONAL, .layers = 3, .type = CUDNN_DATA_DOUBLE, .lengths = {4, 2}, .steps = 4};
