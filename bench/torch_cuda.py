@@ -63,15 +63,31 @@ def seconds_of(graph, parts, seconds):
     return statistics.median(times)
 
 
-def measure(graph, seconds):
-    """Milliseconds by name, and reasons by name."""
+def ways_of(graph):
     names = [t["name"] for t in graph["tensors"]]
 
     def eager(tensors):
         return run_graph(graph, dict(zip(names, tensors)))
 
     torch._dynamo.reset()
-    ways = {"torch": eager, "inductor": torch.compile(eager, dynamic=False)}
+    return {"torch": eager, "inductor": torch.compile(eager, dynamic=False)}
+
+
+def compile_rows(rows, part, parts, program):
+    """Fills the compiler's cache on disk with every `parts`-th row; a failure will show when the row is measured."""
+    for row in rows[part::parts]:
+        try:
+            graph = read_graph(program, row["case"])
+            ways_of(graph)["inductor"]([tensor(t) for t in graph["tensors"]])
+            torch.cuda.synchronize()
+        except Exception as e:
+            print(f"{row['case'][:80]}: {type(e).__name__}", flush=True)
+        torch.cuda.empty_cache()
+
+
+def measure(graph, seconds):
+    """Milliseconds by name, and reasons by name."""
+    ways = ways_of(graph)
     times, reasons = {}, {}
     sets = buffer_sets(graph)
     for name, function in ways.items():
@@ -90,12 +106,15 @@ def main():
     parser.add_argument("rows", help="the .jsonl file of `tessera bench --device cuda --json`; rewritten")
     parser.add_argument("--tessera", default="build/tessera")
     parser.add_argument("--seconds", type=float, default=0.2, help="time for each measurement")
+    parser.add_argument("--compile", metavar="PART/PARTS", help="only compile a part of the rows, for several processes")
     a = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no GPU")
     torch.set_default_device("cuda")
     path = pathlib.Path(a.rows)
     rows = [json.loads(line) for line in path.read_text().splitlines() if line]
+    if a.compile:
+        return compile_rows(rows, *map(int, a.compile.split("/")), a.tessera)
     measured = 0
     for row in rows:
         try:

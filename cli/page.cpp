@@ -141,11 +141,12 @@ std::string to_html(const Explanation& e, const std::string& graph_text) {
       cat("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
           "content=\"width=device-width\">\n",
           "<title>Plan for ", escape_html(e.device), "</title><style>", kStyle, "</style></head><body><main>\n");
-  s += cat(
-      "<h1>Plan for ", escape_html(e.device), "</h1>\n<p>", e.nodes.size(),
-      e.nodes.size() == 1 ? " operation in " : " operations in ", e.steps.size(),
-      e.steps.size() == 1 ? " step" : " steps", e.deterministic ? ", the same bits every time" : ", not deterministic",
-      e.recognised ? "; composite operations were recognised and rewritten" : "", ".</p>\n<div class=\"cards\">\n");
+  s += cat("<h1>Plan for ", escape_html(e.device), "</h1>\n<p>", e.nodes.size(),
+           e.nodes.size() == 1 ? " operation in " : " operations in ", e.steps.size(),
+           e.steps.size() == 1 ? " step" : " steps",
+           e.deterministic ? ", the same bits every time" : ", not deterministic",
+           e.recognised ? "; composite operations, views or packed sequences were rewritten" : "",
+           ".</p>\n<div class=\"cards\">\n");
   if (e.measured > 0) s += card(human_seconds(e.measured), "measured time");
   s += card(human_seconds(e.seconds), "modelled time") + card(human_bytes(e.bytes), "moved") +
        card(human_bytes(e.unfused_bytes), "moved if every operation used memory") +

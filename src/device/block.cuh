@@ -36,6 +36,28 @@ struct Mul {
     return a * b;
   }
 };
+// The larger number, or NaN if one of them is.
+template <class T>
+T larger(T a, T b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (kSame<T, float>) {
+    asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+    return a;
+  }
+#endif
+  return a > b || a != a ? a : b;
+}
+template <class T>
+T smaller(T a, T b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (kSame<T, float>) {
+    asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+    return a;
+  }
+#endif
+  return a < b || a != a ? a : b;
+}
+
 // NaN wins: a maximum that hides it would hide a bug.
 struct Max {
   template <class T>
@@ -47,7 +69,7 @@ struct Max {
   }
   template <class T>
   static T join(T a, T b) {
-    return a > b || a != a ? a : b;
+    return larger(a, b);
   }
 };
 struct Min {
@@ -60,28 +82,24 @@ struct Min {
   }
   template <class T>
   static T join(T a, T b) {
-    return a < b || a != a ? a : b;
+    return smaller(a, b);
   }
 };
-
-// The larger number, or NaN if one of them is: Max in one instruction, for long runs of maxima. (Elsewhere the
-// comparison suits the compiler better, which then needs fewer registers.)
-template <class T>
-T larger(T a, T b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (kSame<T, float>) {
-    asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
-    return a;
-  }
-#endif
-  return a > b || a != a ? a : b;
-}
 
 // Over groups of WIDTH neighbouring lanes; every lane gets the result, in a fixed order.
 template <class Op, int WIDTH = 32, class T>
 T warp_reduce(T v) {
 #pragma unroll
   for (int bits = WIDTH / 2; bits > 0; bits /= 2) v = Op::join(v, __shfl_xor_sync(0xffffffffu, v, bits));
+  return v;
+}
+
+// The largest number of LANES neighbouring lanes (a power of two), or NaN; other lanes of the warp may be elsewhere.
+template <int LANES, class T>
+T largest_of(T v) {
+  u32 mask = LANES >= 32 ? 0xffffffffu : ((1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+#pragma unroll
+  for (int bits = LANES / 2; bits > 0; bits /= 2) v = larger(v, __shfl_xor_sync(mask, v, bits));
   return v;
 }
 

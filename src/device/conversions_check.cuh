@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/conversions_args.cuh"
-#include "device/types.cuh"
+#include "device/memory.cuh"
 
 namespace tsr::dev {
 
@@ -34,11 +34,28 @@ void check_conversions(const ConversionArgs& a) {
   }
 }
 
-// Types of less than a byte are only read.
+// Types of less than a byte; whole bytes are written, in vectors and one element after the other.
 template <class T>
 void check_packed(const ConversionArgs& a) {
-  i64 first = i64(blockIdx.x) * blockDim.x + threadIdx.x, step = i64(gridDim.x) * blockDim.x;
-  for (i64 i = first; i < a.pattern_count; i += step) a.wide[i] = load_packed<float, T>(a.patterns, i);
+  constexpr int N = 8;
+  i64 first = (i64(blockIdx.x) * blockDim.x + threadIdx.x) * N, step = i64(gridDim.x) * blockDim.x * N;
+  for (i64 i = first; i < a.pattern_count; i += step) {
+    Vec<float, N> out;
+    load_packed_each<float, T>(a.patterns, i, 1, out);
+    for (int k = 0; k < N; ++k) {
+      a.wide[i + k] = load_packed<float, T>(a.patterns, i + k);
+      a.wide_vector[i + k] = out.v[k];
+    }
+  }
+  for (i64 i = first; i < a.value_count; i += step) {
+    float in[N];
+    for (int k = 0; k < N; ++k) {
+      in[k] = a.values[i + k];
+      float one[1] = {in[k]};
+      store_packed<T>(a.narrow, i + k, one);
+    }
+    store_packed<T>(a.narrow_vector, i, in);
+  }
 }
 
 }  // namespace tsr::dev

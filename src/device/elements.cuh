@@ -9,9 +9,6 @@ namespace tsr::dev {
 
 struct none {};  // the type of a tensor that is absent
 
-template <class T>
-constexpr bool kPacked = kSame<T, e2m1> || kSame<T, i4> || kSame<T, u4> || kSame<T, bit>;
-
 inline const void* elements(const Operand& o) { return o.data ? o.data : &o.value; }
 
 template <class L, class T>

@@ -170,6 +170,8 @@ inline float op_ceil(float x) { return ceilf(x); }
 inline double op_ceil(double x) { return ceil(x); }
 inline float op_floor(float x) { return floorf(x); }
 inline double op_floor(double x) { return floor(x); }
+// For results that are stored in 16 bits or less: the error grows with |x| to about 1e-5 of the value.
+inline float narrow_exp(float x) { return fast_exp2(x * 1.44269504088896340736f); }
 template <class T>
 T op_exp(T x) {
   return f_exp(x);

@@ -216,27 +216,55 @@ T from_lane(L v) {
     return convert_lane<T>(v);
 }
 
-// A lane's value as it reads back from a type.
-template <class T, class L>
-L round_as(L v) {
-  return to_lane<L>(from_lane<T>(v));
-}
-
-// --- types of less than a byte, read one by one
+// --- types of less than a byte
 struct e2m1 {};
 struct i4 {};
 struct u4 {};
 struct bit {};
 
+template <class T>
+constexpr bool kPacked = kSame<T, e2m1> || kSame<T, i4> || kSame<T, u4> || kSame<T, bit>;
+template <class T>
+constexpr int kPackedBits = kSame<T, bit> ? 1 : 4;
+
+template <class L, class T>
+L from_packed(u32 bits) {
+  if constexpr (kSame<T, bit> || kSame<T, u4>) return L(bits);
+  if constexpr (kSame<T, i4>) return L(i32(bits << 28) >> 28);
+  float magnitude = bits & 6 ? __uint_as_float(((bits >> 1 & 3) + 126) << 23 | (bits & 1) << 22) : (bits & 1) * 0.5f;
+  return L(bits & 8 ? -magnitude : magnitude);
+}
+
+inline u32 to_e2m1(float v) {
+  u32 rest = __float_as_uint(v) & 0x7fffffff, sign = v != v ? 0 : __float_as_uint(v) >> 28 & 8;
+  if (!(__uint_as_float(rest) < 6.0f)) return sign | 7;
+  // Below 1 steps are one half, the last place of 2^22: adding that rounds to it.
+  if (rest < 0x3f800000) return sign | (__float_as_uint(__uint_as_float(rest) + 0x1p22f) & 7);
+  return sign | (((rest + 0x1fffff + (rest >> 22 & 1)) >> 22) - 252);
+}
+
+template <class T, class L>
+u32 to_packed(L v) {
+  if constexpr (kSame<T, bit>) return v != L(0);
+  if constexpr (kSame<T, u4>) return to_integer<u8>(v, 0, 15);
+  if constexpr (kSame<T, i4>) return to_integer<i8>(v, -8, 7) & 15;
+  return to_e2m1(float(v));
+}
+
 template <class L, class T>
 L load_packed(const void* data, i64 index) {
-  const u8* bytes = static_cast<const u8*>(data);
-  if constexpr (kSame<T, bit>) return L(bytes[index >> 3] >> (index & 7) & 1);
-  u32 four = bytes[index >> 1] >> (index & 1 ? 4 : 0) & 15;
-  if constexpr (kSame<T, u4>) return L(four);
-  if constexpr (kSame<T, i4>) return L(i32(four << 28) >> 28);
-  float magnitude = four & 6 ? __uint_as_float(((four >> 1 & 3) + 126) << 23 | (four & 1) << 22) : (four & 1) * 0.5f;
-  return L(four & 8 ? -magnitude : magnitude);
+  constexpr int kBits = kPackedBits<T>, kEach = 8 / kBits;
+  u32 byte = static_cast<const u8*>(data)[u64(index) / kEach];
+  return from_packed<L, T>(byte >> int(u64(index) % kEach) * kBits & ((1 << kBits) - 1));
+}
+
+// A lane's value as it reads back from a type.
+template <class T, class L>
+L round_as(L v) {
+  if constexpr (kPacked<T>)
+    return from_packed<L, T>(to_packed<T>(v));
+  else
+    return to_lane<L>(from_lane<T>(v));
 }
 
 // --- vectors of elements, moved in one access
@@ -269,7 +297,21 @@ void pack(const L (&from)[N], Vec<T, N>& to) {
 #else
   constexpr bool kByTwos = kSame<L, float> && N % 2 == 0 && (kSame<T, bf16> || kSame<T, f16>);
 #endif
-  if constexpr (kByTwos) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  constexpr bool kSmallByTwos = kSame<L, float> && N % 2 == 0 && (kSame<T, e4m3> || kSame<T, e5m2>);
+#else
+  constexpr bool kSmallByTwos = false;
+#endif
+  if constexpr (kSmallByTwos) {
+    u16* pairs = reinterpret_cast<u16*>(&to);
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      if constexpr (kSame<T, e4m3>)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pairs[i / 2]) : "f"(from[i + 1]), "f"(from[i]));
+      else
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pairs[i / 2]) : "f"(from[i + 1]), "f"(from[i]));
+    }
+  } else if constexpr (kByTwos) {
     u32* words = reinterpret_cast<u32*>(&to);
 #pragma unroll
     for (int i = 0; i < N; i += 2) {

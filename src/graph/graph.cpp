@@ -171,7 +171,14 @@ void Graph::check_tensor(TensorId id) const {
     require(!t.stored || t.numel() >= 1, "tensor '", t.name, "': a scalar has at least one element");
   if (t.ragged != kNone) {
     const Tensor& o = tensor(t.ragged);
-    require(is_integer(o.dtype), "tensor '", t.name, "': ragged offsets ", describe(o), " must be i32 or i64");
+    require(t.reordering == Reordering::none, "tensor ", describe(t),
+            " is ragged and reordered; it may be one of both");
+    require(t.rank() >= 3, "tensor ", describe(t), " is ragged and has ", t.rank(),
+            " dimensions; at least 3, batches first and steps third");
+    require(o.dtype == DType::i32 || o.dtype == DType::i64, "tensor '", t.name, "': ragged offsets ", describe(o),
+            " must be i32 or i64");
+    require(!o.by_value, "tensor '", t.name, "': ragged offsets ", describe(o),
+            " arrive by value; they must lie in memory");
     require(o.numel() == t.dims[0] + 1, "tensor ", describe(t), ": ragged offsets ", describe(o), " must hold ",
             t.dims[0] + 1, " values, one for each batch and the end");
     require(t.ragged_multiplier > 0, "tensor '", t.name, "': ragged multiplier ", t.ragged_multiplier,

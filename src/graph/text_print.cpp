@@ -68,8 +68,12 @@ class Printer {
     for (int i = 0; i < g_.tensor_count(); ++i)
       if (g_.producer(i) == kNone && !skip.count(i)) out.push_back(declaration(i));
     for (int i = 0; i < g_.node_count(); ++i) out.push_back(node(g_.node(i)));
-    for (TensorId i : produced())
-      if (std::string s = tensor_options(g_.tensor(i)); !s.empty()) out.push_back("with " + g_.tensor(i).name + s);
+    auto with = [&](TensorId i, const std::string& options) {
+      if (!options.empty()) out.push_back("with " + g_.tensor(i).name + options);
+    };
+    for (int i = 0; i < g_.tensor_count(); ++i)
+      if (g_.producer(i) == kNone && !skip.count(i) && !offsets_come_first(i)) with(i, ragged_option(g_.tensor(i)));
+    for (TensorId i : produced()) with(i, tensor_options(g_.tensor(i)) + ragged_option(g_.tensor(i)));
     if (body) return out;
     for (TensorId i : produced()) {
       if (!g_.tensor(i).stored) continue;
@@ -147,17 +151,25 @@ class Printer {
     return s;
   }
 
-  std::string tensor_options(const Tensor& t) const {
+  static std::string tensor_options(const Tensor& t) {
     std::string s;
     if (t.alignment != 16) s += " align=" + std::to_string(t.alignment);
     if (t.frozen) s += " frozen=true";
-    if (t.ragged != kNone) {
-      s += " ragged=" + g_.tensor(t.ragged).name;
-      if (t.ragged_multiplier != 1) s += "*" + std::to_string(t.ragged_multiplier);
-    }
     static constexpr const char* kReordering[] = {"none", "f8_128x4", "i8x32", "f16x16"};
     if (t.reordering != Reordering::none) s += std::string(" reorder=") + kReordering[static_cast<int>(t.reordering)];
     return s;
+  }
+
+  std::string ragged_option(const Tensor& t) const {
+    if (t.ragged == kNone) return "";
+    std::string s = " ragged=" + g_.tensor(t.ragged).name;
+    return t.ragged_multiplier == 1 ? s : s + "*" + std::to_string(t.ragged_multiplier);
+  }
+
+  // Offsets that are computed, or declared later, have no name yet where an input is declared.
+  bool offsets_come_first(TensorId input) const {
+    TensorId offsets = g_.tensor(input).ragged;
+    return offsets == kNone || (g_.producer(offsets) == kNone && offsets < input);
   }
 
   static std::string constant_values(const Tensor& t) {
@@ -180,7 +192,8 @@ class Printer {
     const Tensor& t = g_.tensor(id);
     std::string s = target_name(id) + " = ";
     if (t.is_constant()) return s + "const " + print_type(t) + " " + constant_values(t);
-    return s + (t.by_value ? "scalar " : "input ") + print_type(t) + tensor_options(t);
+    s += (t.by_value ? "scalar " : "input ") + print_type(t) + tensor_options(t);
+    return offsets_come_first(id) ? s + ragged_option(t) : s;
   }
 
   const Graph& g_;

@@ -130,7 +130,7 @@ int64_t memory_elements(const Tensor& t, const Ints& offsets) {
   for (size_t i = 0; i < offsets.size(); ++i) {
     int64_t first = offsets[i] * t.ragged_multiplier;
     end = std::max(end, first);
-    if (i + 1 == offsets.size() || t.rank() < 3) continue;
+    if (i + 1 == offsets.size()) continue;
     // Dimensions slower than the steps (head-major statistics) reach beyond the offset of the next batch.
     Tensor batch = t;
     int64_t room = (offsets[i + 1] - offsets[i]) * t.ragged_multiplier;
@@ -146,9 +146,11 @@ GraphBuffers::GraphBuffers(const Graph& g, const DataSpec& spec) : g_(g) {
   auto add = [&](TensorId id) {
     const Tensor& t = g.tensor(id);
     Ints offsets;
-    if (t.ragged != kNone)
-      for (int64_t i = 0; i < g.tensor(t.ragged).numel(); ++i)
-        offsets.push_back(load<int64_t>(g.tensor(t.ragged).dtype, buffers_.at(t.ragged).data(), i));
+    if (t.ragged != kNone) {
+      const Tensor& o = g.tensor(t.ragged);
+      const std::byte* values = o.is_constant() ? o.constant.data() : buffers_.at(t.ragged).data();
+      for (int64_t i = 0; i < o.numel(); ++i) offsets.push_back(load<int64_t>(o.dtype, values, i));
+    }
     int64_t n = memory_elements(t, offsets);
     require(n < (int64_t{1} << 34), "tensor ", describe(t), " is too large to allocate here");
     // Aligned exactly as promised and no better.

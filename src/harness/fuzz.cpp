@@ -5,6 +5,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "graph/ragged.hpp"
 #include "graph/text.hpp"
 
 namespace tsr {
@@ -22,6 +23,7 @@ class Generator {
     for (int i = 0, n = pick(1, 12); i < n; ++i) grow();
     outputs();
     g_.finalize();
+    if (chance(15)) pack();
     return std::move(g_);
   }
 
@@ -238,6 +240,44 @@ class Generator {
     if (!any_stored) g_ = parse_graph("x = input f32[3]; y = relu x; output y");
   }
 
+  // Makes packed sequences of some inputs and outputs, unless an operation refuses that.
+  void pack() {
+    Graph packed = g_;
+    for (TensorId t = 0; t < g_.tensor_count(); ++t) {
+      const Tensor& x = g_.tensor(t);
+      if (!x.stored || x.rank() < 3 || chance(40)) continue;
+      Tensor offsets = pack(packed.edit(t), g_.producer(t) != kNone);
+      packed.edit(t).ragged = packed.add_tensor(std::move(offsets));
+    }
+    try {
+      packed.finalize();
+      g_ = std::move(packed);
+    } catch (const Error&) {
+    }
+  }
+
+  // The offsets of sequences of random lengths. Those of results must not overlap: their steps lie furthest apart.
+  Tensor pack(Tensor& t, bool result) {
+    if (result || chance(50)) {
+      int order[kMaxRank] = {0, 2, 1};
+      for (int i = 3; i < t.rank(); ++i) order[i] = i;
+      t.strides = permuted_strides(t.dims, order);
+      t.strides_given = t.dims_given = true;
+    }
+    int axis = ragged_axis(t);
+    int64_t step = std::max<int64_t>(1, t.strides[axis]), at = pick(0, 2);
+    t.ragged_multiplier = chance(50) ? step : 1;
+    Tensor offsets;
+    offsets.name = "offsets" + std::to_string(count_++);
+    offsets.dtype = pick_of({DType::i32, DType::i64});
+    offsets.dims = {t.dims[0] + 1}, offsets.strides = {1};
+    offsets.dtype_given = offsets.dims_given = offsets.strides_given = true;
+    offsets.constant.resize(static_cast<size_t>(byte_size(offsets.dtype, offsets.numel())));
+    for (int64_t i = 0; i <= t.dims[0]; ++i, at += pick(0, static_cast<int>(t.dims[axis])))
+      store(offsets.dtype, offsets.constant.data(), i, at * step / t.ragged_multiplier);
+    return offsets;
+  }
+
   std::mt19937_64 random_;
   Graph g_;
   Dims base_;
@@ -263,7 +303,7 @@ Graph extract(const Graph& g, const std::vector<TensorId>& wanted, const std::ve
   std::reverse(nodes.begin(), nodes.end());
   Graph out;
   std::unordered_map<TensorId, TensorId> map;
-  auto copy = [&](TensorId t) {
+  std::function<TensorId(TensorId)> copy = [&](TensorId t) {
     if (t == kNone) return kNone;
     auto it = map.find(t);
     if (it != map.end()) return it->second;
@@ -273,6 +313,7 @@ Graph extract(const Graph& g, const std::vector<TensorId>& wanted, const std::ve
         g.producer(t) != kNone && std::find(nodes.begin(), nodes.end(), g.producer(t)) != nodes.end() && !has(cuts, t);
     if (!produced && !x.is_constant()) x.stored = x.dtype_given = x.dims_given = x.strides_given = true;
     if (produced) x.stored = false;
+    x.ragged = copy(x.ragged);
     return map[t] = out.add_tensor(x);
   };
   for (NodeId n : nodes) {

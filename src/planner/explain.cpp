@@ -210,7 +210,7 @@ std::string to_text(const Explanation& e) {
                       " operations, workspace ", human_bytes(static_cast<double>(e.workspace)), ", modelled time ",
                       human_seconds(e.seconds), e.measured > 0 ? ", measured " + human_seconds(e.measured) : "",
                       e.deterministic ? ", deterministic" : ", not deterministic", "\n");
-  if (e.recognised) s += "composite operations were recognised and rewritten before planning\n";
+  if (e.recognised) s += "composite operations, views or packed sequences were rewritten before planning\n";
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const ExplainedStep& step = e.steps[i];
     s += cat("\nstep ", i + 1, ": ", step.engine, step.config == "default" ? "" : " (" + step.config + ")", ", ",

@@ -61,7 +61,7 @@ struct Explanation {
   double unfused_bytes = 0;  // when every operation reads and writes memory
   int kernels = 0;
   size_t workspace = 0;
-  bool deterministic = true, recognised = false;  // recognised: composites were rewritten before planning
+  bool deterministic = true, recognised = false;  // recognised: composites, views or packed sequences were rewritten
 };
 
 // `measured`: seconds of each step, where the caller has them.

@@ -43,12 +43,12 @@ Dims Expr::strides_of(const Tensor& t) const {
   return strides;
 }
 
-Reason lower(const Region& r, Expr* out, bool across) {
+Reason lower(const Region& r, Expr* out, bool gpu) {
   Expr scratch;
   Expr& e = out ? *out : scratch;
   e = {};
   try {
-    Lowering(r, e, across).run();
+    Lowering(r, e, gpu).run();
     return Reason::yes();
   } catch (const Declined& d) {
     return d.reason;

@@ -68,9 +68,13 @@ struct Expr {
   Dims strides_of(const Tensor& t) const;
 };
 
-// Expresses a region, or says why it cannot be. `out` may be null when only the answer matters. `across`: sums over all
-// rows are allowed, beside reductions of the rows themselves.
-Reason lower(const Region& r, Expr* out, bool across = false);
+// Does it turn element values into a row value?
+inline bool reduces_row(const Instr& c) { return c.kind == Instr::reduce && !c.block; }
+
+// Expresses a region, or says why it cannot be. `out` may be null when only the answer matters. What is for kernels of
+// GPUs may hold sums over all rows beside reductions of the rows themselves and results that share bytes in any way;
+// blocks are short and powers of two, or rows of their own where nothing else makes rows.
+Reason lower(const Region& r, Expr* out, bool gpu = false);
 std::string to_string(const Expr& e, const Graph& g);
 
 }  // namespace tsr

@@ -125,6 +125,12 @@ void Lowering::reduced_axes(const Node& n) {
   }
 }
 
+// Can a warp share the work on a block, however few elements each thread takes?
+static bool fits_warp(int64_t block) {
+  constexpr int64_t kWarp = 32;
+  return block <= kWarp && (block & (block - 1)) == 0;
+}
+
 // Blocks lie inside a row, or are the rows where nothing else is reduced and their elements lie apart in memory.
 void Lowering::place_blocks() {
   const Node *quantize = nullptr, *any = nullptr;
@@ -138,7 +144,8 @@ void Lowering::place_blocks() {
   bool& in_row = e_.row_axis[static_cast<size_t>(axis)];
   if (quantize && !e_.has_reduction) {
     const Tensor& x = g_.tensor(quantize->in[0]);
-    in_row = e_.has_reduction = x.strides[x.rank() - split_->from_end] != 1;
+    bool apart = x.strides[x.rank() - split_->from_end] != 1;
+    in_row = e_.has_reduction = apart || (gpu_ && !fits_warp(split_->length));
     if (in_row) return;
   }
   if (e_.has_reduction && !in_row) {
@@ -173,12 +180,17 @@ bool Lowering::whole_bytes(const Tensor& x) const {
   return true;
 }
 
+// Does a tensor lie in an order that kernels do not know? On GPUs they know that of scale factors.
+bool Lowering::is_reordered(const Tensor& x) const {
+  return x.reordering != Reordering::none && !(gpu_ && x.reordering == Reordering::f8_128x4);
+}
+
 // Every output holds each element of the space once, or one value for each row or block.
 void Lowering::check_outputs() const {
   for (TensorId t : r_.outputs) {
     const Tensor& x = g_.tensor(t);
     if (x.ragged != kNone) decline("output ", describe(x), " is ragged");
-    if (x.reordering != Reordering::none) decline("output ", describe(x), " is reordered");
+    if (is_reordered(x)) decline("output ", describe(x), " is reordered");
     Dims a = e_.sizes_of(x.dims);
     bool full = true, row = e_.has_reduction, block = e_.block_axis >= 0;
     for (int i = 0; i < a.size(); ++i) {
@@ -186,9 +198,9 @@ void Lowering::check_outputs() const {
       block = block && a[i] == (i == e_.block_axis ? 1 : e_.space[i]);
       row = row && a[i] == (e_.row_axis[static_cast<size_t>(i)] ? 1 : e_.space[i]);
     }
-    if (!full && !row && !block && !(across_ && sums_rows(x.dims)))
+    if (!full && !row && !block && !(gpu_ && sums_rows(x.dims)))
       decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
-    if (info(x.dtype).bits < 8 && !whole_bytes(x))
+    if (info(x.dtype).bits < 8 && !gpu_ && !whole_bytes(x))
       decline("output ", describe(x), " packs several elements into a byte, and blocks do not fill whole bytes");
     if (info(x.dtype).vector > 1) decline("output ", describe(x), " is vectorised");
     if (is_complex(x.dtype)) decline("output ", describe(x), " is complex");
@@ -198,7 +210,7 @@ void Lowering::check_outputs() const {
     if (x.ragged != kNone) decline("input ", describe(x), " is ragged");
     if (is_complex(x.dtype)) decline("input ", describe(x), " is complex");
     if (info(x.dtype).vector > 1) decline("input ", describe(x), " is vectorised");
-    if (x.reordering != Reordering::none) decline("input ", describe(x), " is reordered");
+    if (is_reordered(x)) decline("input ", describe(x), " is reordered");
   }
 }
 
@@ -296,7 +308,11 @@ int Lowering::largest_of_block(int a) {
 int Lowering::mean(int a, bool rough) {
   int sum = reduce(ReduceMode::add, a);
   e_.code[static_cast<size_t>(sum)].rough = rough;
-  return apply(M::div, sum, scalar(static_cast<double>(e_.row_length()), at(a).lane));
+  return over_length(sum);
+}
+
+int Lowering::over_length(int sum) {
+  return apply(M::div, sum, scalar(static_cast<double>(e_.row_length()), at(sum).lane));
 }
 
 // Gives tensor `t` its value: rounded where its type is narrower than the lane, stored where it leaves the region.

@@ -31,7 +31,7 @@ Split blocks_of(const Graph& g, const Node& n);
 
 class Lowering {
  public:
-  Lowering(const Region& r, Expr& e, bool across) : r_(r), g_(*r.graph), e_(e), across_(across) {}
+  Lowering(const Region& r, Expr& e, bool gpu) : r_(r), g_(*r.graph), e_(e), gpu_(gpu) {}
   void run();
 
  private:
@@ -49,6 +49,7 @@ class Lowering {
   bool full_row(const Dims& d) const;
   bool one_per_block(const Dims& d) const;
   bool whole_bytes(const Tensor& x) const;
+  bool is_reordered(const Tensor& x) const;
   void check_outputs() const;
 
   // --- instructions
@@ -62,6 +63,7 @@ class Lowering {
   int reduce(tessera::ReduceMode mode, int a);
   int largest_of_block(int a);
   int mean(int a, bool rough = false);
+  int over_length(int sum);  // of a row: its mean
   void define(TensorId t, int v);
   void define_across(TensorId t, int v);
   bool sums_rows(const Dims& d) const;
@@ -92,7 +94,7 @@ class Lowering {
   const Region& r_;
   const Graph& g_;
   Expr& e_;
-  bool across_;
+  bool gpu_;
   std::unordered_map<TensorId, int> values_;
   std::optional<Split> split_;
 };

@@ -43,8 +43,11 @@ void Lowering::norm(const Node& n) {
     variance = centre(o.mode != NormMode::rms, x, d, average);
     inverse = apply(M::rsqrt, apply(M::add, variance, eps));
   }
-  int y = apply(M::mul, d, inverse);
-  if (slot(n.in, kScale) != kNone) y = apply(M::mul, y, effective_scale(n.in[kScale], o.zero_centered, lane));
+  int scale = slot(n.in, kScale) == kNone ? -1 : effective_scale(n.in[kScale], o.zero_centered, lane), factor = inverse;
+  bool early = scale >= 0 && at(scale).row;  // one factor for each row instead of two for each element
+  if (early) factor = apply(M::mul, inverse, scale);
+  int y = apply(M::mul, d, factor);
+  if (scale >= 0 && !early) y = apply(M::mul, y, scale);
   if (slot(n.in, kBias) != kNone) y = apply(M::add, y, value(n.in[kBias], lane));
   define(n.out[0], y);
   if (slot(n.out, 1) != kNone) define(n.out[1], average);
@@ -75,26 +78,37 @@ void Lowering::norm_backward(const Node& n) {
     int eps = slot(n.in, kEps) == kNone ? scalar(o.eps, lane) : value(n.in[kEps], lane);
     inverse = apply(M::rsqrt, apply(M::add, centre(!rms, x, d, average), eps));
   }
-  int normal = apply(M::mul, d, inverse), g = dy;
-  if (slot(n.in, kScale) != kNone) g = apply(M::mul, dy, effective_scale(n.in[kScale], o.zero_centered, lane));
+  int normal = apply(M::mul, d, inverse), factor = inverse, g = dy;
+  if (slot(n.in, kScale) != kNone) {
+    int scale = effective_scale(n.in[kScale], o.zero_centered, lane);
+    // A scale that is the same for a whole row can wait until its sums are known, which dscale and dbias then share.
+    if (at(scale).row)
+      factor = apply(M::mul, inverse, scale);
+    else
+      g = apply(M::mul, dy, scale);
+  }
+  int sum = -1, product = -1;  // of g, and of g and what was normalised
   if (fixed) {
     // Statistics that do not depend on x: the operation is linear.
-    define(n.out[0], apply(M::mul, inverse, g));
+    define(n.out[0], apply(M::mul, factor, g));
   } else {
-    int inner = apply(M::mul, normal, mean(apply(M::mul, g, normal)));
-    int centred = rms ? g : apply(M::sub, g, mean(g));
-    define(n.out[0], apply(M::mul, inverse, apply(M::sub, centred, inner)));
+    product = reduce(ReduceMode::add, apply(M::mul, g, normal));
+    int inner = apply(M::mul, d, apply(M::mul, inverse, over_length(product)));
+    if (!rms) sum = reduce(ReduceMode::add, g);
+    int centred = rms ? g : apply(M::sub, g, over_length(sum));
+    define(n.out[0], apply(M::mul, factor, apply(M::sub, centred, inner)));
   }
   // Gradients of scale and bias sum over the rows, which only batch norm's rows already do.
   if (slot(n.out, 1) == kNone && slot(n.out, 2) == kNone) return;
   if (o.mode != NormMode::batch) {
-    if (!across_) decline(spelling(n), " with gradients of scale or bias sums across rows");
+    if (!gpu_) decline(spelling(n), " with gradients of scale or bias sums across rows");
     if (slot(n.out, 1) != kNone) define_across(n.out[1], apply(M::mul, dy, normal));
     define_across(slot(n.out, 2), dy);
     return;
   }
-  if (slot(n.out, 1) != kNone) define(n.out[1], reduce(ReduceMode::add, apply(M::mul, dy, normal)));
-  if (slot(n.out, 2) != kNone) define(n.out[2], reduce(ReduceMode::add, dy));
+  bool known = g == dy && !fixed;
+  if (slot(n.out, 1) != kNone) define(n.out[1], known ? product : reduce(ReduceMode::add, apply(M::mul, dy, normal)));
+  if (slot(n.out, 2) != kNone) define(n.out[2], known ? sum : reduce(ReduceMode::add, dy));
 }
 
 void Lowering::channel_sums(const Node& n) {

@@ -15,6 +15,7 @@
 #include "graph/text.hpp"
 #include "planner/machine.hpp"
 #include "planner/partition.hpp"
+#include "planner/ragged.hpp"
 #include "planner/tuning.hpp"
 
 namespace tsr {
@@ -61,8 +62,9 @@ size_t place(std::vector<Block>& blocks) {
 }
 
 // The graph that is cut into regions.
-std::shared_ptr<const Graph> prepared(const std::shared_ptr<const Graph>& g, const PlanOptions& o) {
-  return o.recognise ? order_views(recognise(g)) : g;
+std::shared_ptr<const Graph> prepared(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) {
+  g = pad_virtual(g);
+  return unpack_ragged(o.recognise ? order_views(recognise(g)) : g, d);
 }
 
 }  // namespace
@@ -126,7 +128,7 @@ class PlanBuilder {
         require(listed(names, name), "there is no engine named '", name, "'; engines: ", any_of_text(names));
       }
     plan_->source_ = g;
-    plan_->graph_ = prepared(g, o);
+    plan_->graph_ = prepared(g, d, o);
     plan_->device_ = d;
     plan_->options_ = o;
     for (const Engine* e : all_engines()) {
@@ -452,7 +454,7 @@ std::shared_ptr<const Plan> load_plan(std::string_view text, const Device& d) {
   std::string rest((std::istreambuf_iterator<char>(in)), {});
   auto g = std::make_shared<Graph>(parse_graph(rest));
   PlanBuilder builder(g, d, options);
-  std::shared_ptr<const Graph> planned = prepared(g, options);
+  std::shared_ptr<const Graph> planned = prepared(g, d, options);
   GraphIndex index(*planned);
   size_t covered = 0, live = static_cast<size_t>(std::count(index.live.begin(), index.live.end(), true));
   std::vector<bool> seen(static_cast<size_t>(planned->node_count()), false);

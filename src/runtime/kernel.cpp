@@ -2,6 +2,7 @@
 #include "runtime/kernel.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -22,7 +23,8 @@ constexpr const char* kEntry = "tsr_kernel";
 
 std::string describe_launch(const std::string& name, const Grid& g) {
   return cat(name, ", ", g.blocks, " blocks of ", g.threads, " threads, ", g.shared_bytes, " bytes of shared memory",
-             g.cluster > 1 ? cat(", clusters of ", g.cluster) : std::string());
+             g.cluster > 1 ? cat(", clusters of ", g.cluster) : std::string(),
+             g.together ? ", all at the same time" : "");
 }
 
 // The number in front of `word` in the compiler's log, summed over all places.
@@ -51,7 +53,9 @@ class AbsentKernel : public Kernel {
   explicit AbsentKernel(std::string device) : device_(std::move(device)) {}
 
  private:
-  void start(const Grid&, void*, const void*) const override {
+  void start(const Grid&, void*, const void*) const override { refuse(); }
+  void clear(void*, size_t, void*) const override { refuse(); }
+  [[noreturn]] void refuse() const {
     fail(Status::not_supported, "kernel ", name_, " was compiled for ", device_, ", which is not there; it cannot run");
   }
   std::string device_;
@@ -86,7 +90,7 @@ class CudaKernel : public Kernel {
     c.block_x = static_cast<unsigned>(g.threads);
     c.shared_bytes = static_cast<unsigned>(g.shared_bytes);
     c.stream = static_cast<cuda::Stream>(stream);
-    cuda::LaunchAttribute attributes[2];
+    cuda::LaunchAttribute attributes[3];
     if (g.cluster > 1) {
       attributes[c.attribute_count].id = cuda::kClusterDimension;
       attributes[c.attribute_count++].value.cluster = {static_cast<unsigned>(g.cluster), 1, 1};
@@ -95,10 +99,19 @@ class CudaKernel : public Kernel {
       attributes[c.attribute_count].id = cuda::kProgrammaticSerialisation;
       attributes[c.attribute_count++].value.flag = 1;
     }
+    if (g.together) {
+      attributes[c.attribute_count].id = cuda::kCooperative;
+      attributes[c.attribute_count++].value.flag = 1;
+    }
     c.attributes = attributes;
     void* parameters[] = {const_cast<void*>(args)};
     cuda::Result r = cuda::driver().LaunchKernelEx(&c, function_, parameters, nullptr);
     if (r != 0) cuda::raise(r, "cuLaunchKernelEx", describe_launch(name_, g));
+  }
+  void clear(void* data, size_t bytes, void* stream) const override {
+    auto p = reinterpret_cast<cuda::Pointer>(data);
+    cuda::check(cuda::driver().MemsetD8Async(p, 0, bytes, static_cast<cuda::Stream>(stream)), "cuMemsetD8Async", bytes,
+                " bytes for ", name_);
   }
   cuda::Library library_ = nullptr;
   cuda::Function function_ = nullptr;
@@ -113,6 +126,7 @@ class EmulatedKernel : public Kernel {
     if (std::string why = kernel_.run(g, args); !why.empty())
       fail(Status::execution_failed, "emulated kernel failed: ", why, ": ", describe_launch(name_, g));
   }
+  void clear(void* data, size_t bytes, void*) const override { std::memset(data, 0, bytes); }
   emulator::LoadedKernel kernel_;
 };
 

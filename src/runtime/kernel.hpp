@@ -28,8 +28,9 @@ struct Grid {
   int64_t blocks = 1;
   int threads = 256;
   int64_t shared_bytes = 0;
-  int cluster = 1;       // blocks that form a cluster
-  bool overlap = false;  // may start before the kernel in front ends; the kernel itself waits for its results
+  int cluster = 1;        // blocks that form a cluster
+  bool overlap = false;   // may start before the kernel in front ends; the kernel itself waits for its results
+  bool together = false;  // all blocks run at the same time and may wait for each other (device/grid.cuh)
 };
 
 // What the compiler says of a kernel.
@@ -51,6 +52,8 @@ class Kernel {
   }
   // The same for arguments that are put together byte by byte; at least as many as the kernel reads.
   void launch_packed(const Grid& g, void* stream, const void* args) const { start(g, stream, args); }
+  // Sets memory of the kernel's device to zero, in the stream's order.
+  virtual void clear(void* data, size_t bytes, void* stream) const = 0;
 
  protected:
   friend struct KernelLibrary;

@@ -22,6 +22,15 @@ TEST(CudaMove, Runs) {
   expect_no_spills("x = input i4[30,16]; y = transpose x perm=1,0; output y", "move_cuda");
 }
 
+TEST(CudaMove, PackedSequences) {
+  for (const char* type : {"i8", "bf16", "f32", "f64", "c128", "i4"})
+    expect_no_spills(cat("o = input i32[3]; x = input ", type, "[2,4,90,64]:bshd ragged=o; ",
+                         "y = transpose x perm=0,1,2,3; output y"),
+                     "move_cuda");
+  expect_no_spills("o = input i32[3]; x = input f32[2,4,90,64]; y = identity x; output y bf16:bshd; with y ragged=o",
+                   "move_cuda");
+}
+
 TEST(CudaMove, Pages) {
   for (const char* transposed : {"false", "true"})
     expect_no_spills(cat("c = input bf16[60,4,16,64]; t = input i32[3,1,20,1]; n = input i32[3,1,1,1]; ",

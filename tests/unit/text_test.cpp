@@ -36,6 +36,8 @@ void expect_refused(const std::string& text, std::initializer_list<std::string> 
 TEST(Text, RoundTrips) {
   for (const char* text : {
            "x = input f32[2,3]; y = relu x; output y",
+           "o = input i32[3]; x = input f32[2,4,5] ragged=o*4; y = relu x; output y; with y ragged=o",
+           "o = input i32[3]; p = add o o; x = input f32[2,4,5]; y = relu x; output y; with x ragged=p*4",
            "x = input f32[2,3]; y = relu (add (mul x 2) x); output y bf16",
            "x@100 = input bf16[2,3]; y@7 = relu x; output y",
            "x@1 = input f32[2]; y@2 = relu (neg (exp x)); z@3 = neg y; output y; output z",

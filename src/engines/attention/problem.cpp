@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "graph/ragged.hpp"
 
@@ -23,11 +24,23 @@ Reason check_tensor(const Graph& g, TensorId id, bool sequence) {
   return Reason::yes();
 }
 
-// Lengths, prefix sums and the like are read along one dimension.
+// The distance from number to number, if it is the same for all of them.
+std::optional<int64_t> number_stride(const Tensor& t) {
+  int64_t stride = 0, count = 1;
+  for (int i = t.rank() - 1; i >= 0; --i) {
+    if (t.dims[i] == 1) continue;
+    if (count > 1 && t.strides[i] != stride * count) return std::nullopt;
+    if (count == 1) stride = t.strides[i];
+    count *= t.dims[i];
+  }
+  return stride;
+}
+
+// Lengths, prefix sums and the like are read along one line.
 Reason check_numbers(const Graph& g, const Node& n, int slot) {
   const Tensor* t = input(g, n, slot);
-  if (t && std::count_if(t->dims.begin(), t->dims.end(), [](int64_t d) { return d > 1; }) > 1)
-    return Reason::no("tensor ", describe(*t), " spreads its numbers over several dimensions");
+  if (t && !number_stride(*t))
+    return Reason::no("tensor ", describe(*t), " with strides ", t->strides, " has numbers at unequal distances");
   return Reason::yes();
 }
 
@@ -72,10 +85,7 @@ const Tensor* input(const Graph& g, const Node& n, int slot) {
 Numbers make_numbers(const Graph& g, const Node& n, int slot) {
   const Tensor* t = input(g, n, slot);
   if (!t) return {};
-  Numbers y = {n.in[static_cast<size_t>(slot)], t->dtype, 0};
-  for (int i = 0; i < t->rank(); ++i)
-    if (t->dims[i] > 1) y.stride = t->strides[i];
-  return y;
+  return {n.in[static_cast<size_t>(slot)], t->dtype, number_stride(*t).value_or(0)};
 }
 
 Broadcast make_broadcast(const Tensor& t, TensorId id) {

@@ -30,8 +30,10 @@ TensorId Composite::view(const Graph& g, TensorId t, const Dims& dims, const Dim
   }
   Tensor v;
   v.dtype = x.dtype, v.dims = dims, v.strides = strides;
-  v.by_value = x.by_value, v.alignment = offset == 0 ? x.alignment : info(x.dtype).bits / 8;
-  return add_tensor(v, {t, offset * (info(x.dtype).bits / 8)});
+  int64_t bytes = offset * (info(x.dtype).bits / 8);
+  v.by_value = x.by_value, v.alignment = x.alignment;
+  while (bytes % v.alignment != 0) v.alignment /= 2;
+  return add_tensor(v, {t, bytes});
 }
 
 TensorId Composite::temporary(DType type, const Dims& dims) {
@@ -40,6 +42,13 @@ TensorId Composite::temporary(DType type, const Dims& dims) {
   Bound b{kNone, temporary_bytes_};
   temporary_bytes_ += (t.bytes() + 255) / 256 * 256;
   return add_tensor(t, b);
+}
+
+TensorId Composite::internal(DType type, const Dims& dims) {
+  Tensor t;
+  t.dtype = type, t.dims = dims;
+  t.dtype_given = t.dims_given = true;
+  return graph_.add_tensor(std::move(t));
 }
 
 TensorId Composite::reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset) {
@@ -85,6 +94,7 @@ Reason Composite::finish(const Engine& fused, const Device& d, bool build) {
     Region r = make_region(graph_, index, s.nodes);
     const Engine& engine = s.other ? *s.other : fused;
     if (Reason why = engine.check(r, d); !why) return why;
+    seconds_ += engine.configs(r, d)[0].seconds;
     if (build) s.step = engine.build(r, {}, d);
   }
   return Reason::yes();

@@ -17,6 +17,8 @@ class Composite {
   TensorId view(const Graph& g, TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
   TensorId whole(const Graph& g, TensorId t) { return view(g, t, g.tensor(t).dims, g.tensor(t).strides); }
   TensorId temporary(DType type, const Dims& dims);
+  // A value inside a stage.
+  TensorId internal(DType type, const Dims& dims);
   // The memory of a tensor of this composite with other sizes, from element `offset` on.
   TensorId reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
   const Tensor& tensor(TensorId t) const { return graph_.tensor(t); }
@@ -33,6 +35,7 @@ class Composite {
   size_t workspace_bytes() const;
   void run(const StepArgs& args) const;
   int kernels() const;
+  double seconds() const { return seconds_; }  // modelled
 
  private:
   struct Stage {
@@ -51,6 +54,7 @@ class Composite {
   std::vector<Bound> bound_;  // by tensor of graph_
   std::vector<Stage> stages_ = std::vector<Stage>(1);
   int64_t temporary_bytes_ = 0;
+  double seconds_ = 0;
 };
 
 class CompositeStep : public Step {

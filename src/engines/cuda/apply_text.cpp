@@ -17,8 +17,11 @@ std::string apply_text(const std::vector<Instr>& code, const Instr& c, const std
     Lane lane = code[static_cast<size_t>(i)].lane;
     return alpha == 1 ? value(i) : cat("op_mul(", value(i), ", ", literal(lane, alpha), ")");
   };
-  // Division by a known number is a multiplication, a unit in the last place apart.
-  if (o.mode == M::div && c.lane == Lane::f32 && o.alpha2 == 1) {
+  // Division by a known number is a multiplication, a unit in the last place apart. Not that of a largest number, which
+  // may be rounded up to a power of two.
+  const Instr& a = code[static_cast<size_t>(c.a)];
+  bool bound = a.kind == Instr::reduce && a.reduction == tessera::ReduceMode::max;
+  if (o.mode == M::div && c.lane == Lane::f32 && o.alpha2 == 1 && !bound) {
     const Instr& b = code[static_cast<size_t>(c.b)];
     if (b.kind == Instr::constant && std::isnormal(static_cast<float>(1 / b.value)))
       return cat("op_mul(", scaled(c.a, o.alpha1), ", ", literal(c.lane, 1 / b.value), ")");

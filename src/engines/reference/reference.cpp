@@ -45,7 +45,7 @@ void each_element(const Memory& m, const Ints* lengths, const F& f) {
   int64_t n = t.numel();
   if (n == 0) return;
   Dims index = Dims::filled(t.rank(), 0);
-  bool ragged = m.ragged && t.rank() >= 3;
+  bool ragged = m.ragged;
   int axis = ragged ? ragged_axis(t) : 0;
   int64_t batch = -1, steps = 0, base = 0;
   for (int64_t i = 0; i < n; ++i, next_index(index, t.dims)) {

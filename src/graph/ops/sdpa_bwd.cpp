@@ -27,6 +27,7 @@ void infer(Infer& ctx) {
   for (int t : {kO, kDo, kStats, kDelta}) {
     if (!ctx.has(t)) continue;
     ctx.check(is_real(ctx.in(t).dtype), ctx.describe(t), " must be of a real type");
+    sdpa::check_steps(ctx, ctx.in(t));
     bool known = ctx.has(s.seq_len_q) || ctx.has(s.cu_seq_len_q);
     ctx.check(known || ctx.in(t).ragged == kNone, ctx.describe(t), " is ragged: give seq_len_q or cu_seq_len_q");
   }
@@ -42,6 +43,8 @@ void infer(Infer& ctx) {
   ctx.output(kDq, q.dims, q.dtype, &q);
   ctx.output(kDk, k.dims, k.dtype, &k);
   ctx.output(kDv, v.dims, v.dtype, &v);
+  for (int t : {kDq, kDk, kDv})
+    if (ctx.wants(t)) sdpa::check_steps(ctx, ctx.out(t));
   if (ctx.wants(kDbias)) ctx.output(kDbias, ctx.in(s.bias).dims, ctx.in(s.bias).dtype, &ctx.in(s.bias));
   if (ctx.wants(kDsink)) ctx.output(kDsink, ctx.in(s.sink).dims, type);
   for (int t : {kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp}) ctx.output(t, {1, 1, 1, 1}, type);

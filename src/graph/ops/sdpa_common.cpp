@@ -3,6 +3,7 @@
 
 #include "graph/ops/block_scale.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ragged.hpp"
 
 namespace tsr::sdpa {
 namespace {
@@ -207,12 +208,18 @@ void check_one_element(const Infer& ctx, int slot) {
   ctx.check(ctx.in(slot).numel() == 1, ctx.describe(slot), " must have one element");
 }
 
+void check_steps(const Infer& ctx, const Tensor& t) {
+  ctx.check(t.ragged == kNone || ragged_axis(t) == 2, tsr::describe(t), " is ragged, and its strides ", t.strides,
+            " put steps within elements; steps of attention are dimension 2 and lie further apart than dimension 3");
+}
+
 Shape check(Infer& ctx) {
   const Slots& s = slots(ctx.node());
   Shape n = shape(ctx.graph(), ctx.node());
   check_sizes(ctx, s, n);
   check_one_element(ctx, s.scale);
   check_lengths(ctx, s, n);
+  for (int t : {s.q, s.k, s.v}) check_steps(ctx, ctx.in(t));
   check_masks(ctx, s, n);
   check_dropout(ctx, s, n);
   check_scales(ctx, s);

@@ -44,6 +44,8 @@ void common_fields(tessera::SdpaOptions& o, FieldVisitor& v);
 // Checks everything that the two operations share.
 Shape check(Infer& ctx);
 void check_one_element(const Infer& ctx, int slot);  // a real number, if present
+// Of a tensor of sequences [b, h, s, d]: if it is ragged, s counts its steps.
+void check_steps(const Infer& ctx, const Tensor& t);
 // Parameters of score_mod (s) and score_mod_bwd (ds, s).
 std::vector<Tensor> params(const Graph& g, const Node& n, std::string_view field);
 void check_score_mod(const Infer& ctx, const tessera::Subgraph& s, std::string_view field, const Shape& n);

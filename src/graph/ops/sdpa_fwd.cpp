@@ -27,6 +27,7 @@ void infer(Infer& ctx) {
   DType type = ctx.node().compute;
   ctx.output(kO, {n.b, n.hq, n.sq, n.dv}, q.dtype, &q);
   for (int t : {kStats, kMax, kSumExp}) ctx.output(t, {n.b, n.hq, n.sq, 1}, type);
+  sdpa::check_steps(ctx, ctx.out(kO));
   ctx.output(kRngDump, n.scores(), type);
   for (int t : {kAmaxS, kAmaxO}) ctx.output(t, {1, 1, 1, 1}, type);
 }

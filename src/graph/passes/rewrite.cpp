@@ -58,6 +58,9 @@ std::shared_ptr<const Graph> Rewrite::build() const {
     for (const auto* list : {&n.in, &n.out, &n.captures})
       for (TensorId t : *list)
         if (t != kNone) kept[static_cast<size_t>(t)] = true;
+  for (size_t i = 0; i < count; ++i)
+    if (TensorId offsets = tensor(static_cast<TensorId>(i)).ragged; kept[i] && offsets != kNone)
+      kept[static_cast<size_t>(offsets)] = true;
 
   // Ragged tensors come after the offsets they name; new tensors last, so that their made-up names and unique ids give
   // way.

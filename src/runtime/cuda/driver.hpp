@@ -32,7 +32,7 @@ struct LaunchAttribute {
     int flag;
   } value;
 };
-constexpr int kClusterDimension = 4, kProgrammaticSerialisation = 6;  // LaunchAttribute::id
+constexpr int kCooperative = 2, kClusterDimension = 4, kProgrammaticSerialisation = 6;  // LaunchAttribute::id
 
 struct LaunchConfig {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;

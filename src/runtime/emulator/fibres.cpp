@@ -25,7 +25,7 @@ struct BlockState {
   int alive = 0;  // threads that have not ended
   Barrier all;
   std::array<Barrier, 16> named;
-  std::vector<Barrier> warps;
+  std::vector<Barrier> warps;  // for each group of lanes the one of its first thread
   std::vector<unsigned long long> exchange;
   std::vector<char> shared;
 };
@@ -83,7 +83,7 @@ thread_local Cluster cluster;
 [[gnu::no_sanitize_address]] void sync_warp(unsigned lanes) {
   unsigned x = cluster.here->thread.index.x, first = x / 32 * 32, size = cluster.world.block_dim.x - first;
   if (size < 32) lanes &= (1u << size) - 1;  // the last warp may be a part
-  wait(cluster.here->block->warps[x / 32], std::popcount(lanes));
+  wait(cluster.here->block->warps[first + static_cast<unsigned>(std::countr_zero(lanes))], std::popcount(lanes));
 }
 
 [[gnu::no_sanitize_address]] void begin() {
@@ -141,8 +141,8 @@ std::vector<void*>& stacks(size_t count) {
   return true;
 }
 
-void prepare(const Grid& g, int64_t first) {
-  auto threads = static_cast<size_t>(g.threads), blocks = static_cast<size_t>(g.cluster), warps = (threads + 31) / 32;
+void prepare(const Grid& g, int64_t first, int64_t at_once) {
+  auto threads = static_cast<size_t>(g.threads), blocks = static_cast<size_t>(at_once), warps = (threads + 31) / 32;
   cluster.blocks.assign(blocks, BlockState());
   cluster.by_rank.clear();
   cluster.fibres.assign(blocks * threads, Fibre());
@@ -151,7 +151,7 @@ void prepare(const Grid& g, int64_t first) {
   for (size_t b = 0; b < blocks; ++b) {
     BlockState& s = cluster.blocks[b];
     s.alive = g.threads;
-    s.warps.resize(warps);
+    s.warps.resize(warps * 32);
     s.exchange.resize(warps * 32);
     constexpr size_t kAlign = 1024;
     s.shared.assign(static_cast<size_t>(g.shared_bytes) + kAlign, static_cast<char>(0xff));  // poisoned
@@ -176,22 +176,24 @@ std::string run_fibres(const Grid& g, Enter enter, const void* args) {
   if (g.threads < 1 || g.threads > 1024) return "a block has 1 to 1024 threads";
   if (g.blocks < 1 || g.blocks > 0x7fffffff) return "a grid has 1 to 2^31-1 blocks";
   if (g.blocks % g.cluster != 0) return "the blocks do not make whole clusters";
-  auto count = static_cast<size_t>(g.threads) * static_cast<size_t>(g.cluster);
+  // Blocks that may wait for each other run as one cluster.
+  int64_t at_once = g.together ? g.blocks : g.cluster;
+  auto count = static_cast<size_t>(g.threads) * static_cast<size_t>(at_once);
   const std::vector<void*>& stack = stacks(count);
   if (stack.size() < count) return "there is no memory for the threads' stacks";
   cluster.world = {{static_cast<unsigned>(g.threads), 1, 1},
                    {static_cast<unsigned>(g.blocks), 1, 1},
                    nullptr,
                    nullptr,
-                   g.cluster,
+                   static_cast<int>(at_once),
                    sync_block,
                    sync_warp,
                    sync_cluster,
                    sync_named};
   cluster.enter = enter;
   cluster.args = args;
-  for (int64_t first = 0; first < g.blocks; first += g.cluster) {
-    prepare(g, first);
+  for (int64_t first = 0; first < g.blocks; first += at_once) {
+    prepare(g, first, at_once);
     if (!run_cluster(stack)) return "threads wait for each other for ever: not all of them reach a barrier";
   }
   return "";

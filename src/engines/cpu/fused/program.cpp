@@ -16,8 +16,6 @@ bool packed(const Dims& strides, const Dims& dims) {
   return true;
 }
 
-bool reduces_row(const Instr& i) { return i.kind == Instr::reduce && !i.block; }
-
 // As quick to compute again as to keep.
 bool cheap(const Instr& i) {
   using M = tessera::PointwiseMode;

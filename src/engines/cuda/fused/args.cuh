@@ -31,10 +31,15 @@ struct FusedHead {
   i64 length;        // vectors of a row
   i64 tail;          // elements that are left when a row is one run of memory
   i64 splits;        // parts that rows are cut into
-  i64 split_length;  // vectors of a part
+  i64 split_length;  // vectors of a part; grid: that a block has of the tiles' rows, one after the other
+  i64 tiles;         // grid: of rows
   double sample;     // elements of a row for each that an estimate looks at
+  i64 samples;       // grid: vectors that it looks at, every sample_step-th
+  i64 sample_step;
+  i64 shared_bytes;  // grid
   void* partials;    // of split rows: one set for each part and row, rows side by side
   void* row_values;  // of split rows: what is known of each row after a stage
+  void* counter;     // grid: of blocks that have come to a barrier
 };
 
 template <int OPERANDS, int NUMBERS, int OUTER, int INNER>

@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "engines/cuda/apply_text.hpp"
+#include "engines/cuda/fused/passes.hpp"
 #include "engines/cuda/tensors.hpp"
 
 namespace tsr::cuda {
 namespace {
 
-using M = tessera::PointwiseMode;
 using tessera::ReduceMode;
 
 const char* op_name(ReduceMode m) {
@@ -27,39 +27,31 @@ const char* op_name(ReduceMode m) {
   }
 }
 
-// Worth keeping in registers rather than computing twice.
-bool costly(const Instr& c) {
-  if (c.kind == Instr::random) return true;
-  if (c.kind != Instr::apply) return false;
-  static constexpr M kCheap[] = {M::add,        M::sub,         M::mul,         M::add_square, M::min,    M::max,
-                                 M::neg,        M::abs,         M::identity,    M::select,     M::cmp_eq, M::cmp_neq,
-                                 M::cmp_gt,     M::cmp_ge,      M::cmp_lt,      M::cmp_le,     M::relu,   M::relu_bwd,
-                                 M::logical_or, M::logical_and, M::logical_not, M::ceil,       M::floor};
-  return std::find(std::begin(kCheap), std::end(kCheap), c.options.mode) == std::end(kCheap);
-}
-
 class Printer {
  public:
   Printer(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args)
-      : e_(e), g_(g), l_(l), keep_(keep && !l.columns), args_(args) {}
+      : e_(e), g_(g), l_(l), keep_(keep && !l.columns), p_(e, g, l, keep_), args_(args) {}
 
   Code run() {
     if (l_.columns) lane_ = "[i]";
-    find_stages();
-    find_needs();
+    name_partials();
     std::string loads = print_loads(&Printer::is_early, &loaded_), late = print_loads(&Printer::is_late, &late_loaded_),
                 fixed = print_loads(&Printer::is_fixed), moving = print_loads(&Printer::is_moving),
                 before = print_rows(-1), accumulate, rows, starts, joins, shuffles;
-    for (int s = 0; s < stages_; ++s) {
+    for (int s = 0; s < p_.stages; ++s) {
       accumulate += cat("    if constexpr (S == ", s, ") {\n", print_elements(s), "    }\n");
       rows += cat("    if constexpr (S == ", s, ") {\n", print_rows(s), "    }\n");
-      starts += print_partials(s, "p.v#[i].start = OP::identity<T>();");
-      joins += print_partials(s, "p.v#[i] = OP::join(p.v#[i], q.v#[i]);");
-      shuffles += print_partials(s, "q.v#[i] = __shfl_xor_sync(0xffffffffu, p.v#[i], bits);");
+      starts += print_partials(s, "p.#[i].start = OP::identity<T>();");
+      joins += print_partials(s, "p.#[i] = OP::join(p.#[i], q.#[i]);");
+      shuffles += print_partials(s, "q.#[i] = __shfl_xor_sync(0xffffffffu, p.#[i], bits);");
     }
-    std::string stores = print_elements(stages_), row_stores = print_row_stores();
+    std::string stores = print_elements(p_.stages), row_stores = print_row_stores();
     std::string sampled;
-    for (int stage = 0; stage < stages_; ++stage) sampled += samples(stage) ? "true, " : "false, ";
+    int estimates = 0;
+    for (int stage = 0; stage < p_.stages; ++stage) {
+      sampled += samples(stage) ? "true, " : "false, ";
+      estimates += samples(stage);
+    }
     std::string args = args_;
     if (args.empty())
       args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ", l_.inner.size(),
@@ -67,10 +59,11 @@ class Printer {
     std::string t =
         cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
             ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
-            ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", stages_,
+            ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", p_.stages,
             ", kStagedBytes = ", staged_at(static_cast<int>(l_.operands.size())), " * V, W = ", l_.columns ? "V" : "1",
-            ";\n  static constexpr bool kAcross = ", sum_fields().empty() ? "false" : "true", ", kSamples[] = {",
-            sampled, "false};\n");
+            ", kLanes = ", std::max<int64_t>(1, l_.block),
+            " / V;\n  static constexpr bool kSharesBytes = ", shares_bytes() ? "true" : "false",
+            ", kAcross = ", sum_fields().empty() ? "false" : "true", ", kSamples[] = {", sampled, "false};\n");
     t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" +
          kept_fields() + "  };\n";
     t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() +
@@ -93,8 +86,6 @@ class Printer {
              stores, "  }\n");
     t += print_sums();
     t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
-    auto is_reduction = [](const Instr& c) { return c.kind == Instr::reduce; };
-    auto reductions = std::count_if(e_.code.begin(), e_.code.end(), is_reduction);
     auto row_values = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.row; });
     int sum_bytes = 0;
     for (const Instr& c : e_.code)
@@ -105,11 +96,13 @@ class Printer {
     return {t,
             "tsr::dev::" + args,
             numbers_,
-            stages_,
-            static_cast<int>(reductions),
+            p_.stages,
+            estimates,
+            static_cast<int>(partials_.size()),
             static_cast<int>(row_values),
             static_cast<int>(across),
             sum_bytes,
+            live_bytes(),
             element_stores,
             !row_stores.empty()};
   }
@@ -117,47 +110,8 @@ class Printer {
  private:
   static size_t at(int i) { return static_cast<size_t>(i); }
   const Instr& instr(int i) const { return e_.code[at(i)]; }
-  bool is_number(int i) const {
-    const Instr& c = instr(i);
-    return c.kind == Instr::constant || (c.kind == Instr::load && l_.operand_of[at(i)] < 0);
-  }
-
-  // The stage whose totals a value needs, -1 for none; of a reduction, the stage it belongs to.
-  void find_stages() {
-    known_.assign(e_.code.size(), -1);
-    for (size_t i = 0; i < e_.code.size(); ++i) {
-      const Instr& c = e_.code[i];
-      for (int k : {c.a, c.b, c.c})
-        if (k >= 0) known_[i] = std::max(known_[i], known_[at(k)]);
-      if (c.kind == Instr::reduce) ++known_[i], stages_ = std::max(stages_, known_[i] + 1);
-    }
-  }
-
-  // Which element values each stage computes; the last one is that of the stores.
-  void find_needs() {
-    needs_.assign(at(stages_ + 1), std::vector<bool>(e_.code.size(), false));
-    for (int i = static_cast<int>(e_.code.size()) - 1; i >= 0; --i) {
-      const Instr& c = instr(i);
-      if (c.kind == Instr::reduce) needs_[at(known_[at(i)])][at(c.a)] = true;
-      if (c.kind == Instr::across) needs_[at(stages_)][at(c.a)] = true;
-      if (c.kind == Instr::store && !c.row) needs_[at(stages_)][at(unrounded(c.a, g_.tensor(c.tensor).dtype))] = true;
-      for (auto& need : needs_)
-        if (need[at(i)] && !c.row && c.kind != Instr::reduce)
-          for (int k : {c.a, c.b, c.c})
-            if (k >= 0) need[at(k)] = true;
-    }
-    first_.assign(e_.code.size(), -1);
-    kept_.assign(e_.code.size(), false);
-    for (size_t i = 0; i < e_.code.size(); ++i) {
-      int uses = 0;
-      for (int s = 0; s <= stages_; ++s) {
-        if (!needs_[at(s)][i]) continue;
-        if (first_[i] < 0) first_[i] = s;
-        ++uses;
-      }
-      kept_[i] = keep_ && uses > 1 && !e_.code[i].row && costly(e_.code[i]);
-    }
-  }
+  bool is_number(int i) const { return cuda::is_number(e_, l_, i); }
+  bool is_block(int i) const { return l_.block && instr(i).block; }
 
   // --- operands of an instruction
   std::string literal(Lane lane, double v) {
@@ -183,13 +137,16 @@ class Printer {
     const Instr& c = instr(i);
     if (c.kind == Instr::constant) return literal(c.lane, c.value);
     if (is_number(i)) return number({c.lane, 0, c.tensor});
-    return c.row ? cat("r.v", i, lane_) : cat("v", i);
+    if (c.row) return cat("r.v", i, lane_);
+    return p_.passed[at(i)] && p_.pass[at(i)] < now_ ? cat("w", i, "[i]") : cat("v", i);
   }
 
   std::string computed(int i) {
     const Instr& c = instr(i);
     switch (c.kind) {
       case Instr::apply:
+        if (p_.narrow && c.lane == Lane::f32 && c.options.mode == tessera::PointwiseMode::exp && c.options.alpha1 == 1)
+          return cat("narrow_exp(", value(c.a), ")");
         return apply_text(
             e_.code, c, [&](int v) { return value(v); }, [&](Lane l, double v) { return literal(l, v); });
       case Instr::convert:
@@ -199,15 +156,20 @@ class Printer {
     }
   }
 
-  std::string pointer(int k) const {
+  // `more`: elements further on.
+  std::string pointer(int k, const std::string& more = "") {
     const OperandPlan& o = l_.operands[at(k)];
+    std::string place = cat("at[", k, "]", more);
+    if (o.columns)
+      place = cat("in_f8_128x4<Index>(", place, ", Index(", number({Lane::i64, static_cast<double>(o.columns), kNone}),
+                  "))");
     return cat("static_cast<", o.kind == Instr::load ? "const " : "", device_type(o.type), "*>(a.operands[", k,
-               "].data) + at[", k, "]");
+               "].data) + ", place);
   }
 
   // --- element values
   // Read by the stores alone, and the same for every row: the cache holds it, registers need not.
-  bool is_late(size_t k) const { return keep_ && first_[at(l_.operands[k].instr)] == stages_ && l_.fixed(k); }
+  bool is_late(size_t k) const { return keep_ && p_.first[at(l_.operands[k].instr)] == p_.stages && l_.fixed(k); }
   bool is_early(size_t k) const { return !is_late(k); }
   // Of a block that walks over rows: loaded once, or for every row.
   bool is_fixed(size_t k) const { return is_early(k) && l_.fixed(k); }
@@ -223,8 +185,10 @@ class Printer {
       if (info(o.type).bits < 8) {
         const char* lane = lane_name(instr(o.instr).lane);
         *fields += cat("    Vec<", lane, ", V> t", k, ";\n");
-        s += cat("    load_packed_each<", lane, ", ", device_type(o.type), ">(a.operands[", k, "].data, at[", k,
-                 "], a.operands[", k, "].step, ", into, ".t", k, ");\n");
+        bool vector = o.access == OperandPlan::vector;
+        s += cat("    load_packed_", vector ? "vector" : "each", "<", lane, ", ", device_type(o.type), ">(a.operands[",
+                 k, "].data, at[", k, "], ", vector ? std::string() : cat("a.operands[", k, "].step, "), into, ".t", k,
+                 ");\n");
       } else if (o.access == OperandPlan::same) {
         *fields += cat("    ", device_type(o.type), " t", k, ";\n");
         s += cat("    ", into, ".t", k, " = *(", pointer(k), ");\n");
@@ -250,7 +214,7 @@ class Printer {
       if (l_.operands[at(i)].staged) bytes += info(l_.operands[at(i)].type).bits / 8;
     return bytes;
   }
-  std::string print_fetch() const {
+  std::string print_fetch() {
     std::string s;
     for (int k = 0; k < static_cast<int>(l_.operands.size()); ++k)
       if (const OperandPlan& o = l_.operands[at(k)]; o.staged)
@@ -263,14 +227,27 @@ class Printer {
 
   // A stage: what its reductions need of each element, and their partial results; or what is stored.
   std::string print_elements(int stage) {
+    std::string text;
+    for (now_ = 0; now_ <= p_.passes; ++now_) text += print_pass(stage);
+    now_ = 0;
+    return text;
+  }
+
+  std::string print_pass(int stage) {
     std::string before, body, after;
-    bool stores = stage == stages_;
+    bool stores = stage == p_.stages;
     for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
       const Instr& c = instr(i);
-      if (needs_[at(stage)][at(i)] && !c.row && !is_number(i)) print_element(i, stage, before, body);
-      if (c.kind == Instr::reduce && known_[at(i)] == stage)
-        body += cat("      p.v", i, lane_, " = ", op_name(c.reduction), "::join(p.v", i, lane_, ", ", partial_type(c),
-                    "(", value(c.a), "));\n");
+      bool needed = p_.needs[at(stage)][at(i)] && !c.row && !is_number(i);
+      if (c.kind == Instr::reduce && c.block) {
+        if (needed && p_.pass[at(i)] == now_ + 1) print_block(i, before, body, after);
+        continue;
+      }
+      if (p_.pass[at(i)] != now_) continue;
+      if (needed) print_element(i, stage, before, is_block(i) ? before : body);
+      if (reduces_row(c) && p_.known[at(i)] == stage)
+        body += cat("      p.", partial_[at(i)], lane_, " = ", op_name(c.reduction), "::join(p.", partial_[at(i)],
+                    lane_, ", ", partial_type(c), "(", value(c.a), "));\n");
       if (stores && c.kind == Instr::store && !c.row) print_store(i, before, body, after);
       if (stores && c.kind == Instr::across) body += cat("      sums.v", i, "[i] += ", value(c.a), ";\n");
     }
@@ -278,11 +255,26 @@ class Printer {
     return cat(before, "#pragma unroll\n    for (int i = 0; i < V; ++i) {\n", body, "    }\n", after);
   }
 
+  // The largest of a block: of a thread's elements, then among the threads that share the block.
+  void print_block(int i, std::string& before, std::string& body, std::string& after) {
+    const Instr& c = instr(i);
+    before += cat("    ", lane_name(c.lane), " v", i, " = Max::identity<", lane_name(c.lane), ">();\n");
+    body += cat("      v", i, " = larger(v", i, ", ", value(c.a), ");\n");
+    after += cat("    v", i, " = largest_of<kLanes>(v", i, ");\n");
+  }
+
   void print_element(int i, int stage, std::string& before, std::string& body) {
+    const Instr& c = instr(i);
+    if (p_.passed[at(i)]) before += cat("    ", lane_name(c.lane), " w", i, "[V];\n");
+    print_value(i, stage, before, body);
+    if (p_.passed[at(i)]) body += cat("      w", i, "[i] = v", i, ";\n");
+  }
+
+  void print_value(int i, int stage, std::string& before, std::string& body) {
     const Instr& c = instr(i);
     std::string type = lane_name(c.lane), set = cat("      ", type, " v", i, " = ");
     int k = l_.operand_of[at(i)];
-    if (kept_[at(i)] && stage > first_[at(i)]) {
+    if (p_.kept[at(i)] && stage > p_.first[at(i)]) {
       body += cat(set, "k.v", i, "[i];\n");
       return;
     }
@@ -290,7 +282,7 @@ class Printer {
       const OperandPlan& o = l_.operands[at(k)];
       std::string from = cat(is_late(at(k)) ? "y" : "x", ".t", k);
       if (info(o.type).bits < 8) {
-        body += cat(set, from, ".v[i];\n");
+        body += cat(set, from, is_block(i) ? ".v[0];\n" : ".v[i];\n");
       } else if (o.access == OperandPlan::same) {
         body += cat(set, "to_lane<", type, ">(", from, ");\n");
       } else {
@@ -308,32 +300,36 @@ class Printer {
     } else {
       body += cat(set, computed(i), ";\n");
     }
-    if (kept_[at(i)]) body += cat("      k.v", i, "[i] = v", i, ";\n");
-  }
-
-  // What a value was before it was rounded to the type that it is stored as in any case.
-  int unrounded(int v, DType type) const {
-    const Instr& c = instr(v);
-    return c.kind == Instr::round && c.type == type ? c.a : v;
+    if (p_.kept[at(i)]) body += cat("      k.v", i, "[i] = v", i, ";\n");
   }
 
   void print_store(int i, std::string& before, std::string& body, std::string& after) {
     const Instr& c = instr(i);
-    int k = l_.operand_of[at(i)], v = unrounded(c.a, g_.tensor(c.tensor).dtype);
+    int k = l_.operand_of[at(i)], v = unrounded(e_, c.a, g_.tensor(c.tensor).dtype);
     const OperandPlan& o = l_.operands[at(k)];
+    if (is_block(i)) {  // by the first of the threads that share it
+      before += cat("    if (threadIdx.x % kLanes == 0) *(", pointer(k), ") = from_lane<", device_type(o.type), ">(",
+                    value(v), ");\n");
+      return;
+    }
     before += cat("    ", lane_name(instr(v).lane), " o", k, "[V];\n");
     body += cat("      o", k, "[i] = ", value(v), ";\n");
+    if (info(o.type).bits < 8) {
+      after += cat("    store_packed<", device_type(o.type), ">(a.operands[", k, "].data, at[", k, "], o", k, ");\n");
+      return;
+    }
     after += cat("    Vec<", device_type(o.type), ", V> s", k, ";\n    pack(o", k, ", s", k, ");\n");
+    const char* store = l_.passes ? "store_through" : "store_vector";
     after += o.access == OperandPlan::vector
-                 ? cat("    store_vector(", pointer(k), ", s", k, ");\n")
+                 ? cat("    ", store, "(", pointer(k), ", s", k, ");\n")
                  : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, s", k, ");\n");
   }
 
   // Is a stage only for estimates, in kernels that read memory once for each stage?
   bool samples(int stage) const {
-    if (keep_ || !l_.sampled || stage < 0) return false;
+    if (keep_ || !l_.passes || stage < 0) return false;
     for (size_t i = 0; i < e_.code.size(); ++i)
-      if (e_.code[i].kind == Instr::reduce && known_[i] == stage && !e_.code[i].rough) return false;
+      if (reduces_row(e_.code[i]) && p_.known[i] == stage && !e_.code[i].rough) return false;
     return true;
   }
 
@@ -342,11 +338,12 @@ class Printer {
     std::string before, body;
     for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
       const Instr& c = instr(i);
-      if (!c.row || c.kind == Instr::store || is_number(i) || known_[at(i)] != stage) continue;
+      if (!c.row || c.kind == Instr::store || is_number(i) || p_.known[at(i)] != stage) continue;
       int k = l_.operand_of[at(i)];
       std::string type = lane_name(c.lane), v;
       if (c.kind == Instr::reduce)
-        v = cat(type, "(p.v", i, "[i])", samples(stage) ? cat(" * ", type, "(a.head.sample)") : std::string());
+        v = cat(type, "(p.", partial_[at(i)], "[i])",
+                samples(stage) ? cat(" * ", type, "(a.head.sample)") : std::string());
       else if (c.kind == Instr::load)
         v = print_row_load(i, before);
       else if (c.kind == Instr::index)
@@ -400,6 +397,11 @@ class Printer {
       before += cat("    Vec<", device_type(o.type), ", W> q", k, ";\n");
       body += cat("      q", k, ".v[i] = from_lane<", device_type(o.type), ">(", in_row([&] { return value(c.a); }),
                   ");\n");
+      if (o.columns) {
+        std::string step = cat(" + Index(i * ", row_step(k), ")");
+        after += each_row(cat("      *(", pointer(k, step), ") = q", k, ".v[i];\n"));
+        continue;
+      }
       bool vector = l_.columns && o.access == OperandPlan::vector;
       after += vector ? cat("    store_vector(", pointer(k), ", q", k, ");\n")
                       : cat("    store_each(", pointer(k), ", ", row_step(k), ", q", k, ");\n");
@@ -417,8 +419,8 @@ class Printer {
     std::string s;
     for (int i = 0; i < static_cast<int>(e_.code.size()); ++i) {
       const Instr& c = instr(i);
-      if (c.kind != Instr::reduce || known_[at(i)] != stage) continue;
-      std::string line = form, id = std::to_string(i);
+      if (!reduces_row(c) || p_.known[at(i)] != stage) continue;
+      std::string line = form, id = partial_[at(i)];
       auto replace = [&](const std::string& from, const std::string& to) {
         for (size_t p = line.find(from); p != std::string::npos; p = line.find(from, p + to.size()))
           line.replace(p, from.size(), to);
@@ -432,11 +434,44 @@ class Printer {
     return s;
   }
 
+  // Partial results live as long as their stage does: those of another one take the same place.
+  void name_partials() {
+    partial_.assign(e_.code.size(), "");
+    std::vector<std::pair<int, std::string>> taken;  // by stage
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      if (!reduces_row(e_.code[i])) continue;
+      std::string type = partial_type(e_.code[i]);
+      auto of_stage = std::count(taken.begin(), taken.end(), std::pair(p_.known[i], type));
+      taken.emplace_back(p_.known[i], type);
+      partial_[i] = cat(type[0], of_stage);
+      if (std::count(partial_.begin(), partial_.end(), partial_[i]) == 1) partials_.push_back(static_cast<int>(i));
+    }
+  }
   std::string partial_fields() const {
     std::string s;
-    for (size_t i = 0; i < e_.code.size(); ++i)
-      if (e_.code[i].kind == Instr::reduce) s += cat("    ", partial_type(e_.code[i]), " v", i, "[W];\n");
+    for (int i : partials_) s += cat("    ", partial_type(instr(i)), " ", partial_[at(i)], "[W];\n");
     return s;
+  }
+
+  // Bytes that partial results and values of its rows take in a thread's registers during a pass, at most.
+  int live_bytes() const {
+    int most = 0;
+    for (int stage = 0; stage <= p_.stages; ++stage) {
+      std::vector<bool> live(e_.code.size(), false);
+      for (size_t i = 0; i < e_.code.size(); ++i) {
+        const Instr& c = e_.code[i];
+        bool reduced = reduces_row(c) && p_.known[i] == stage, stored = c.kind == Instr::store && !c.row;
+        if (reduced) live[i] = true;
+        if (!reduced && !(stored && stage == p_.stages) && !(p_.needs[at(stage)][i] && !c.row)) continue;
+        for (int k : {c.a, c.b, c.c})
+          if (k >= 0 && instr(k).row && !is_number(k)) live[at(k)] = true;
+      }
+      int bytes = 0;
+      for (size_t i = 0; i < e_.code.size(); ++i)
+        if (live[i]) bytes += e_.code[i].lane == Lane::f32 ? 4 : 8;
+      most = std::max(most, bytes * (l_.columns ? l_.vector : 1));
+    }
+    return most;
   }
   std::string row_fields() const {
     std::string s;
@@ -455,7 +490,7 @@ class Printer {
       if (is_sum(i)) s += cat("    ", lane_name(e_.code[i].lane), " v", i, "[V];\n");
     return s;
   }
-  std::string print_sums() const {
+  std::string print_sums() {
     std::string clear, join, store;
     for (size_t i = 0; i < e_.code.size(); ++i) {
       if (!is_sum(i)) continue;
@@ -476,10 +511,15 @@ class Printer {
                "  }\n");
   }
 
+  bool shares_bytes() const {
+    return std::any_of(l_.operands.begin(), l_.operands.end(),
+                       [](const OperandPlan& o) { return o.kind == Instr::store && info(o.type).bits < 8; });
+  }
+
   std::string kept_fields() const {
     std::string s;
     for (size_t i = 0; i < e_.code.size(); ++i)
-      if (kept_[i]) s += cat("    ", lane_name(e_.code[i].lane), " v", i, "[V];\n");
+      if (p_.kept[i]) s += cat("    ", lane_name(e_.code[i].lane), " v", i, "[V];\n");
     return s;
   }
 
@@ -487,12 +527,12 @@ class Printer {
   const Graph& g_;
   const Layout& l_;
   bool keep_;
+  Passes p_;
   std::string args_;
-  std::string lane_ = "[0]";  // which of a thread's rows an element belongs to
-  int stages_ = 0;
-  std::vector<int> known_, first_;
-  std::vector<std::vector<bool>> needs_;
-  std::vector<bool> kept_;
+  std::string lane_ = "[0]";          // which of a thread's rows an element belongs to
+  int now_ = 0;                       // the pass that is printed
+  std::vector<std::string> partial_;  // by instruction: its field of Partial
+  std::vector<int> partials_;         // the first instruction of each field
   std::vector<NumberPlan> numbers_;
   std::string loaded_, late_loaded_;
 };
@@ -519,9 +559,6 @@ dev::Number read_number(Lane lane, DType type, const void* data) {
 
 Reason check_code(const Expr& e, const Graph& g) {
   for (const Instr& c : e.code) {
-    if (c.kind == Instr::round && info(c.type).bits < 8) return Reason::no("a value is rounded to ", c.type);
-    if (c.block && (c.kind == Instr::reduce || c.kind == Instr::store))
-      return Reason::no("values for each block of ", e.block, " elements of a row");
     if (c.kind == Instr::random && (!e.code[static_cast<size_t>(c.a)].row || !e.code[static_cast<size_t>(c.b)].row))
       return Reason::no("random numbers with a seed or offset for each element");
     if (c.tensor != kNone && is_complex(g.tensor(c.tensor).dtype))

@@ -23,10 +23,12 @@ struct Code {
   std::string args;  // the type of the arguments
   std::vector<NumberPlan> numbers;
   int stages = 0;           // of reductions; each needs the results of the one before
-  int reductions = 0;       // partial results of a thread, for each of its rows
+  int estimates = 0;        // stages that look at a part of each row only
+  int reductions = 0;       // partial results of a thread in one stage at most, for each of its rows
   int row_values = 0;       // what is known of a row at most
   int across = 0;           // sums over all rows
   int sum_bytes = 0;        // that they take for an element
+  int live_bytes = 0;       // of registers, for partial results and values of rows in a pass
   bool stores = false;      // does any element go to memory?
   bool row_stores = false;  // does any row value go to memory?
 };

@@ -33,6 +33,7 @@ class Builder {
 
   Reason run() {
     if (Reason why = find_operands(e_, g_, &l_); !why) return why;
+    if (Reason why = place_blocks(); !why) return why;
     l_.outer = loops(false);
     l_.inner = loops(true);
     for (const auto* list : {&l_.outer, &l_.inner})
@@ -41,11 +42,23 @@ class Builder {
     l_.rows = e_.has_reduction ? e_.rows() : 1;
     l_.length = e_.row_length();
     l_.columns = side_by_side();
+    if (l_.block && l_.columns) return Reason::no("blocks of ", l_.block, " elements in rows that lie side by side");
     choose_vector();
-    return Reason::yes();
+    return check_vector();
   }
 
  private:
+  // Blocks lie along the innermost loop.
+  Reason place_blocks() {
+    if (!has_blocks(e_)) return Reason::yes();
+    l_.block = e_.block;
+    const OperandPlan* main = main_operand();
+    if (e_.has_reduction && main && main->strides[e_.block_axis] != 1)
+      return Reason::no("blocks of ", l_.block, " elements that lie apart in rows of tensor ",
+                        describe(g_.tensor(main->tensor)));
+    return Reason::yes();
+  }
+
   // Do neighbouring rows lie side by side, and the elements of one row apart?
   bool side_by_side() const {
     const OperandPlan* main = main_operand();
@@ -61,6 +74,7 @@ class Builder {
       if (e_.space[i] != 1 && e_.row_axis[static_cast<size_t>(i)] == inside) axes.push_back(i);
     const OperandPlan* main = main_operand();
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) {
+      if (l_.block && a != b && (a == e_.block_axis || b == e_.block_axis)) return a == e_.block_axis;
       int64_t x = main ? std::abs(main->strides[a]) : 0, y = main ? std::abs(main->strides[b]) : 0;
       if (x != y) return y == 0 || (x != 0 && x < y);  // axes along which it repeats come last
       return a > b;
@@ -81,14 +95,15 @@ class Builder {
     return out;
   }
 
-  // The tensor whose order of axes the loops follow: the one with most bytes, a result if it is as large.
+  // The tensor whose order of axes the loops follow: the one with most bytes, a result if it is as large, or one that
+  // packs its elements into bytes.
   const OperandPlan* main_operand() const {
     const OperandPlan* best = nullptr;
     double most = 0;
     for (const OperandPlan& o : l_.operands) {
       if (o.tensor == kNone || o.row) continue;
       double bytes = static_cast<double>(g_.tensor(o.tensor).numel()) * info(o.type).bits;
-      if (o.kind == Instr::store) bytes *= 1.5;
+      if (o.kind == Instr::store) bytes *= packs(o) ? 1000 : 1.5;
       if (bytes > most) best = &o, most = bytes;
     }
     return best;
@@ -100,11 +115,15 @@ class Builder {
     return list == (l_.columns ? &l_.outer : &l_.inner) && i == 0;
   }
 
+  bool is_packed(const OperandPlan& o) const { return info(o.type).bits < 8; }
+  bool packs(const OperandPlan& o) const { return o.kind != Instr::load && o.tensor != kNone && is_packed(o); }
+
   // Can this operand move `v` elements in one aligned access?
   bool allows(size_t k, int v) const {
     const OperandPlan& o = l_.operands[k];
-    int64_t bytes = info(o.type).bits / 8, unit = std::min<int64_t>(16, bytes * v),
-            per = std::max<int64_t>(1, unit / bytes);
+    int64_t bits = info(o.type).bits, unit = std::min<int64_t>(16, bits * v / 8);
+    if (unit == 0) return false;
+    int64_t per = std::max<int64_t>(1, unit * 8 / bits);
     if (g_.tensor(o.tensor).alignment % unit != 0 && !is_temporary(o.tensor)) return false;
     for (const auto* list : {&l_.outer, &l_.inner})
       for (size_t i = 0; i < list->size(); ++i)
@@ -123,20 +142,21 @@ class Builder {
   bool is_temporary(TensorId t) const { return !g_.tensor(t).stored; }
 
   void choose_vector() {
-    int64_t narrowest = 8;
+    int64_t narrowest = 8, least = 1;
     double most = 0;
     for (const OperandPlan& o : l_.operands) {
-      if (!in_memory(o) || info(o.type).bits < 8) continue;
+      if (packs(o)) least = std::max<int64_t>(least, 8 / info(o.type).bits);
+      if (!in_memory(o) || is_packed(o)) continue;
       double bytes = static_cast<double>(g_.tensor(o.tensor).numel()) * info(o.type).bits;
       if (bytes > most) most = bytes, narrowest = info(o.type).bits / 8;
     }
-    int v = static_cast<int>(16 / narrowest);
+    int v = static_cast<int>(std::max(least, 16 / narrowest));
     const Loop& loop = l_.columns ? l_.outer[0] : l_.inner[0];
     bool one_run = l_.inner.size() == 1 && !e_.has_reduction;  // the rest is then taken one by one
     for (; v > 1; v /= 2) {
-      bool fits = one_run || loop.size % v == 0;
+      bool fits = l_.block ? l_.block % v == 0 : one_run || loop.size % v == 0;
       for (size_t k = 0; fits && k < l_.operands.size(); ++k)
-        if (in_memory(l_.operands[k]) && loop.strides[k] == 1 && info(l_.operands[k].type).bits >= 8)
+        if (in_memory(l_.operands[k]) && loop.strides[k] == 1 && (!is_packed(l_.operands[k]) || packs(l_.operands[k])))
           fits = allows(k, v);
       if (fits) break;
     }
@@ -145,10 +165,53 @@ class Builder {
     for (size_t k = 0; k < l_.operands.size(); ++k) {
       OperandPlan& o = l_.operands[k];
       o.access = loop.strides[k] == 0 ? OperandPlan::same : OperandPlan::strided;
-      if (in_memory(o) && loop.strides[k] == 1 && info(o.type).bits >= 8) o.access = OperandPlan::vector, any = true;
+      if (in_memory(o) && loop.strides[k] == 1 && (!is_packed(o) || allows(k, v)))
+        o.access = OperandPlan::vector, any = true;
       if (o.kind == Instr::random && loop.strides[k] == 1 && by_fours(k)) o.access = OperandPlan::vector;
     }
     l_.vector = any ? v : 1;
+  }
+
+  Reason check_vector() {
+    constexpr int64_t kWarp = 32;
+    int64_t lanes = l_.block / l_.vector;
+    if (lanes > kWarp || (lanes & (lanes - 1)) != 0)
+      return Reason::no("blocks of ", l_.block, " elements, ", l_.vector, " for each of ", lanes,
+                        " threads; allowed are 1, 2, 4, 8, 16 and ", kWarp, " threads");
+    for (const OperandPlan& o : l_.operands) {
+      bool single =
+          o.access == OperandPlan::same || l_.vector == 1 || (o.row && (o.kind == Instr::store || !l_.columns));
+      if (o.columns && !single)
+        return Reason::no("tensor ", describe(g_.tensor(o.tensor)),
+                          " is reordered, and neighbours do not share its values");
+    }
+    auto whole_bytes = [&](const OperandPlan& o) {
+      return o.kind == Instr::store && !o.row && o.access == OperandPlan::vector && l_.vector > 1;
+    };
+    if (std::all_of(l_.operands.begin(), l_.operands.end(),
+                    [&](const OperandPlan& o) { return !packs(o) || whole_bytes(o); }))
+      return Reason::yes();
+    for (size_t k = 0; k < l_.operands.size(); ++k)
+      if (packs(l_.operands[k]) && (e_.has_reduction || l_.block || !in_order(k)))
+        return Reason::no("output ", describe(g_.tensor(l_.operands[k].tensor)), " packs ",
+                          8 / info(l_.operands[k].type).bits,
+                          " elements into a byte, and those that share one are not computed side by side");
+    // A thread takes the elements of a byte one by one.
+    l_.vector = 1;
+    l_.together = 8;
+    for (OperandPlan& o : l_.operands)
+      if (o.access == OperandPlan::vector) o.access = OperandPlan::strided;
+    return Reason::yes();
+  }
+
+  // Do the loops meet the elements of an operand one after the other?
+  bool in_order(size_t k) const {
+    int64_t step = 1;
+    for (const Loop& loop : l_.inner) {
+      if (loop.size != 1 && loop.strides[k] != step) return false;
+      step *= loop.size;
+    }
+    return true;
   }
 
   const Expr& e_;
@@ -160,6 +223,28 @@ class Builder {
 
 bool Layout::fixed(size_t k) const {
   return std::all_of(outer.begin(), outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
+}
+
+bool has_blocks(const Expr& e) {
+  return std::any_of(e.code.begin(), e.code.end(),
+                     [](const Instr& c) { return c.block && (c.kind == Instr::reduce || c.kind == Instr::store); });
+}
+
+// Scale factors in the order f8_128x4 are found from their place in row-major order, where no padding lies between.
+static Reason count_rows(const Expr& e, const Tensor& t, OperandPlan* o) {
+  int cut = e.split_axis - (e.tensor_rank() - t.rank()), last = t.rank() - 1, across = cut == last ? last - 1 : last;
+  if (e.split_axis < 0 || last < 1 || cut < last - 1 || t.dims[cut] != e.space[e.split_axis] || t.dims[cut] % 4 != 0 ||
+      t.dims[across] % 128 != 0)
+    return Reason::no("tensor ", describe(t), " is reordered, and holds more than one value for each block");
+  Tensor plain = t;
+  plain.strides = packed_strides(t.dims);
+  plain.strides[cut] = 1;
+  plain.strides[across] = o->columns = t.dims[cut];
+  for (int i = 0; i < last - 1; ++i)
+    if (t.dims[i] > 1 && t.strides[i] != plain.strides[i])
+      return Reason::no("tensor ", describe(t), " is reordered, and dimension ", i, " has gaps");
+  o->strides = e.strides_of(plain);
+  return Reason::yes();
 }
 
 Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
@@ -183,6 +268,9 @@ Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
       if (t.by_value || (t.is_constant() && t.numel() == 1)) continue;  // travels as a number
       o.type = t.dtype;
       o.strides = e.strides_of(t);
+      if (t.reordering != Reordering::none)
+        if (Reason why = count_rows(e, t, &o); !why) return why;
+      numbers += o.columns != 0;
       largest = std::max(largest, t.span());
     } else if (c.kind == Instr::random) {
       o.strides = c.positions;
@@ -202,6 +290,17 @@ Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
     return Reason::no("the region has up to ", numbers, " numbers, the limit is ", dev::kMaxNumbers);
   out->wide = largest >= (int64_t{1} << 31);
   return Reason::yes();
+}
+
+double scattered_bytes(const Expr& e, const Graph& g) {
+  Layout l;
+  if (!make_layout(e, g, &l)) return 0;
+  constexpr double kInVain = 12;  // bytes for each element: lines have 32, the caches give a part of them again
+  double bytes = 0;
+  for (const OperandPlan& o : l.operands)
+    if (o.tensor != kNone && !o.row && o.access == OperandPlan::strided && l.elements() > 1)
+      bytes += kInVain * static_cast<double>(g.tensor(o.tensor).numel());
+  return bytes;
 }
 
 Reason make_layout(const Expr& e, const Graph& g, Layout* out) { return Builder(e, g, *out).run(); }

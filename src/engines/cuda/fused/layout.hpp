@@ -16,6 +16,7 @@ struct OperandPlan {
   DType type = DType::f32;
   bool row = false;     // one value for each row
   bool staged = false;  // comes through shared memory
+  int64_t columns = 0;  // of scale factors in the order f8_128x4: those of a row; strides count them row by row
   Dims strides;         // by axis of the space, in elements
   // Of a thread's elements; given: the kernel itself puts them where loads would.
   enum Access : uint8_t { vector, same, strided, given } access = strided;
@@ -34,15 +35,21 @@ struct Layout {
   int vector = 1;        // elements that a thread moves at once, along inner[0]; with `columns` along outer[0]
   bool wide = false;     // offsets need 64 bits
   bool columns = false;  // neighbouring rows lie side by side in memory, elements of a row do not
-  bool sampled = false;  // estimates look at a part of each row
+  bool passes = false;   // elements are read once for each stage: estimates then look at a part of each row
+  int64_t block = 0;     // elements along inner[0] that share values of a block; 0: there are none
+  int together = 1;      // elements that a thread takes one after the other, because their results share a byte
 
   int64_t elements() const { return rows * length; }
   // Is operand k the same for every row?
   bool fixed(size_t k) const;
 };
 
+// Is anything computed or stored for each block of a row?
+bool has_blocks(const Expr& e);
 // What the expression reads and writes. `out` gets operands, operand_of and wide.
 Reason find_operands(const Expr& e, const Graph& g, Layout* out);
+// Bytes that are moved in vain where elements of one line of memory are not used together.
+double scattered_bytes(const Expr& e, const Graph& g);
 // Raises nothing: a reason says why the kernels cannot take it.
 Reason make_layout(const Expr& e, const Graph& g, Layout* out);
 

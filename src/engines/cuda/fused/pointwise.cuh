@@ -7,6 +7,34 @@
 
 namespace tsr::dev {
 
+template <template <int> class Code, class Index, class Args>
+void single(const Args& a, const Index* at) {
+  using C = Code<1>;
+  typename C::Rows rows;
+  typename C::Kept kept;
+  typename C::Late late;
+  typename C::Sums sums;
+  typename C::Loaded x;
+  Index origin[C::kOperands + 1] = {};
+  C::before(a, origin, rows);
+  C::load(a, at, x);
+  C::store(a, at, x, late, kept, rows, sums);
+}
+
+// What is left of one run of memory that is no whole vector: each takes one, or one takes all if they share bytes.
+template <template <int> class Code, class Index, class Args>
+void rest(const Args& a) {
+  using C = Code<1>;
+  if (blockIdx.x != 0 || threadIdx.x >= (C::kSharesBytes ? 1 : a.head.tail)) return;
+  for (i64 i = threadIdx.x; i < a.head.tail; i += C::kSharesBytes ? 1 : blockDim.x) {
+    Index at[C::kOperands + 1];
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k)
+      at[k] = Index(a.head.length * a.operands[k].inner[0] + i * a.operands[k].step);
+    single<Code>(a, at);
+  }
+}
+
 template <template <int> class Code, int V, int UNROLL, class Index, class Args>
 void pointwise(const Args& a) {
   using C = Code<V>;
@@ -31,23 +59,17 @@ void pointwise(const Args& a) {
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u)
     if (first + i64(u) * blockDim.x < a.head.length) C::store(a, at[u], x[u], none, kept, r, sums);
-  // What is left of one run of memory that is no whole vector.
-  if constexpr (V > 1 && C::kInner == 1) {
-    if (blockIdx.x == 0 && threadIdx.x < a.head.tail) {
-      using One = Code<1>;
-      typename One::Rows rows;
-      typename One::Kept kept_one;
-      typename One::Late late;
-      One::before(a, origin, rows);
-      Index end[C::kOperands + 1];
-#pragma unroll
-      for (int k = 0; k < C::kOperands; ++k)
-        end[k] = Index(a.head.length * a.operands[k].inner[0] + i64(threadIdx.x) * a.operands[k].step);
-      typename One::Loaded last;
-      One::load(a, end, last);
-      typename One::Sums none_either;
-      One::store(a, end, last, late, kept_one, rows, none_either);
-    }
+  if constexpr (V > 1 && C::kInner == 1) rest<Code, Index>(a);
+}
+
+// Elements whose results share a byte: a thread takes them one after the other.
+template <template <int> class Code, int V, int TOGETHER, class Index, class Args>
+void shared_bytes(const Args& a) {
+  i64 first = (i64(blockIdx.x) * blockDim.x + threadIdx.x) * TOGETHER;
+  for (i64 index = first; index < first + TOGETHER && index < a.head.length; ++index) {
+    Index at[Code<1>::kOperands + 1] = {};
+    locate<Code<1>::kOperands, Code<1>::kInner, false>(a, Index(index), at);
+    single<Code>(a, at);
   }
 }
 

@@ -58,6 +58,9 @@ int vectors_at_once(int64_t bytes, int64_t all, const Device& d) {
   return several;
 }
 
+// Threads that share a block of elements.
+int lanes_of(const Layout& l) { return static_cast<int>(std::max<int64_t>(1, l.block / l.vector)); }
+
 Shape choose_split(const Layout& l, const Device& d) {
   Shape s;
   s.kind = Shape::split;
@@ -72,6 +75,64 @@ Shape choose_split(const Layout& l, const Device& d) {
   return s;
 }
 
+// One block on each multiprocessor.
+struct GridLimits {
+  int64_t blocks;
+  int threads;
+  int64_t shared_bytes;  // of a block
+  int64_t least_bytes;   // that are worth it
+};
+GridLimits grid_limits(const Device& d) {
+  // There all threads exist at once: few, which keep little, so that small cases meet everything.
+  if (d.target == "emulated") return {3, 128, 28 << 10, 16 << 10};
+  return {d.units, 512, d.shared_bytes, 2 << 20};
+}
+
+// Threads across rows: 32 if that leaves few of them without a row, but at least a line of the cache.
+int grid_side(int64_t rows) {
+  int best = std::min(32, power_of_two(rows));
+  for (int side = best / 2; side >= 8; side /= 2)
+    if (ceil_div(rows, side) * side < ceil_div(rows, best) * best) best = side;
+  return best;
+}
+
+// Where split rows are read more than once, blocks that wait for each other can keep a part of them.
+void choose_grid(const Layout& l, const Code& code, const Device& d, Shape& s) {
+  GridLimits limits = grid_limits(d);
+  int64_t lanes = l.columns ? l.vector : 1, bytes = l.elements() / l.vector * vector_bytes(l, true);
+  if (code.stages - code.estimates + code.stores < 2 || bytes < limits.least_bytes) return;
+  if (l.block) return;  // shares may end inside a block of elements
+  // Partial results of half of the threads, or what is known of a row for each warp.
+  int64_t scratch = 8 * lanes * limits.threads * std::max(16 * code.reductions, code.row_values) / 32;
+  if (scratch > limits.shared_bytes / 2) return;
+  constexpr int64_t kBeyond = 1 << 16;  // 32 bits must count past the end of a row
+  if (!l.wide && l.length > INT32_MAX - kBeyond) return;
+  // Measured: beside addresses, 128 registers hold this much.
+  constexpr int kRegisterBytes = 256, kMostInFlight = 128, kLeastInFlight = 32;
+  int in_flight = kMostInFlight;
+  while (in_flight > 0 && code.live_bytes + in_flight > kRegisterBytes) in_flight /= 2;
+  if (in_flight < kLeastInFlight) return;
+  s.kind = Shape::grid;
+  s.threads = limits.threads;
+  s.side = l.columns ? grid_side(l.rows / l.vector) : 1;
+  s.per_row = s.threads / s.side;
+  s.per_unit = 1;
+  s.splits = limits.blocks;
+  s.shared_bytes = limits.shared_bytes;
+  s.in_flight = in_flight;
+  // Measured: with one tensor to load, a second set of loads on its way is better than more of them at once.
+  s.ahead = d.arch == 90 && vector_bytes(l, true) <= 16;
+  if (s.ahead) s.in_flight = std::min(in_flight, kMostInFlight / 2);
+}
+
+// Rows side by side: short ones need no second thread, and no second kernel to join what several have.
+Shape choose_columns(const Layout& l, const Device& d) {
+  constexpr int64_t kShort = 32, kLong = 128, kThreadsPerUnit = 128;
+  bool enough = l.rows / l.vector >= kThreadsPerUnit * d.units;
+  if (l.length <= kShort || (l.length <= kLong && enough)) return {Shape::columns, kRowBlock, 1, 1};
+  return choose_split(l, d);
+}
+
 // Bytes of a row's element that move through shared memory when blocks walk over rows; 0 if they cannot: bulk copies
 // need runs of 16 bytes.
 int64_t staged_bytes(const Layout& l, const Graph& g, int64_t part) {
@@ -80,7 +141,7 @@ int64_t staged_bytes(const Layout& l, const Graph& g, int64_t part) {
   for (size_t k = 0; k < l.operands.size(); ++k) {
     const OperandPlan& o = l.operands[k];
     if (o.kind != Instr::load || o.row || l.fixed(k)) continue;
-    if (o.access != OperandPlan::vector) return 0;
+    if (o.access != OperandPlan::vector || info(o.type).bits < 8) return 0;
     int64_t size = info(o.type).bits / 8;
     const Tensor& t = g.tensor(o.tensor);
     if (part * l.vector * size % 16 != 0 || (t.stored && t.alignment % 16 != 0)) return 0;
@@ -104,7 +165,7 @@ Shape choose_walk(const Layout& l, const Graph& g, int64_t vectors, const Device
   s.threads = kThreads;
   s.per_unit = 1;
   s.depth = kMostDepth;
-  s.per_row = std::clamp(power_of_two(vectors) / 2, 1, kThreads);
+  s.per_row = std::clamp(power_of_two(vectors) / 2, lanes_of(l), kThreads);
   // Little work is spread over all threads rather than left to few.
   if (l.rows * vectors < int64_t{d.units} * kThreads * 4) s.per_row = std::min(kThreads, power_of_two(vectors));
   s.keep = power_of_two(ceil_div(s.part, s.per_row));
@@ -121,7 +182,7 @@ Shape choose_walk(const Layout& l, const Graph& g, int64_t vectors, const Device
 int64_t walk_bytes(const Expr& e, const Layout& l, const Graph& g, const Shape& s) {
   int64_t partial = 0, sums = 0, groups = s.threads / s.per_row;
   for (const Instr& c : e.code) {
-    if (c.kind == Instr::reduce) partial += 8;
+    if (reduces_row(c)) partial += 8;
     if (c.kind == Instr::across) sums += c.lane == Lane::f32 ? 4 : 8;
   }
   int64_t ring = s.depth * groups * (staged_bytes(l, g, s.part) * l.vector * s.part + 8);
@@ -134,20 +195,20 @@ Shape choose_rows(const Expr& e, const Layout& l, int64_t vectors, const Device&
   int64_t most = std::max<int64_t>(1, 128 / bytes);  // vectors that fit into a thread's registers
   Shape s;
   s.kind = Shape::rows;
-  s.per_row = std::min(kMaxPerRow, power_of_two(ceil_div(vectors, several)));
+  s.per_row = std::clamp(power_of_two(ceil_div(vectors, several)), lanes_of(l), kMaxPerRow);
   s.threads = std::max(s.per_row, kRowBlock);
   s.keep = power_of_two(ceil_div(vectors, s.per_row));
   // Few long rows do not fill the machine unless many blocks share each of them.
   constexpr int64_t kLongRow = 8192;
   if (l.rows < d.units && vectors > kLongRow) return choose_split(l, d);
-  // Measured: with one stage a block of 1024 threads is as good as a cluster; more stages want smaller blocks, so that
-  // others work while some wait for each other.
-  bool stages = std::count_if(e.code.begin(), e.code.end(), [](const Instr& c) { return c.kind == Instr::reduce; }) > 1;
+  // Measured: a block of 1024 threads is better than a cluster while a row fits into it; beyond that more stages want
+  // smaller blocks, so that others work while some wait for each other.
+  bool stages = std::count_if(e.code.begin(), e.code.end(), reduces_row) > 1;
   int64_t block = stages ? 256 : vectors > kLongRow * 2 ? 1024 : 512;
-  if (vectors > 2 * several * block && d.arch >= 90) {
+  if (vectors > int64_t{several} * kMaxPerRow && d.arch >= 90) {
     s.threads = s.per_row = static_cast<int>(block);
     s.cluster = std::min(8, power_of_two(ceil_div(vectors, several * block)));
-    s.part = ceil_div(vectors, s.cluster);
+    s.part = ceil_div(ceil_div(vectors, s.cluster), lanes_of(l)) * lanes_of(l);
     s.keep = power_of_two(ceil_div(s.part, block));
   }
   if (s.keep <= std::max<int64_t>(most, several)) return s;
@@ -166,9 +227,9 @@ Shape choose_shape(const Expr& e, const Layout& l, const Graph& g, const Device&
   for (size_t i = 1; i < l.inner.size(); ++i) vectors *= l.inner[i].size;
   vectors = std::max<int64_t>(vectors, 1);
   if (sums_across(e)) return choose_walk(l, g, vectors, d);
-  if (e.has_reduction) return l.columns ? choose_split(l, d) : choose_rows(e, l, vectors, d);
+  if (e.has_reduction) return l.columns ? choose_columns(l, d) : choose_rows(e, l, vectors, d);
   int64_t bytes = vector_bytes(l, false);
-  return {Shape::pointwise, kBlock, 1, bytes <= 16 ? 4 : bytes <= 64 ? 2 : 1};
+  return {Shape::pointwise, kBlock, 1, l.together > 1 || bytes > 64 ? 1 : bytes <= 16 ? 4 : 2};
 }
 
 Reason check_program(const Expr& e, const Graph& g, const Device& d) {
@@ -188,12 +249,13 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   if (Reason why = make_layout(e, g, &l); !why)
     fail(Status::internal_error, "fused_cuda built a region that it declines: ", why.text());
   Shape s = choose_shape(e, l, g, d);
-  l.sampled = s.kind == Shape::split;
+  l.passes = s.kind == Shape::split;
   for (size_t k = 0; k < l.operands.size(); ++k) {
     OperandPlan& o = l.operands[k];
     o.staged = s.depth > 0 && o.kind == Instr::load && !o.row && !l.fixed(k);
   }
   Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::walk);
+  if (s.kind == Shape::split) choose_grid(l, code, d, s);
   numbers_ = code.numbers;
   pack_arguments(l, s);
   for (size_t i = 0; i < numbers_.size(); ++i)
@@ -212,23 +274,27 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
   int join_side = std::min(s.side, 4);
   auto add = [&](const std::string& function, const std::string& numbers, int64_t blocks, int64_t shared_bytes) {
     if (blocks == 0) return;
-    const char* file[] = {"pointwise", "rows", "stream", "split", "walk"};
+    const char* file[] = {"pointwise", "rows", "stream", "split", "walk", "grid", "columns"};
     Program p;
     p.include = cat("engines/cuda/fused/", file[s.kind], ".cuh");
     p.generated = code.text;
     p.args = code.args;
-    p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, ", ", numbers, ", tsr::dev::Index>");
+    p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, numbers.empty() ? "" : ", ", numbers,
+                 ", tsr::dev::Index>");
     p.threads = s.threads;
     p.blocks_per_unit = s.per_unit;
     programs.push_back(std::move(p));
-    grids.push_back({blocks, s.threads, shared_bytes, s.cluster});
+    grids.push_back({blocks, s.threads, shared_bytes, s.cluster, false, s.kind == Shape::grid});
   };
   int64_t lanes = l.columns ? l.vector : 1, partial = 8 * lanes * code.reductions;
   int64_t warps = std::max(1, s.threads / 32);
   switch (s.kind) {
     case Shape::pointwise:
-      add("pointwise", std::to_string(s.keep),
-          ceil_div(std::max<int64_t>(head_.length, 1), int64_t{s.threads} * s.keep), 0);
+      if (l.together > 1)
+        add("shared_bytes", std::to_string(l.together), ceil_div(head_.length, int64_t{s.threads} * l.together), 0);
+      else
+        add("pointwise", std::to_string(s.keep),
+            ceil_div(std::max<int64_t>(head_.length, 1), int64_t{s.threads} * s.keep), 0);
       break;
     case Shape::rows:
       add("rows", cat(s.per_row, ", ", s.keep, ", ", s.cluster),
@@ -237,6 +303,9 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
       break;
     case Shape::stream:
       add("stream", std::to_string(s.per_row), std::min<int64_t>(l.rows, int64_t{d.units} * 16), 2 * partial * warps);
+      break;
+    case Shape::columns:
+      add("columns", "", ceil_div(head_.rows, s.threads), 0);
       break;
     case Shape::walk: {
       int64_t sums = int64_t{l.vector} * code.sum_bytes;
@@ -258,10 +327,39 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
       if (code.stores) add("split_store", places, tiles * s.splits, 0);
       partial_bytes_ = static_cast<size_t>(ceil_div(partial * head_.rows * s.splits, 256) * 256);
       row_bytes_ = static_cast<size_t>(8 * lanes * std::max(1, code.row_values) * head_.rows);
+      break;
     }
+    case Shape::grid:
+      add("grid", cat(s.side, ", ", s.per_row, ", ", s.in_flight, ", ", s.ahead, ", ", code.stores), s.splits,
+          s.shared_bytes);
+      partial_bytes_ = static_cast<size_t>(ceil_div(partial * (head_.tiles + s.splits) * s.side, 256) * 256);
+      row_bytes_ = static_cast<size_t>(ceil_div(8 * lanes * std::max(1, code.row_values) * head_.rows, 256) * 256);
+      counter_bytes_ = sizeof(dev::u32);
   }
   auto kernels = get_kernels(programs, d);
   for (size_t i = 0; i < kernels.size(); ++i) launches_.push_back({kernels[i], grids[i]});
+}
+
+// The vectors of a row that estimates look at.
+int64_t FusedProgram::seen_by_parts(const Shape& s) const {
+  constexpr int64_t kAtOnce = 4;  // as in split.cuh
+  int64_t seen = 0;
+  for (int64_t part = 0; part < s.splits; ++part) {
+    int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
+    seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
+  }
+  return seen;
+}
+
+// The same for a grid, whose blocks get equal shares of all rows.
+int64_t FusedProgram::share_out_grid(const Shape& s) {
+  constexpr int64_t kSamples = 64;  // at least, and one for each thread
+  head_.tiles = ceil_div(head_.rows, s.side);
+  head_.split_length = ceil_div(head_.tiles * head_.length, s.splits);
+  head_.shared_bytes = s.shared_bytes;
+  head_.samples = std::min<int64_t>(head_.length, std::max<int64_t>(kSamples, s.per_row));
+  head_.sample_step = head_.length / head_.samples;
+  return head_.samples;
 }
 
 // As the device's FusedArgs lies in memory: every part is a multiple of eight bytes.
@@ -273,13 +371,9 @@ void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
   head_.tail = l.inner.size() == 1 ? l.inner[0].size % per(false, 0) : 0;
   for (size_t i = 1; i < l.inner.size(); ++i) head_.length *= l.inner[i].size;
   head_.splits = s.splits;
-  head_.split_length = s.part ? s.part : ceil_div(head_.length, s.splits);
-  constexpr int64_t kAtOnce = 4;  // as in split.cuh
-  int64_t seen = 0;
-  for (int64_t part = 0; part < s.splits; ++part) {
-    int64_t left = std::max<int64_t>(0, head_.length - part * head_.split_length);
-    seen += std::min<int64_t>({left, head_.split_length, kAtOnce * s.per_row});
-  }
+  // Parts hold whole blocks.
+  head_.split_length = s.part ? s.part : ceil_div(ceil_div(head_.length, s.splits), lanes_of(l)) * lanes_of(l);
+  int64_t seen = s.kind == Shape::grid ? share_out_grid(s) : seen_by_parts(s);
   head_.sample = seen ? static_cast<double>(head_.length) / static_cast<double>(seen) : 1;
   Packer p(args_);
   p.add(head_);
@@ -310,9 +404,11 @@ void FusedProgram::run(void* const* tensors, std::byte* workspace, void* stream)
     dev::Number n = read_number(s.lane, s.type, tensors[s.tensor]);
     std::memcpy(args + s.at, &n, sizeof n);
   }
-  void* scratch[] = {workspace, workspace + partial_bytes_};
+  void* scratch[] = {workspace, workspace + partial_bytes_, workspace + partial_bytes_ + row_bytes_};
   static_assert(offsetof(dev::FusedHead, row_values) == offsetof(dev::FusedHead, partials) + sizeof(void*));
+  static_assert(offsetof(dev::FusedHead, counter) == offsetof(dev::FusedHead, partials) + 2 * sizeof(void*));
   std::memcpy(args + offsetof(dev::FusedHead, partials), scratch, sizeof scratch);
+  if (counter_bytes_) launches_[0].kernel->clear(scratch[2], counter_bytes_, stream);
   for (const Launch& l : launches_) l.kernel->launch_packed(l.grid, stream, args);
 }
 

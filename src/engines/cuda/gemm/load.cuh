@@ -31,9 +31,6 @@ struct From {
   static constexpr int kPositions = POSITIONS;
 };
 
-template <class T>
-constexpr bool kPacked = kSame<T, e2m1> || kSame<T, i4> || kSame<T, u4> || kSame<T, bit>;
-
 template <class From, class L, int EXTENT, int DEPTH, int THREADS, bool IS_A>
 class Side {
  public:

@@ -27,6 +27,7 @@ Rest::Rest(const Region& r, NodeId anchor, DType type, const Scaling& scaling)
 Reason Rest::check() const {
   if (!found_) return found_;
   if (Reason why = check_code(parts_.expr, parts_.graph); !why) return why;
+  if (has_blocks(parts_.expr)) return Reason::no("values for each block of ", parts_.expr.block, " elements");
   if (layout_.operands.size() > dev::kRestOperands)
     return Reason::no("what follows the product reads and writes ", layout_.operands.size() - 1,
                       " tensors, the limit is ", dev::kRestOperands - 1);

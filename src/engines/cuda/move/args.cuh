@@ -66,15 +66,17 @@ struct IndexArg {
 };
 
 // One side of a copy of packed sequences: loops over its elements, slowest first.
+constexpr int kRaggedUnroll = 4;            // words that a thread copies
+constexpr int kRaggedLoops = kMaxAxes + 2;  // groups of vectorised types and parts of complex numbers have their own
 struct RaggedSide {
   void* data;
   i32 loops;
-  i64 size[kMaxAxes], step[kMaxAxes];
+  Divisor size[kRaggedLoops];
+  i64 step[kRaggedLoops];
   i64 first;                     // elements to the first one, without what the batch adds
   i32 batch_loop, time_loop;     // -1: none, the index stays where it starts
   i64 batch_start, batch_scale;  // batch = start + scale * index of its loop
   i64 time_start, time_scale;
-  i64 batch_step;  // where it is not ragged
   Ragged ragged;
 };
 

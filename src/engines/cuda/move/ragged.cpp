@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cuda/move/ragged.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "engines/cuda/move/copy.hpp"
 #include "engines/cuda/tensors.hpp"
 #include "graph/layouts.hpp"
@@ -11,6 +14,7 @@ namespace tsr::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kWideIndex = 2000000000;  // elements from which 32 bits do not count them
 
 // A loop over a dimension: index = start + scale * number.
 struct Loop {
@@ -18,24 +22,101 @@ struct Loop {
   int64_t size, start = 0, scale = 1;
 };
 
-dev::RaggedSide make_side(const Graph& g, const Tensor& t, const std::vector<Loop>& loops) {
-  dev::RaggedSide s{};
-  int time = t.ragged == kNone ? -1 : ragged_axis(t);
-  s.loops = static_cast<int>(loops.size());
-  s.batch_loop = s.time_loop = -1;
-  s.batch_step = t.rank() > 0 ? t.strides[0] : 0;
-  for (int l = 0; l < s.loops; ++l) {
-    const Loop& loop = loops[static_cast<size_t>(l)];
-    s.size[l] = loop.size;
-    s.step[l] = loop.scale * t.strides[loop.dimension];
-    if (loop.dimension == 0)
-      s.batch_loop = l, s.batch_start = loop.start, s.batch_scale = loop.scale;
+// Complex numbers are two parts, vectorised types hold plain elements.
+DType part_type(const Tensor& t) {
+  return t.dtype == DType::c64 ? DType::f32 : t.dtype == DType::c128 ? DType::f64 : plain_type(t);
+}
+
+// One side of a copy while its loops are put in order.
+struct Side {
+  struct Axis {
+    int64_t size, step;
+    bool batch = false, time = false;  // of packed sequences
+    bool plain() const { return !batch && !time; }
+  };
+  std::vector<Axis> axes;  // slowest first
+  dev::RaggedSide args{};
+};
+
+Side make_side(const Graph& g, const Tensor& t, const std::vector<Loop>& loops) {
+  Side s;
+  int64_t parts = is_complex(t.dtype) ? 2 : 1, vector = info(t.dtype).vector;
+  bool ragged = t.ragged != kNone;
+  s.args.ragged = ragged_arg(g, t);
+  s.args.ragged.multiplier *= parts, s.args.ragged.step *= parts;
+  for (const Loop& loop : loops) {
+    int d = loop.dimension;
+    bool batch = ragged && d == 0, time = ragged && d == ragged_axis(t), groups = vector > 1 && d == 1;
+    int64_t stride = t.strides[d] * vector * parts;
+    if (batch)
+      s.args.batch_start = loop.start, s.args.batch_scale = loop.scale;
     else
-      s.first += loop.start * t.strides[loop.dimension];
-    if (loop.dimension == time) s.time_loop = l, s.time_start = loop.start, s.time_scale = loop.scale;
+      s.args.first += loop.start * stride;
+    if (time) s.args.time_start = loop.start, s.args.time_scale = loop.scale;
+    s.axes.push_back({groups ? loop.size / vector : loop.size, batch ? 0 : loop.scale * stride, batch, time});
+    if (groups) s.axes.push_back({vector, 1});
   }
-  s.ragged = ragged_arg(g, t);
+  if (parts > 1) s.axes.push_back({parts, 1});
   return s;
+}
+
+dev::RaggedSide finish(const Side& s) {
+  dev::RaggedSide y = s.args;
+  y.loops = static_cast<int>(s.axes.size());
+  y.batch_loop = y.time_loop = -1;
+  for (int l = 0; l < y.loops; ++l) {
+    const Side::Axis& a = s.axes[static_cast<size_t>(l)];
+    y.size[l] = dev::make_divisor(a.size);
+    y.step[l] = a.step;
+    if (a.batch) y.batch_loop = l;
+    if (a.time) y.time_loop = l;
+  }
+  return y;
+}
+
+bool same_loops(const Side& a, const Side& b) {
+  return std::equal(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end(),
+                    [](const Side::Axis& x, const Side::Axis& y) { return x.size == y.size; });
+}
+
+// Puts the loops of both sides in the order of the target's memory, and makes one of two where both sides lie without
+// gaps.
+void sort_loops(Side& from, Side& to) {
+  std::vector<size_t> order(to.axes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::erase_if(order, [&](size_t i) { return to.axes[i].size == 1; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const Side::Axis &x = to.axes[a], &y = to.axes[b];
+    return x.batch != y.batch ? x.batch : x.step > y.step;
+  });
+  std::vector<Side::Axis> source, target;
+  auto joins = [](const Side::Axis& outer, const Side::Axis& inner) {
+    return outer.plain() && inner.plain() && outer.step == inner.step * inner.size;
+  };
+  for (size_t i : order) {
+    Side::Axis x = from.axes[i], y = to.axes[i];
+    if (!source.empty() && joins(source.back(), x) && joins(target.back(), y)) {
+      x.size = y.size = source.back().size * x.size;
+      source.pop_back(), target.pop_back();
+    }
+    source.push_back(x), target.push_back(y);
+  }
+  from.axes = std::move(source), to.axes = std::move(target);
+}
+
+// Lets the innermost loop count words, as long as both sides allow if their sequences start at words; the number of
+// elements in one.
+int64_t take_words(Side& from, Side& to, int64_t bytes) {
+  int64_t word = 16 / bytes;
+  if (from.axes.empty()) return 1;
+  for (Side* s : {&from, &to}) {
+    const Side::Axis& inner = s->axes.back();
+    if (!inner.plain() || inner.step != 1) return 1;
+    word = common_power(word, {inner.size, s->args.first});
+    for (size_t i = 0; i + 1 < s->axes.size(); ++i) word = common_power(word, {s->axes[i].step});
+  }
+  for (Side* s : {&from, &to}) s->axes.back().size /= word, s->axes.back().step = word;
+  return word;
 }
 
 // All dimensions of a tensor, or those of more than one element in the order of its memory.
@@ -84,6 +165,23 @@ std::vector<Walk> walks_of(const Graph& g, const Node& n) {
   return {std::move(w)};
 }
 
+struct Choice {
+  std::string body;
+  int64_t word = 1, unroll = 1;  // elements to a word, words to a thread
+};
+
+// The kernel of `count` elements. Makes loops fewer, and the innermost one of words, where that is possible.
+Choice choose(DType x, DType y, Side& from, Side& to, int64_t count) {
+  int bits = info(y).bits;
+  const char* index = count > kWideIndex ? "i64" : "i32";
+  bool same = same_loops(from, to);
+  if (same) sort_loops(from, to);
+  if (x != y) return {cat("convert_ragged<", device_type(x), ", ", device_type(y), ", ", index, ">")};
+  if (bits < 8) return {cat("copy_ragged_bits<", bits, ", ", index, ">")};
+  int64_t word = same ? take_words(from, to, bits / 8) : 1;
+  return {cat("copy_ragged<", word_type(bits / 8), ", ", word, ", ", index, ">"), word, dev::kRaggedUnroll};
+}
+
 class RaggedStep : public Step {
  public:
   RaggedStep(const Graph& g, const Node& n, const Device& d) : target_(n.out[0]) {
@@ -92,17 +190,19 @@ class RaggedStep : public Step {
     for (const Walk& w : walks_of(g, n)) {
       const Tensor& x = g.tensor(w.source);
       Launch l{w.source, x.ragged, {}, {}, nullptr};
-      l.args.count = 1;
-      for (const Loop& loop : w.to) l.args.count *= loop.size;
-      if (l.args.count == 0) continue;
-      l.args.from = make_side(g, x, w.from), l.args.to = make_side(g, y, w.to);
+      int64_t count = is_complex(x.dtype) ? 2 : 1;
+      for (const Loop& loop : w.to) count *= loop.size;
+      if (count == 0) continue;
+      Side from = make_side(g, x, w.from), to = make_side(g, y, w.to);
+      Choice c = choose(part_type(x), part_type(y), from, to, count);
+      l.args = {count / c.word, finish(from), finish(to)};
       Program p;
+      p.body = c.body;
       p.include = "engines/cuda/move/ragged.cuh";
       p.generated = "using namespace tsr::dev;";
       p.args = "RaggedArgs";
-      p.body = cat("copy_ragged<", device_type(x.dtype), ", ", device_type(y.dtype), ">");
       p.threads = l.grid.threads = kThreads;
-      l.grid.blocks = (l.args.count + kThreads - 1) / kThreads;
+      l.grid.blocks = (l.args.count + kThreads * c.unroll - 1) / (kThreads * c.unroll);
       l.kernel = get_kernel(p, d);
       launches_.push_back(std::move(l));
     }
@@ -139,17 +239,22 @@ bool has_ragged(const Graph& g, const Node& n) {
 }
 
 Reason check_ragged(const Graph& g, const Node& n) {
-  for (const auto* list : {&n.in, &n.out})
-    for (TensorId id : *list) {
-      if (id == kNone) continue;
-      const Tensor& t = g.tensor(id);
-      if (lies_on_host(t)) return Reason::no("tensor ", describe(t), " is a number that travels with the launch");
-      if (t.rank() < 3 && t.ragged != kNone)
-        return Reason::no("tensor ", describe(t), " is ragged and has ", t.rank(), " dimensions; at least 3");
-      if (info(t.dtype).bits < 8 || info(t.dtype).vector > 1 || is_complex(t.dtype))
-        return Reason::no("tensor ", describe(t), " has type ", t.dtype,
-                          "; packed sequences hold whole real numbers or integers");
+  const Tensor& y = g.tensor(n.out[0]);
+  bool whole = n.op->name != "slice" && n.op->name != "concat";
+  for (TensorId id : n.in) {
+    if (id == kNone) continue;
+    const Tensor& x = g.tensor(id);
+    if (lies_on_host(x)) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
+    for (const Tensor* t : {&x, &y}) {
+      if (info(t->dtype).vector > 1 && !whole)
+        return Reason::no("tensor ", describe(*t), " is vectorised; of packed sequences it is copied whole only");
+      if (part_type(x) != part_type(y) && info(t->dtype).bits < 8)
+        return Reason::no("tensor ", describe(*t), " has another type than its copy, and elements of ", t->dtype,
+                          " are not converted on the way");
     }
+    if (is_complex(x.dtype) != is_complex(y.dtype))
+      return Reason::no("tensor ", describe(x), " is copied to ", describe(y), "; both are complex or none is");
+  }
   return Reason::yes();
 }
 
