@@ -49,6 +49,13 @@ Call& Call::scalar(int64_t id, cudnnDataType_t type, const void* value) {
   return key(id, type);
 }
 
+Call& Call::keep_apart(const void* result, const void* operand) {
+  if (!result || result != operand) return *this;
+  overlaps_ = true;
+  options.fuse = false;  // the copy must be a step of its own
+  return *this;
+}
+
 bool Call::has(int64_t id) const {
   return std::any_of(arguments_.begin(), arguments_.end(), [&](const Argument& a) { return a.id == id; });
 }
@@ -206,6 +213,14 @@ TensorId Maker::temporary(DType type) {
 
 TensorId Maker::constant(double value, DType type) { return graph_.add_tensor(make_scalar_constant(type, value)); }
 
+TensorId Maker::zeros(const Dims& dims, DType type) {
+  Tensor t;
+  t.dtype = type, t.dims = dims, t.strides = packed_strides(dims);
+  t.dtype_given = t.dims_given = t.strides_given = true;
+  t.constant.resize(static_cast<size_t>(byte_size(type, volume(dims))));
+  return graph_.add_tensor(std::move(t));
+}
+
 std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out,
                                  std::any options, DType compute) {
   for (TensorId& t : out)
@@ -226,7 +241,9 @@ TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorI
   return add(ops::pointwise, std::move(in), {kNew}, std::move(options), compute)[0];
 }
 
-TensorId Maker::target(const Blend& b, int64_t id) { return b.trivial() ? result(id) : temporary(compute(id)); }
+TensorId Maker::target(const Blend& b, int64_t id) {
+  return b.trivial() && !call_.overlaps_ ? result(id) : temporary(compute(id));
+}
 
 TensorId Maker::before(int64_t id) {
   auto it = before_.find(id);

@@ -45,6 +45,9 @@ class Call {
   Call& host_input(int64_t id, const Shape& s, const void* data, const char* name);
   // A number in host memory that the graph reads at execution: another value is no other graph.
   Call& scalar(int64_t id, cudnnDataType_t type, const void* value);
+  // For operations that read around the element they write: a result that lies where an operand does is computed
+  // elsewhere first. Operations that read an element only before they write it need not ask.
+  Call& keep_apart(const void* result, const void* operand);
   bool has(int64_t id) const;
   const Shape& shape(int64_t id) const;
 
@@ -108,7 +111,7 @@ class Call {
   cudnnContext& handle_;
   std::string key_;
   std::vector<Argument> arguments_;
-  bool finished_ = false;
+  bool finished_ = false, overlaps_ = false;
 };
 
 // Stands for memory in workspace queries, which are not given any.
@@ -138,7 +141,7 @@ class Maker {
   TensorId operator[](int64_t id) const;
   // A result's tensor, for operations that write it themselves.
   TensorId result(int64_t id);
-  // Where an operation should put what is to be blended: the result itself if nothing is.
+  // Where an operation should put what is to be blended: the result itself if nothing is and it is apart.
   TensorId target(const Blend& b, int64_t id);
   // What a result's memory held when the call began; whoever reads it must write the result in the same order.
   TensorId before(int64_t id);
@@ -147,6 +150,7 @@ class Maker {
   // A temporary of any type; its sizes are inferred.
   TensorId temporary(DType type = DType::f32);
   TensorId constant(double value, DType type = DType::f32);  // one element
+  TensorId zeros(const Dims& dims, DType type);              // part of the plan: for small tensors
   // A node; inputs by slot, kNone where one is left out. Outputs likewise; kNew: a temporary that comes back.
   std::vector<TensorId> add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
                             DType compute = DType::f32);

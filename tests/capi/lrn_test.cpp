@@ -135,6 +135,33 @@ TEST(DivisiveNormalization, forward_and_backward) {
         }
 }
 
+TEST(Lrn, in_place) {
+  Handle h;
+  LrnDescriptor d;
+  Options o = kOptions[0];
+  ASSERT_OK(cudnnSetLRNDescriptor(d, static_cast<unsigned>(o.n), o.alpha, o.beta, o.k));
+  float one = 1, zero = 0;
+  for (Layout layout : kLayouts) {
+    Tensor x(CUDNN_DATA_FLOAT, {3, 40, 5, 7}, layout), y(CUDNN_DATA_FLOAT, x.dims(), layout),
+        dy(CUDNN_DATA_FLOAT, x.dims(), layout);
+    x.random(1), y.random(2), dy.random(3);
+    Window w = across_channels(x, o.n);
+    Values v = x.values(), want = normalise(v, w, o, o.n);
+    Values slope = gradient(v, dy.values(), w, o, o.n);
+    ASSERT_OK(cudnnLRNCrossChannelBackward(h, d, CUDNN_LRN_CROSS_CHANNEL_DIM1, &one, y, y.data(), dy, dy.data(), x,
+                                           x.data(), &zero, dy, dy.data()));
+    expect_values(dy, slope, 64);
+    ASSERT_OK(cudnnLRNCrossChannelForward(h, d, CUDNN_LRN_CROSS_CHANNEL_DIM1, &one, x, x.data(), &zero, x, x.data()));
+    expect_values(x, want, 32);
+    Tensor z(CUDNN_DATA_FLOAT, {2, 3, 5, 7}, layout);
+    z.random(1);
+    want = normalise(z.values(), within_planes(z, o.n), o, static_cast<double>(o.n * o.n));
+    ASSERT_OK(cudnnDivisiveNormalizationForward(h, d, CUDNN_DIVNORM_PRECOMPUTED_MEANS, &one, z, z.data(), nullptr,
+                                                y.data(), y.data(), &zero, z, z.data()));
+    expect_values(z, want, 32);
+  }
+}
+
 TEST(Lrn, descriptors_and_mistakes) {
   Handle h;
   LrnDescriptor d;

@@ -34,6 +34,25 @@ TEST(TransformTensor, integers_are_exact) {
   EXPECT_EQ(x.values(), y.values());
 }
 
+// Strides of vectorised types count vectors of channels.
+TEST(TransformTensor, vectors_of_channels) {
+  Handle h;
+  float one = 1, zero = 0;
+  const int dims[] = {2, 8, 3, 2}, strides[] = {12, 6, 2, 1};  // [2, 8 / 4, 3, 2] vectors
+  Descriptor<cudnnTensorDescriptor_t> vectors(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+  ASSERT_OK(cudnnSetTensorNdDescriptor(vectors, CUDNN_DATA_INT8x4, 4, dims, strides));
+  Tensor x(CUDNN_DATA_INT8, {2, 8, 3, 2}, Layout::nhwc), y(CUDNN_DATA_INT8, {2, 2, 3, 2, 4}),
+      back(CUDNN_DATA_FLOAT, {2, 8, 3, 2});
+  x.random(1);
+  ASSERT_OK(cudnnTransformTensor(h, &one, x, x.data(), &zero, vectors, y.data()));
+  for (int64_t i = 0; i < x.count(); ++i) {
+    Sizes at = x.index(i);
+    EXPECT_EQ(y.get(y.position({at[0], at[1] / 4, at[2], at[3], at[1] % 4})), x.get(i));
+  }
+  ASSERT_OK(cudnnTransformTensor(h, &one, vectors, y.data(), &zero, back, back.data()));
+  EXPECT_EQ(back.values(), x.values());
+}
+
 // Row-major array with sizes.
 struct Array {
   Sizes dims;

@@ -127,7 +127,7 @@ class TrainingCall {
   // A factor of 1 takes nothing of the old value, which may never have been set.
   TensorId old(Maker& m, int64_t id) {
     if (!call_.has(id)) return kNone;
-    return n_.factor == 1 ? m.expand(m.constant(0, m.compute(id)), id) : m.before(id);
+    return n_.factor == 1 ? m.zeros(n_.stats_desc->dims, m.compute(id)) : m.before(id);
   }
   void make(Maker& m) {
     DType compute = m.compute(kY);
