@@ -337,6 +337,7 @@ TEST(MultiHeadAttention, mistakes) {
   EXPECT_TRUE(is_bad_param(set(0, 2, -1, 6, 6)));
   EXPECT_TRUE(is_bad_param(set(0, 2, 1, 6, 5)));
   EXPECT_TRUE(is_bad_param(set(0, 2, 1, -1, 6)));
+  EXPECT_TRUE(is_bad_param(set(0, 0x7fffffff, 1, 0x7fffffff, 0x7fffffff)));
   int dims[] = {3, 2, 1, 5}, lengths[] = {3, 9};
   auto data = [&](const cudnnSeqDataAxis_t* axes, const int* n, size_t count) {
     return cudnnSetSeqDataDescriptor(a.q_desc, c.type, 4, dims, axes, count, n, nullptr);

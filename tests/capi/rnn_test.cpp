@@ -343,6 +343,7 @@ TEST(Rnn, mistakes) {
   EXPECT_TRUE(is_not_supported(set(CUDNN_GRU, 3, 4, 2, 1, CUDNN_DATA_FLOAT)));
   EXPECT_TRUE(is_not_supported(set(CUDNN_GRU, 3, 4, 4, 1, CUDNN_DATA_INT8)));
   EXPECT_TRUE(is_not_supported(set(CUDNN_GRU, 3, 4, 4, 1, CUDNN_DATA_DOUBLE)));
+  EXPECT_TRUE(is_bad_param(set(CUDNN_LSTM, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, CUDNN_DATA_FLOAT)));
   EXPECT_TRUE(is_bad_param(cudnnRNNSetClip_v9(n.rnn, CUDNN_RNN_CLIP_MINMAX, 1, -1)));
   EXPECT_TRUE(is_bad_param(cudnnBuildRNNDynamic(n.handle, n.rnn, 2)));
   EXPECT_TRUE(is_bad_param(cudnnGetRNNWeightSpaceSize(nullptr, n.rnn, &n.weight_bytes)));

@@ -6,6 +6,7 @@
 
 #include "capi/adv/attention_graph.hpp"
 #include "capi/adv/seq_data.hpp"
+#include "capi/legacy/check.hpp"
 
 namespace tsr::capi {
 namespace {
@@ -320,8 +321,7 @@ cudnnStatus_t CUDNNWINAPI cudnnMultiHeadAttnBackwardWeights(
   return answer("cudnnMultiHeadAttnBackwardWeights", [&] {
     given(handle, "handle");
     AttnCall call(handle, given_attn(attnDesc));
-    demand(addGrad == CUDNN_WGRAD_MODE_ADD || addGrad == CUDNN_WGRAD_MODE_SET, CUDNN_STATUS_BAD_PARAM, "addGrad ",
-           static_cast<int>(addGrad), " does not exist");
+    demand_enumerator(addGrad, CUDNN_WGRAD_MODE_SET, "addGrad");
     AttnArguments x;
     x.q = given_sequences(qDesc, "qDesc").shape(), x.k = given_sequences(kDesc, "kDesc").shape();
     x.v = given_sequences(vDesc, "vDesc").shape(), x.out = given_sequences(doDesc, "doDesc").shape();

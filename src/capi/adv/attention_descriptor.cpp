@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/adv/attention_descriptor.hpp"
 
+#include <algorithm>
+
+#include "capi/legacy/check.hpp"
+
 namespace tsr::capi {
 
 AttnWeights attn_weights(const cudnnAttnStruct& a) {
@@ -52,8 +56,7 @@ void check(const cudnnAttnStruct& a) {
          wide     ? "DOUBLE"
          : narrow ? "FLOAT or HALF"
                   : "FLOAT");
-  demand(a.math >= CUDNN_DEFAULT_MATH && a.math <= CUDNN_FMA_MATH, CUDNN_STATUS_BAD_PARAM, "mathType ",
-         static_cast<int>(a.math), " does not exist");
+  demand_enumerator(a.math, CUDNN_FMA_MATH, "mathType");
   check_at_least(a.q, 1, "qSize"), check_at_least(a.k, 1, "kSize"), check_at_least(a.v, 1, "vSize");
   check_at_least(a.q_proj, 0, "qProjSize"), check_at_least(a.k_proj, 0, "kProjSize");
   check_at_least(a.v_proj, 0, "vProjSize"), check_at_least(a.o_proj, 0, "oProjSize");
@@ -62,6 +65,11 @@ void check(const cudnnAttnStruct& a) {
   int q = a.q_proj ? a.q_proj : a.q, k = a.k_proj ? a.k_proj : a.k;
   demand(q == k, CUDNN_STATUS_BAD_PARAM, "queries have ", q, " elements behind their projection, keys ", k,
          ": they must be equal");
+  double largest = 0;
+  for (int size : {a.q, a.k, a.v, a.q_proj, a.v_proj, a.o_proj}) largest = std::max<double>(largest, size);
+  double vectors = static_cast<double>(std::max(a.max_q, a.max_kv)) * a.max_batch * a.max_beam;
+  demand(8.0 * a.heads * largest * std::max(largest, vectors) < kMostElements, CUDNN_STATUS_BAD_PARAM,
+         "the sizes of attnDesc give more weights or vectors than memory can hold");
 }
 
 }  // namespace
@@ -125,8 +133,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, con
   return answer("cudnnGetMultiHeadAttnWeights", [&] {
     given(handle, "handle");
     const cudnnAttnStruct& a = given_attn(attnDesc);
-    demand(wKind >= 0 && wKind < kAttnKinds, CUDNN_STATUS_BAD_PARAM, "wKind ", static_cast<int>(wKind),
-           " does not exist");
+    demand_enumerator(wKind, CUDNN_MH_ATTN_O_BIASES, "wKind");
     AttnWeights w = attn_weights(a);
     size_t bytes = static_cast<size_t>(w.total) * bytes_of(a.type);
     demand(weightSizeInBytes >= bytes, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "weightSizeInBytes is ",

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "capi/call.hpp"
+#include "capi/legacy/check.hpp"
 #include "runtime/devices.hpp"
 
 struct cudnnCTCLossStruct {
@@ -34,10 +35,8 @@ cudnnNanPropagation_t to_nan(cudnnCTCGradMode_t mode) {
 void set(cudnnCTCLossDescriptor_t desc, cudnnDataType_t type, cudnnLossNormalizationMode_t normalization,
          cudnnCTCGradMode_t gradients, int max_labels) {
   demand(type == CUDNN_DATA_FLOAT, CUDNN_STATUS_BAD_PARAM, "compType is ", name_of(type), ", allowed is FLOAT");
-  demand(normalization == CUDNN_LOSS_NORMALIZATION_NONE || normalization == CUDNN_LOSS_NORMALIZATION_SOFTMAX,
-         CUDNN_STATUS_BAD_PARAM, "normMode ", static_cast<int>(normalization), " does not exist");
-  demand(gradients == CUDNN_CTC_ZERO_OOB_GRADIENTS || gradients == CUDNN_CTC_SKIP_OOB_GRADIENTS, CUDNN_STATUS_BAD_PARAM,
-         "ctcGradMode ", static_cast<int>(gradients), " does not exist");
+  demand_enumerator(normalization, CUDNN_LOSS_NORMALIZATION_SOFTMAX, "normMode");
+  demand_enumerator(gradients, CUDNN_CTC_SKIP_OOB_GRADIENTS, "ctcGradMode");
   demand(max_labels >= 0, CUDNN_STATUS_BAD_PARAM, "maxLabelLength is ", max_labels, ", it must not be negative");
   given(desc, "ctcLossDesc") = {true, type, normalization, gradients, max_labels};
 }
@@ -48,8 +47,7 @@ const cudnnCTCLossStruct& given_ctc(cudnnCTCLossDescriptor_t d) {
 }
 
 void check_shapes(const Shape& probs, const Shape* gradients, cudnnCTCLossAlgo_t algo) {
-  demand(algo == CUDNN_CTC_LOSS_ALGO_DETERMINISTIC || algo == CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC,
-         CUDNN_STATUS_BAD_PARAM, "algo ", static_cast<int>(algo), " does not exist");
+  demand_enumerator(algo, CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC, "algo");
   demand(probs.type == CUDNN_DATA_FLOAT && probs.dims.size() == 3, CUDNN_STATUS_BAD_PARAM, "probsDesc is ",
          describe(probs), ", needed is FLOAT [steps, batch, labels]");
   if (gradients)

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent networks of version 8 on.
 #include "capi/adv/rnn_call.hpp"
+#include "capi/legacy/check.hpp"
 
 using namespace tsr::capi;
-
-namespace {
-
-void check_mode(cudnnForwardMode_t mode) {
-  demand(mode == CUDNN_FWD_MODE_INFERENCE || mode == CUDNN_FWD_MODE_TRAINING, CUDNN_STATUS_BAD_PARAM, "fwdMode ",
-         static_cast<int>(mode), " does not exist");
-}
-
-}  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
                                                     cudnnForwardMode_t fwdMode, cudnnRNNDataDescriptor_t xDesc,
                                                     size_t* workSpaceSize, size_t* reserveSpaceSize) {
   return answer("cudnnGetRNNTempSpaceSizes", [&] {
-    check_mode(fwdMode);
+    demand_enumerator(fwdMode, CUDNN_FWD_MODE_TRAINING, "fwdMode");
     RnnCall call(handle, given_rnn(rnnDesc), given_data(xDesc, "xDesc"));
     bool training = fwdMode == CUDNN_FWD_MODE_TRAINING;
     if (workSpaceSize) *workSpaceSize = call.workspace_bytes(training);
@@ -33,7 +25,7 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
                                           size_t weightSpaceSize, const void* weightSpace, size_t workSpaceSize,
                                           void* workSpace, size_t reserveSpaceSize, void* reserveSpace) {
   return answer("cudnnRNNForward", [&] {
-    check_mode(fwdMode);
+    demand_enumerator(fwdMode, CUDNN_FWD_MODE_TRAINING, "fwdMode");
     RnnCall call(handle, given_rnn(rnnDesc), given_data(xDesc, "xDesc"), devSeqLengths);
     RnnBuffers b{.x = x, .weights = weightSpace, .hx = hx, .cx = cx, .y = y, .hy = hy, .cy = cy};
     b.workspace = workSpace, b.workspace_bytes = workSpaceSize;
@@ -75,8 +67,7 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnn
                                                      size_t weightSpaceSize, void* dweightSpace, size_t, void*,
                                                      size_t reserveSpaceSize, void* reserveSpace) {
   return answer("cudnnRNNBackwardWeights_v8", [&] {
-    demand(addGrad == CUDNN_WGRAD_MODE_ADD || addGrad == CUDNN_WGRAD_MODE_SET, CUDNN_STATUS_BAD_PARAM, "addGrad ",
-           static_cast<int>(addGrad), " does not exist");
+    demand_enumerator(addGrad, CUDNN_WGRAD_MODE_SET, "addGrad");
     RnnCall call(handle, given_rnn(rnnDesc), given_data(xDesc, "xDesc"), devSeqLengths);
     RnnBuffers b;
     b.dweights = dweightSpace, b.reserve = reserveSpace, b.reserve_bytes = reserveSpaceSize;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capi/legacy/check.hpp"
 #include "cudnn/cudnn_rnn_v7.h"
 
 namespace tsr::capi {
@@ -38,6 +39,15 @@ tessera::RnnOptions options_of(const cudnnRNNStruct& r) {
   return o;
 }
 
+RnnWeights weights_of(const cudnnRNNStruct& r) {
+  // A generous estimate, before sizes leave 64 bits.
+  double hidden = r.hidden, columns = static_cast<double>(r.input_size) + 3 * hidden;
+  demand(8 * static_cast<double>(r.layers) * hidden * columns < kMostElements, CUDNN_STATUS_BAD_PARAM, "inputSize ",
+         r.input_size, ", hiddenSize ", r.hidden, " and numLayers ", r.layers,
+         " give more weights than memory can hold");
+  return {options_of(r), r.input_size};
+}
+
 void check_rnn_type(cudnnDataType_t type, cudnnDataType_t precision) {
   bool wide = type == CUDNN_DATA_DOUBLE, narrow = type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
   demand(wide || narrow || type == CUDNN_DATA_FLOAT, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "dataType is ",
@@ -53,21 +63,17 @@ void check_rnn_type(cudnnDataType_t type, cudnnDataType_t precision) {
 
 namespace {
 
-void check_enumerator(int value, int last, const char* name) {
-  demand(value >= 0 && value <= last, CUDNN_STATUS_BAD_PARAM, name, " ", value, " does not exist");
-}
-
 void check_positive(int64_t value, const char* name) {
   demand(value > 0, CUDNN_STATUS_BAD_PARAM, name, " is ", value, ", it must be positive");
 }
 
 void check(const cudnnRNNStruct& r) {
-  check_enumerator(r.algo, CUDNN_RNN_ALGO_COUNT - 1, "algo");
-  check_enumerator(r.mode, CUDNN_GRU, "cellMode");
-  check_enumerator(r.bias, CUDNN_RNN_SINGLE_REC_BIAS, "biasMode");
-  check_enumerator(r.direction, CUDNN_BIDIRECTIONAL, "dirMode");
-  check_enumerator(r.input, CUDNN_SKIP_INPUT, "inputMode");
-  check_enumerator(r.math, CUDNN_FMA_MATH, "mathType");
+  demand_enumerator(r.algo, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, "algo");
+  demand_enumerator(r.mode, CUDNN_GRU, "cellMode");
+  demand_enumerator(r.bias, CUDNN_RNN_SINGLE_REC_BIAS, "biasMode");
+  demand_enumerator(r.direction, CUDNN_BIDIRECTIONAL, "dirMode");
+  demand_enumerator(r.input, CUDNN_SKIP_INPUT, "inputMode");
+  demand_enumerator(r.math, CUDNN_FMA_MATH, "mathType");
   check_positive(r.hidden, "hiddenSize");
   check_positive(r.layers, "numLayers");
   demand(r.proj > 0 && r.proj <= r.hidden, CUDNN_STATUS_BAD_PARAM, "projSize is ", r.proj, ", allowed are 1 to ",
@@ -79,7 +85,7 @@ void check(const cudnnRNNStruct& r) {
 void set_clip(cudnnRNNDescriptor_t desc, cudnnRNNClipMode_t mode, cudnnNanPropagation_t nan, double least,
               double most) {
   cudnnRNNStruct& r = given(desc, "rnnDesc");
-  check_enumerator(mode, CUDNN_RNN_CLIP_MINMAX, "clipMode");
+  demand_enumerator(mode, CUDNN_RNN_CLIP_MINMAX, "clipMode");
   demand(mode == CUDNN_RNN_CLIP_NONE || least <= most, CUDNN_STATUS_BAD_PARAM, "lclip is ", least, ", rclip is ", most,
          ": lclip must not be greater, and neither NaN");
   r.clip = mode, r.clip_nan = nan, r.clip_min = least, r.clip_max = most;
@@ -122,6 +128,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc,
     check_rnn_type(dataType, mathPrec);
     demand(inputMode == CUDNN_LINEAR_INPUT || inputSize == hiddenSize, CUDNN_STATUS_BAD_PARAM, "inputSize is ",
            inputSize, ": with CUDNN_SKIP_INPUT it must be hiddenSize ", hiddenSize);
+    (void)weights_of(r);
     r.set = true;
     *rnnDesc = r;
   });
@@ -212,10 +219,13 @@ cudnnStatus_t CUDNNWINAPI cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnn
   return answer("cudnnSetRNNDataDescriptor", [&] {
     cudnnRNNDataStruct d;
     check_rnn_type(dataType, dataType == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
-    check_enumerator(layout, CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED, "layout");
+    demand_enumerator(layout, CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED, "layout");
     check_positive(maxSeqLength, "maxSeqLength");
     check_positive(batchSize, "batchSize");
     check_positive(vectorSize, "vectorSize");
+    demand(static_cast<double>(maxSeqLength) * batchSize * vectorSize < kMostElements, CUDNN_STATUS_BAD_PARAM,
+           "maxSeqLength ", maxSeqLength, ", batchSize ", batchSize, " and vectorSize ", vectorSize,
+           " are more than memory can hold");
     given(seqLengthArray, "seqLengthArray");
     d.lengths.assign(seqLengthArray, seqLengthArray + batchSize);
     for (int i = 0; i < batchSize; ++i) {

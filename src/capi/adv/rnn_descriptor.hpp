@@ -43,7 +43,7 @@ const cudnnRNNDataStruct& given_data(cudnnRNNDataDescriptor_t d, const char* nam
 
 // Options of the graph's operations, without layout and phase.
 tessera::RnnOptions options_of(const cudnnRNNStruct& r);
-inline RnnWeights weights_of(const cudnnRNNStruct& r) { return {options_of(r), r.input_size}; }
+RnnWeights weights_of(const cudnnRNNStruct& r);  // refuses more than memory can hold
 void check_rnn_type(cudnnDataType_t type, cudnnDataType_t math_precision);
 
 }  // namespace tsr::capi

@@ -33,6 +33,8 @@ void set_axes(cudnnSeqDataStruct& d, const int* dims, const cudnnSeqDataAxis_t* 
     seen[axes[i]] = true;
     d.dims[static_cast<size_t>(i)] = dims[i], d.axes[static_cast<size_t>(i)] = axes[i];
   }
+  demand(static_cast<double>(d.time()) * d.batch() * d.beam() * d.vector() < kMostElements, CUDNN_STATUS_BAD_PARAM,
+         "the product of dimA is more than memory can hold");
   demand(axes[CUDNN_SEQDATA_DIM_COUNT - 1] == CUDNN_SEQDATA_VECT_DIM, CUDNN_STATUS_NOT_SUPPORTED_LAYOUT,
          "axes ends with ", static_cast<int>(axes[CUDNN_SEQDATA_DIM_COUNT - 1]), ", needed is CUDNN_SEQDATA_VECT_DIM");
 }
