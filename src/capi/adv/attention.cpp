@@ -5,17 +5,14 @@
 #include <cmath>
 
 #include "capi/adv/attention_graph.hpp"
+#include "capi/adv/reserve.hpp"
 #include "capi/adv/seq_data.hpp"
 #include "capi/legacy/check.hpp"
 
 namespace tsr::capi {
 namespace {
 
-const Shape kOneInteger{CUDNN_DATA_INT64, {1}, {1}};
 constexpr size_t kStateRoom = 256;  // seeds and offsets of both dropouts
-
-Shape packed(cudnnDataType_t type, const Dims& dims) { return {type, dims, packed_strides(dims)}; }
-void* at(const void* p, size_t bytes) { return const_cast<std::byte*>(static_cast<const std::byte*>(p) + bytes); }
 
 // The caller's sequences and memory.
 struct AttnArguments {
@@ -58,7 +55,9 @@ class AttnCall {
   AttnCall(cudnnHandle_t handle, const cudnnAttnStruct& a) : handle_(handle), a_(a), weights_(attn_weights(a)) {}
 
   size_t weight_bytes() const { return static_cast<size_t>(weights_.total) * bytes_of(a_.type); }
-  size_t reserve_bytes() const { return kStateRoom + static_cast<size_t>(weights_.total) * bytes_of(kept_type()); }
+  size_t reserve_bytes() const {
+    return kStateRoom + static_cast<size_t>(weights_.total) * bytes_of(type_of_sums(a_.type));
+  }
   size_t workspace_bytes(bool training) const;
 
   void check_sequences(const AttnArguments& x) const;
@@ -69,7 +68,6 @@ class AttnCall {
   void backward_weights(const void* reserve, void* dweights, bool adds) const;
 
  private:
-  cudnnDataType_t kept_type() const { return a_.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT; }
   double dropout(cudnnDropoutDescriptor_t d, bool training) const {
     return d && training ? static_cast<double>(d->dropout) : 0;
   }
@@ -132,18 +130,19 @@ Call AttnCall::common_call(const char* name, const AttnArguments& x, const Windo
       .input(kAttnQ, x.q, x.q_data, "queries")
       .input(kAttnK, x.k, x.k_data, "keys")
       .input(kAttnV, x.v, x.v_data, "values")
-      .input(kAttnLengthsQ, packed(CUDNN_DATA_INT32, {x.q.dims[0], x.q.dims[1], 1, 1}), x.lengths_q, "devSeqLengthsQO")
-      .input(kAttnLengthsKv, packed(CUDNN_DATA_INT32, {x.k.dims[0] * x.k.dims[1], 1, 1, 1}), x.lengths_kv,
+      .input(kAttnLengthsQ, packed_shape(CUDNN_DATA_INT32, {x.q.dims[0], x.q.dims[1], 1, 1}), x.lengths_q,
+             "devSeqLengthsQO")
+      .input(kAttnLengthsKv, packed_shape(CUDNN_DATA_INT32, {x.k.dims[0] * x.k.dims[1], 1, 1, 1}), x.lengths_kv,
              "devSeqLengthsKV")
       .scalar(kAttnFirstStep, CUDNN_DATA_INT32, &x.first_step);
   if (!w.mask.empty())
-    c.host_input(kAttnMask, packed(CUDNN_DATA_FLOAT, {1, 1, x.q.dims[2], x.k.dims[2]}), w.mask.data(), "windows");
+    c.host_input(kAttnMask, packed_shape(CUDNN_DATA_FLOAT, {1, 1, x.q.dims[2], x.k.dims[2]}), w.mask.data(), "windows");
   for (int kind = 0; kind < kAttnKinds; ++kind) {
     const AttnWeights::Part& p = weights_.parts[static_cast<size_t>(kind)];
     if (!p.exists()) continue;
     demand(x.weights, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "weights is a null pointer, needed are ", weight_bytes(),
            " bytes");
-    c.input(kAttnWeights + kind, packed(a_.type, {1, 1, p.rows, p.columns}),
+    c.input(kAttnWeights + kind, packed_shape(a_.type, {1, 1, p.rows, p.columns}),
             at(x.weights, static_cast<size_t>(p.offset) * bytes_of(a_.type)), "weights");
   }
   return c;
@@ -157,20 +156,15 @@ Call AttnCall::forward_call(const AttnArguments& x, const Windows& w, bool train
     const DropoutIds& d = kDropouts[i];
     if (dropout(descriptors[i], training) == 0) continue;
     read_dropout_state(c, *descriptors[i], d.seed, d.offset);
-    c.output(d.kept_seed, kOneInteger, at(x.reserve, d.place), "reserveSpace")
-        .output(d.kept_offset, kOneInteger, at(x.reserve, d.place + 8), "reserveSpace");
+    write_dropout_copy(c, at(x.reserve, d.place), d.kept_seed, d.kept_offset);
   }
   return c;
 }
 
 void AttnCall::build_forward(Maker& m, const Windows& w, bool training) const {
   graph(m, w, training).forward();
-  auto keep = [&](int64_t from, int64_t to) {
-    if (m[from] != kNone)
-      m.add(ops::pointwise, {m[from]}, {m.result(to)},
-            tessera::PointwiseOptions{.mode = tessera::PointwiseMode::identity}, DType::i64);
-  };
-  for (const DropoutIds& d : kDropouts) keep(d.seed, d.kept_seed), keep(d.offset, d.kept_offset);
+  for (const DropoutIds& d : kDropouts)
+    keep(m, d.seed, d.kept_seed, DType::i64), keep(m, d.offset, d.kept_offset, DType::i64);
 }
 
 void AttnCall::forward(const AttnArguments& x, const Windows& w, bool training) const {
@@ -187,16 +181,15 @@ Call AttnCall::backward_call(const AttnArguments& x, const Windows& w) const {
       .output(kAttnDv, x.v, x.dv, "dvalues");
   for (int kind = 0; kind < kAttnKinds; ++kind) {
     const AttnWeights::Part& p = weights_.parts[static_cast<size_t>(kind)];
-    size_t place = kStateRoom + static_cast<size_t>(p.offset) * bytes_of(kept_type());
+    size_t place = kStateRoom + static_cast<size_t>(p.offset) * bytes_of(type_of_sums(a_.type));
     if (p.exists())
-      c.output(kAttnDweights + kind, packed(kept_type(), {1, 1, p.rows, p.columns}), at(x.reserve, place),
-               "reserveSpace");
+      c.output(kAttnDweights + kind, packed_shape(type_of_sums(a_.type), {1, 1, p.rows, p.columns}),
+               at(x.reserve, place), "reserveSpace");
   }
   const cudnnDropoutDescriptor_t descriptors[] = {a_.dropout, a_.post_dropout};
   for (size_t i = 0; i < 2; ++i)
     if (dropout(descriptors[i], true) > 0)
-      c.input(kDropouts[i].seed, kOneInteger, at(x.reserve, kDropouts[i].place), "reserveSpace")
-          .input(kDropouts[i].offset, kOneInteger, at(x.reserve, kDropouts[i].place + 8), "reserveSpace");
+      read_dropout_copy(c, at(x.reserve, kDropouts[i].place), kDropouts[i].seed, kDropouts[i].offset);
   return c;
 }
 
@@ -206,22 +199,17 @@ void AttnCall::backward_data(const AttnArguments& x, const Windows& w) const {
 
 void AttnCall::backward_weights(const void* reserve, void* dweights, bool adds) const {
   if (weights_.total == 0) return;
-  constexpr double kOne = 1;
-  constexpr float kOneFloat = 1;
-  const void* one = a_.type == CUDNN_DATA_DOUBLE ? static_cast<const void*>(&kOne) : &kOneFloat;
-  Call c(handle_, "weights of multi-head attention");
-  Blend blend(c, nullptr, adds ? one : nullptr, a_.type);
-  c.input(kAttnDweights, packed(kept_type(), {weights_.total}), at(reserve, kStateRoom), "reserveSpace")
-      .output(kAttnWeights, packed(a_.type, {weights_.total}), dweights, "dweights");
-  c.run([&](Maker& m) { m.blend(blend, kAttnWeights, m[kAttnDweights]); });
+  deliver_weights(handle_, weights_.total, a_.type, at(reserve, kStateRoom), dweights, adds);
 }
 
 // For the largest problem that the descriptor allows.
 size_t AttnCall::workspace_bytes(bool training) const {
   AttnArguments x;
   int64_t batch = a_.max_batch, beam = a_.max_beam, kv_beam = a_.one_to_one() ? beam : 1;
-  x.q = packed(a_.type, {batch, beam, a_.max_q, a_.q}), x.out = packed(a_.type, {batch, beam, a_.max_q, a_.out()});
-  x.k = packed(a_.type, {batch, kv_beam, a_.max_kv, a_.k}), x.v = packed(a_.type, {batch, kv_beam, a_.max_kv, a_.v});
+  x.q = packed_shape(a_.type, {batch, beam, a_.max_q, a_.q}),
+  x.out = packed_shape(a_.type, {batch, beam, a_.max_q, a_.out()});
+  x.k = packed_shape(a_.type, {batch, kv_beam, a_.max_kv, a_.k}),
+  x.v = packed_shape(a_.type, {batch, kv_beam, a_.max_kv, a_.v});
   x.q_data = x.k_data = x.v_data = x.weights = x.dout = kSomewhere;
   x.lengths_q = x.lengths_kv = static_cast<const int*>(kSomewhere);
   x.out_data = x.dq = x.dk = x.dv = x.reserve = kSomewhere;

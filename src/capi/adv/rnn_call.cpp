@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "capi/adv/reserve.hpp"
+
 namespace tsr::capi {
 namespace {
 
-const Shape kOneInteger{CUDNN_DATA_INT64, {1}, {1}};
-
-Shape packed(cudnnDataType_t type, const Dims& dims) { return {type, dims, packed_strides(dims)}; }
 size_t bytes_of(const Shape& s) { return static_cast<size_t>(byte_size(from_data_type(s.type), volume(s.dims))); }
 size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -35,8 +34,6 @@ Dims data_dims(const cudnnRNNDataStruct& d, bool uneven, int64_t vector) {
   }
 }
 
-void* at(void* p, size_t bytes) { return static_cast<std::byte*>(p) + bytes; }
-
 }  // namespace
 
 RnnCall::RnnCall(cudnnHandle_t handle, const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x,
@@ -59,13 +56,12 @@ RnnCall::RnnCall(cudnnHandle_t handle, const cudnnRNNStruct& rnn, const cudnnRNN
   if (x.layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED) options_.layout = tessera::RnnLayout::batch_major;
   if (options_.packed && handle->device.kind == DeviceKind::cuda) find_rows();
   int64_t states = options_.layers * layout_.directions();
-  x_ = packed(rnn.type, data_dims(x, uneven_, x.vector));
-  y_ = packed(rnn.type, data_dims(x, uneven_, layout_.directions() * layout_.outputs()));
-  h_ = packed(rnn.type, {states, x.batch, layout_.outputs()});
-  c_ = packed(rnn.type, {states, x.batch, layout_.hidden()});
-  weights_ = packed(rnn.type, {layout_.total()});
-  // Sums that will be added to what dweights holds are kept in the type they were computed in.
-  kept_dweights_ = packed(rnn.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, {layout_.total()});
+  x_ = packed_shape(rnn.type, data_dims(x, uneven_, x.vector));
+  y_ = packed_shape(rnn.type, data_dims(x, uneven_, layout_.directions() * layout_.outputs()));
+  h_ = packed_shape(rnn.type, {states, x.batch, layout_.outputs()});
+  c_ = packed_shape(rnn.type, {states, x.batch, layout_.hidden()});
+  weights_ = packed_shape(rnn.type, {layout_.total()});
+  kept_dweights_ = packed_shape(type_of_sums(rnn.type), {layout_.total()});
   reserve_.x = 0;
   reserve_.dweights = rounded(bytes_of(x_));
   reserve_.dropout = reserve_.dweights + rounded(bytes_of(kept_dweights_));
@@ -130,15 +126,15 @@ Call RnnCall::common_call(const char* name, const RnnBuffers& b, bool training) 
   c.input(kRnnWeights, weights_, b.weights, "weightSpace")
       .optional_input(kRnnHx, &h_, b.hx)
       .optional_input(kRnnCx, lstm ? &c_ : nullptr, b.cx);
-  Shape lengths = packed(CUDNN_DATA_INT32, {data_.batch});
+  Shape lengths = packed_shape(CUDNN_DATA_INT32, {data_.batch});
   if (uneven_ && device_lengths_)
     c.input(kRnnLengths, lengths, device_lengths_, "devSeqLengths");
   else if (uneven_)
     c.host_input(kRnnLengths, lengths, data_.lengths.data(), "the sequence lengths");
   if (rows_.empty()) return c;
   int64_t batch = data_.batch, rows = static_cast<int64_t>(places_.size());
-  c.host_input(kRnnRows, packed(CUDNN_DATA_INT32, {batch, 1, data_.lengths[0], 1}), rows_.data(), "rows")
-      .host_input(kRnnPlaces, packed(CUDNN_DATA_INT32, {1, 1, rows, 1}), places_.data(), "rows");
+  c.host_input(kRnnRows, packed_shape(CUDNN_DATA_INT32, {batch, 1, data_.lengths[0], 1}), rows_.data(), "rows")
+      .host_input(kRnnPlaces, packed_shape(CUDNN_DATA_INT32, {1, 1, rows, 1}), places_.data(), "rows");
   return c;
 }
 
@@ -156,8 +152,7 @@ Call RnnCall::forward_call(const RnnBuffers& b, bool training, const cudnnRNNDat
   c.output(kRnnKeptX, x_, at(b.reserve, reserve_.x), "reserveSpace");
   if (dropout(training) > 0) {
     read_dropout_state(c, *rnn_.dropout, kRnnSeed, kRnnOffset);
-    c.output(kRnnKeptSeed, kOneInteger, at(b.reserve, reserve_.dropout), "reserveSpace")
-        .output(kRnnKeptOffset, kOneInteger, at(b.reserve, reserve_.dropout + 8), "reserveSpace");
+    write_dropout_copy(c, at(b.reserve, reserve_.dropout), kRnnKeptSeed, kRnnKeptOffset);
   }
   return c;
 }
@@ -172,13 +167,8 @@ void RnnCall::check_reserve(const RnnBuffers& b) const {
 void RnnCall::build_forward(Maker& m, bool training) const {
   graph(m, training).forward();
   if (!training) return;
-  auto keep = [&](int64_t from, int64_t to, DType type) {
-    if (m[from] != kNone)
-      m.add(ops::pointwise, {m[from]}, {m.result(to)},
-            tessera::PointwiseOptions{.mode = tessera::PointwiseMode::identity}, type);
-  };
-  keep(kRnnX, kRnnKeptX, compute());
-  keep(kRnnSeed, kRnnKeptSeed, DType::i64), keep(kRnnOffset, kRnnKeptOffset, DType::i64);
+  keep(m, kRnnX, kRnnKeptX, compute());
+  keep(m, kRnnSeed, kRnnKeptSeed, DType::i64), keep(m, kRnnOffset, kRnnKeptOffset, DType::i64);
 }
 
 void RnnCall::forward(const RnnBuffers& b, bool training, const cudnnRNNDataStruct& y) const {
@@ -198,9 +188,7 @@ Call RnnCall::backward_call(const RnnBuffers& b) const {
       .optional_output(kRnnDhx, &h_, b.dhx)
       .optional_output(kRnnDcx, lstm ? &c_ : nullptr, b.dcx)
       .output(kRnnKeptDweights, kept_dweights_, at(b.reserve, reserve_.dweights), "reserveSpace");
-  if (dropout(true) > 0)
-    c.input(kRnnSeed, kOneInteger, at(b.reserve, reserve_.dropout), "reserveSpace")
-        .input(kRnnOffset, kOneInteger, at(b.reserve, reserve_.dropout + 8), "reserveSpace");
+  if (dropout(true) > 0) read_dropout_copy(c, at(b.reserve, reserve_.dropout), kRnnSeed, kRnnOffset);
   return c;
 }
 
@@ -211,14 +199,7 @@ void RnnCall::backward_data(const RnnBuffers& b) const {
 
 void RnnCall::backward_weights(const RnnBuffers& b, bool adds) const {
   check_reserve(b);
-  constexpr double kOne = 1;
-  constexpr float kOneFloat = 1;
-  const void* one = rnn_.type == CUDNN_DATA_DOUBLE ? static_cast<const void*>(&kOne) : &kOneFloat;
-  Call c(handle_, "rnn weights");
-  Blend blend(c, nullptr, adds ? one : nullptr, rnn_.type);
-  c.input(kRnnKeptDweights, kept_dweights_, at(b.reserve, reserve_.dweights), "reserveSpace")
-      .output(kRnnDweights, weights_, b.dweights, "dweightSpace");
-  c.run([&](Maker& m) { m.blend(blend, kRnnDweights, m[kRnnKeptDweights]); });
+  deliver_weights(handle_, layout_.total(), rnn_.type, at(b.reserve, reserve_.dweights), b.dweights, adds);
 }
 
 size_t RnnCall::workspace_bytes(bool training) const {
