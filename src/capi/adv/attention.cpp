@@ -89,7 +89,9 @@ struct DropoutIds {
   int64_t seed, offset, kept_seed, kept_offset;
   size_t place;
 };
-constexpr DropoutIds kDropouts[] = {{kAttnSeed, kAttnOffset, 80, 81, 0}, {kAttnPostSeed, kAttnPostOffset, 82, 83, 16}};
+constexpr DropoutIds kDropouts[] = {
+    {kAttnSeed, kAttnOffset, kAttnKeptSeed, kAttnKeptOffset, 0},
+    {kAttnPostSeed, kAttnPostOffset, kAttnKeptPostSeed, kAttnKeptPostOffset, kDropoutStateBytes}};
 
 void AttnCall::check_sequences(const AttnArguments& x) const {
   auto check = [&](const Shape& s, const char* name, int64_t beam, int64_t time, int64_t vector) {

@@ -21,6 +21,10 @@ enum AttnId : int64_t {
   kAttnOffset,
   kAttnPostSeed,
   kAttnPostOffset,
+  kAttnKeptSeed,  // copies in the reserve space
+  kAttnKeptOffset,
+  kAttnKeptPostSeed,
+  kAttnKeptPostOffset,
   kAttnDout,
   kAttnDq,
   kAttnDk,
