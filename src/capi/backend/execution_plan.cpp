@@ -46,6 +46,9 @@ Saved parse(const std::string& text) {
   } catch (const nlohmann::json::exception& e) {
     refuse(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: ", e.what());
   }
+  constexpr int64_t kKnobs = 1 << 16;  // more than any engine has configurations
+  demand(!s.knob || (*s.knob >= 0 && *s.knob < kKnobs), CUDNN_STATUS_BAD_PARAM,
+         "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: its knob is ", s.knob.value_or(0));
   return s;
 }
 
