@@ -57,7 +57,7 @@ struct Attention {
         scale(net.scalar(kScale, CUDNN_DATA_FLOAT, {1})) {}
 
   // To be finalized by the caller.
-  Part& operation(const Roles& more = {}) {
+  Piece& operation(const Roles& more = {}) {
     Roles roles = {{CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, q},
                    {CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, k},
                    {CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, v},
@@ -67,10 +67,10 @@ struct Attention {
     return net.operation(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, roles);
   }
   // A softmax descriptor whose x and y are placeholders.
-  Part& softmax(const Roles& more) {
+  Piece& softmax(const Roles& more) {
     Roles roles = {{CUDNN_ATTR_OPERATION_SOFTMAX_XDESC, scores()}, {CUDNN_ATTR_OPERATION_SOFTMAX_YDESC, scores()}};
     roles.insert(roles.end(), more.begin(), more.end());
-    Part& p = net.operation(CUDNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, roles);
+    Piece& p = net.operation(CUDNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, roles);
     net.forget_last_operation();
     return p;
   }
@@ -86,7 +86,7 @@ struct Attention {
         .finalize();
   }
   // Operations so far are the score modification from `in` to `out`.
-  void take_body(Part& op, Part& body, GraphTensor* in, GraphTensor* out) {
+  void take_body(Piece& op, Piece& body, GraphTensor* in, GraphTensor* out) {
     op.set(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH, {body})
         .ints(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID, {in->uid})
         .ints(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_OUTPUT_UID, {out->uid});
@@ -116,10 +116,10 @@ TEST(AttentionGraph, SoftmaxDescriptorTellsStatistics) {
   for (bool log2 : {false, true}) {
     Attention a;
     GraphTensor *stats = a.rows(), *max = a.rows(), *sum = a.rows(), *sink = a.net.random({1, kHq, 1, 1});
-    Part& softmax = a.softmax({{CUDNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, stats},
-                               {CUDNN_ATTR_OPERATION_SOFTMAX_MAX_DESC, max},
-                               {CUDNN_ATTR_OPERATION_SOFTMAX_SUM_EXP_DESC, sum},
-                               {CUDNN_ATTR_OPERATION_SOFTMAX_SINK_DESC, sink}});
+    Piece& softmax = a.softmax({{CUDNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, stats},
+                                {CUDNN_ATTR_OPERATION_SOFTMAX_MAX_DESC, max},
+                                {CUDNN_ATTR_OPERATION_SOFTMAX_SUM_EXP_DESC, sum},
+                                {CUDNN_ATTR_OPERATION_SOFTMAX_SINK_DESC, sink}});
     softmax.flag(CUDNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, log2).finalize();
     a.operation().set(CUDNN_ATTR_OPERATION_SDPA_FWD_SOFTMAX_DESC, {softmax}).finalize();
     a.net.run();
@@ -144,8 +144,8 @@ TEST(AttentionGraph, ScoreModification) {
   a.band(biased, right, CUDNN_POINTWISE_CMP_GE,
          {{CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SHIFT_RIGHT_BOUND_DESC, a.net.scalar(1, CUDNN_DATA_INT32)}});
   a.band(right, out, CUDNN_POINTWISE_CMP_GT, {{CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_LEFT_BOUND_DESC, window}});
-  Part& body = a.net.body();
-  Part& op = a.operation();
+  Piece& body = a.net.body();
+  Piece& op = a.operation();
   a.take_body(op, body, in, out);
   op.finalize();
   a.net.run();
@@ -166,9 +166,9 @@ TEST(AttentionGraph, CausalMasksAlone) {
       lengths = {{CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_QDESC, a.net.scalar(kSq, CUDNN_DATA_INT32)},
                  {CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_KVDESC, a.net.scalar(kSkv, CUDNN_DATA_INT32)}};
     a.band(in, out, CUDNN_POINTWISE_CMP_GE, lengths);
-    Part& body = a.net.body();
-    Part& softmax = a.softmax({{CUDNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, stats}}).finalize();
-    Part& op = a.operation();
+    Piece& body = a.net.body();
+    Piece& softmax = a.softmax({{CUDNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, stats}}).finalize();
+    Piece& op = a.operation();
     a.take_body(op, body, in, out);
     op.set(CUDNN_ATTR_OPERATION_SDPA_FWD_SOFTMAX_DESC, {softmax}).finalize();
     a.net.run();
@@ -317,7 +317,7 @@ TEST(AttentionGraph, Backward) {
   a.o->fill(forward.o), stats->fill(forward.stats);
   GraphTensor *in = a.scores(), *out = a.scores();
   a.band(in, out, CUDNN_POINTWISE_CMP_GE);
-  Part& body = a.net.body();
+  Piece& body = a.net.body();
   a.net
       .operation(CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC, a.q},
                                                                {CUDNN_ATTR_OPERATION_SDPA_BWD_KDESC, a.k},

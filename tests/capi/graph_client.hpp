@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program needs to use the graph interface: descriptors, the way from a graph to its execution, and small graphs
-// whose tensors hold numbers.
+// Small graphs whose tensors hold numbers, and the way from a graph to its execution, as a program takes it.
 #pragma once
 
 #include <initializer_list>
 #include <memory>
 #include <utility>
 
-#include "client.hpp"
+#include "backend_client.hpp"
 
 namespace client {
 
@@ -20,48 +19,43 @@ inline void must(cudnnStatus_t s) {
   if (s != CUDNN_STATUS_SUCCESS) throw Failure{s, last_error()};
 }
 
-class Part {
+// A descriptor that is told several things in one expression; what is refused is thrown.
+class Piece : public Part {
  public:
-  explicit Part(int type) { must(cudnnBackendCreateDescriptor(static_cast<cudnnBackendDescriptorType_t>(type), &d_)); }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-  ~Part() { cudnnBackendDestroyDescriptor(d_); }
+  explicit Piece(int type) : Part(static_cast<cudnnBackendDescriptorType_t>(type)) {}
+  Piece(const Piece&) = delete;
+  Piece& operator=(const Piece&) = delete;
   template <class T>
-  Part& set(int name, cudnnBackendAttributeType_t type, const std::vector<T>& v) {
-    must(cudnnBackendSetAttribute(d_, static_cast<cudnnBackendAttributeName_t>(name), type,
-                                  static_cast<int64_t>(v.size()), v.data()));
+  Piece& set(int name, cudnnBackendAttributeType_t type, const std::vector<T>& v) {
+    must(Part::set(static_cast<cudnnBackendAttributeName_t>(name), type, static_cast<int64_t>(v.size()), v.data()));
     return *this;
   }
-  Part& set(int name, const std::vector<cudnnBackendDescriptor_t>& v) {
+  Piece& set(int name, const std::vector<cudnnBackendDescriptor_t>& v) {
     return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, v);
   }
-  Part& ints(int name, const std::vector<int64_t>& v) { return set(name, CUDNN_TYPE_INT64, v); }
-  Part& flag(int name, bool v) { return set(name, CUDNN_TYPE_BOOLEAN, std::vector<char>{static_cast<char>(v)}); }
-  Part& type(int name, cudnnDataType_t v) { return set(name, CUDNN_TYPE_DATA_TYPE, std::vector{v}); }
-  Part& finalize() {
-    must(cudnnBackendFinalize(d_));
+  Piece& ints(int name, const Ints& v) { return set(name, CUDNN_TYPE_INT64, v); }
+  Piece& flag(int name, bool v) { return set(name, CUDNN_TYPE_BOOLEAN, std::vector<char>{static_cast<char>(v)}); }
+  Piece& type(int name, cudnnDataType_t v) { return set(name, CUDNN_TYPE_DATA_TYPE, std::vector{v}); }
+  Piece& finalize() {
+    must(Part::finalize());
     return *this;
   }
-  operator cudnnBackendDescriptor_t() const { return d_; }
-
- private:
-  cudnnBackendDescriptor_t d_ = nullptr;
 };
 
 // Runs the first plan that the heuristics propose. Bytes around the workspace must stay as they are.
-inline void execute(const Part& graph, cudnnHandle_t handle, const std::vector<int64_t>& uids,
-                    const std::vector<void*>& pointers) {
-  Part heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<int64_t>& uids,
+                           const std::vector<void*>& pointers) {
+  Piece heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, {graph});
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, std::vector{CUDNN_HEUR_MODE_A});
   heuristics.finalize();
-  Part config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  Piece config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   cudnnBackendDescriptor_t result = config;
   int64_t count = 0;
   must(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
                                 &result));
   if (count != 1) throw Failure{CUDNN_STATUS_NOT_SUPPORTED, "the heuristics propose nothing"};
-  Part plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  Piece plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {config});
   plan.finalize();
@@ -71,7 +65,7 @@ inline void execute(const Part& graph, cudnnHandle_t handle, const std::vector<i
   std::vector<unsigned char> memory(static_cast<size_t>(bytes) + 3 * kBand, 0xff);
   unsigned char* workspace = memory.data() + kBand;
   workspace += (kBand - reinterpret_cast<uintptr_t>(workspace) % kBand) % kBand;
-  Part pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  Piece pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector<void*>{bytes > 0 ? workspace : nullptr});
@@ -82,18 +76,12 @@ inline void execute(const Part& graph, cudnnHandle_t handle, const std::vector<i
       throw Failure{CUDNN_STATUS_EXECUTION_FAILED, "memory around the workspace was overwritten"};
 }
 
-using Dims = std::vector<int64_t>;
+using Dims = Ints;
 
 inline int64_t count_of(const Dims& dims) {
   int64_t n = 1;
   for (int64_t d : dims) n *= d;
   return n;
-}
-
-inline Dims packed(const Dims& dims) {
-  Dims s(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) s[i - 1] = s[i] * dims[i];
-  return s;
 }
 
 // A tensor of a graph: its descriptor and, unless it is virtual, its memory.
@@ -141,7 +129,7 @@ struct GraphTensor {
   cudnnDataType_t type;
   Dims dims, strides;
   bool hidden, by_value;
-  Part desc;
+  Piece desc;
   std::vector<unsigned char> memory;
 };
 
@@ -180,20 +168,20 @@ class Net {
   }
 
   // A descriptor that operations refer to, and an operation. Both are finalized by the caller.
-  Part& part(int type) {
-    parts_.push_back(std::make_unique<Part>(type));
+  Piece& part(int type) {
+    parts_.push_back(std::make_unique<Piece>(type));
     return *parts_.back();
   }
-  Part& operation(int type, const Roles& roles) {
-    Part& p = part(type);
+  Piece& operation(int type, const Roles& roles) {
+    Piece& p = part(type);
     for (auto [name, t] : roles)
       if (t) p.set(name, {t->desc});
     operations_.push_back(p);
     return p;
   }
   // The operations so far become a graph that another operation takes.
-  Part& body() {
-    Part& g = part(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  Piece& body() {
+    Piece& g = part(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     g.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_).finalize();
     operations_.clear();
     return g;
@@ -202,7 +190,7 @@ class Net {
 
   void run() {
     Handle handle;
-    Part graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    Piece graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
     graph.finalize();
@@ -210,13 +198,13 @@ class Net {
     std::vector<void*> pointers;
     for (const auto& t : tensors_)
       if (!t->hidden) uids.push_back(t->uid), pointers.push_back(t->data());
-    execute(graph, handle, uids, pointers);
+    run_first_plan(graph, handle, uids, pointers);
   }
 
   // One pointwise operation; a null pointer for operands that it does not have.
   void pointwise(cudnnPointwiseMode_t mode, GraphTensor* x, GraphTensor* b, GraphTensor* y, GraphTensor* t = nullptr,
                  cudnnDataType_t compute = CUDNN_DATA_FLOAT) {
-    Part& p = part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    Piece& p = part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     p.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, std::vector{mode});
     p.type(CUDNN_ATTR_POINTWISE_MATH_PREC, compute).finalize();
     operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
@@ -229,7 +217,7 @@ class Net {
 
  private:
   std::vector<std::unique_ptr<GraphTensor>> tensors_;
-  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::unique_ptr<Piece>> parts_;
   std::vector<cudnnBackendDescriptor_t> operations_;
   int64_t next_ = 0;
   std::mt19937 engine_{1};

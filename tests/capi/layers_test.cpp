@@ -9,7 +9,7 @@ namespace {
 
 using namespace client;
 
-Part& norm_forward(Net& net, cudnnBackendNormMode_t mode, cudnnBackendNormFwdPhase_t phase, const Roles& roles) {
+Piece& norm_forward(Net& net, cudnnBackendNormMode_t mode, cudnnBackendNormFwdPhase_t phase, const Roles& roles) {
   return net.operation(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR, roles)
       .set(CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, std::vector{mode})
       .set(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE, std::vector{phase});
@@ -314,7 +314,7 @@ TEST(Layers, RandomNumbers) {
     GraphTensor *seed = net.input({1, 1, 1, 1}, {42}, CUDNN_DATA_INT64), *offset = net.scalar(0, CUDNN_DATA_INT64),
                 *later = net.scalar(4, CUDNN_DATA_INT64);
     std::vector<GraphTensor*> results;
-    Part& p = net.part(CUDNN_BACKEND_RNG_DESCRIPTOR);
+    Piece& p = net.part(CUDNN_BACKEND_RNG_DESCRIPTOR);
     p.set(CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_TYPE_RNG_DISTRIBUTION, std::vector{distribution});
     p.set(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, std::vector{0.25});
     p.set(CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, CUDNN_TYPE_DOUBLE, std::vector{2.0});
@@ -323,9 +323,9 @@ TEST(Layers, RandomNumbers) {
     p.set(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, CUDNN_TYPE_DOUBLE, std::vector{3.0}).finalize();
     for (int i = 0; i < 3; ++i) {
       results.push_back(net.output({2, 3, 50, 50}));
-      Part& op = net.operation(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
-                               {{CUDNN_ATTR_OPERATION_RNG_YDESC, results[i]},
-                                {CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC, i == 2 ? later : offset}});
+      Piece& op = net.operation(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
+                                {{CUDNN_ATTR_OPERATION_RNG_YDESC, results[i]},
+                                 {CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC, i == 2 ? later : offset}});
       op.set(CUDNN_ATTR_OPERATION_RNG_DESC, {p});
       if (i == 1)
         op.ints(CUDNN_ATTR_OPERATION_RNG_SEED, {42});  // a number, or a tensor

@@ -138,7 +138,7 @@ TEST(Operations, PointwiseGradients) {
     Values at = ramp(false);
     at[8] = 0.125;  // not where relu has a corner
     GraphTensor *x = net.input({17}, at), *dy = net.input({17}, {1, -2, 0.5}), *dx = net.output({17});
-    Part& p = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    Piece& p = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     p.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, std::vector{mode});
     p.type(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT).finalize();
     net.operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
@@ -158,7 +158,7 @@ TEST(Operations, PointwiseOptions) {
   Net net;
   GraphTensor *x = net.input({4, 5}, ramp(false)), *b = net.scalar(3, CUDNN_DATA_FLOAT, {1, 1}),
               *sum = net.hidden({4, 5}), *clipped = net.output({4, 5}), *index = net.output({4, 5}, CUDNN_DATA_INT32);
-  Part& add = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  Piece& add = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   add.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, std::vector{CUDNN_POINTWISE_ADD});
   add.type(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT).finalize();
   net.operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
@@ -168,7 +168,7 @@ TEST(Operations, PointwiseOptions) {
       .set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, std::vector{2.0f})
       .set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, CUDNN_TYPE_DOUBLE, std::vector{-0.5})
       .finalize();
-  Part& relu = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  Piece& relu = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   relu.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, std::vector{CUDNN_POINTWISE_RELU_FWD});
   relu.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, std::vector{-1.0});
   relu.set(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, std::vector{1.5});
@@ -178,7 +178,7 @@ TEST(Operations, PointwiseOptions) {
                 {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sum}, {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, clipped}})
       .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, {relu})
       .finalize();
-  Part& gen = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  Piece& gen = net.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   gen.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, std::vector{CUDNN_POINTWISE_GEN_INDEX});
   gen.ints(CUDNN_ATTR_POINTWISE_AXIS, {0}).type(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_INT32).finalize();
   net.operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
@@ -214,7 +214,7 @@ TEST(Operations, ConstantsNeedNoPointer) {
 // --- reductions
 
 void reduce(Net& net, cudnnReduceTensorOp_t mode, const Roles& roles, bool deterministic = false) {
-  Part& p = net.part(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  Piece& p = net.part(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
   p.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, std::vector{mode});
   p.type(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
   p.flag(CUDNN_ATTR_REDUCTION_IS_DETERMINISTIC, deterministic).finalize();
@@ -287,8 +287,8 @@ TEST(Operations, ReductionWhoseReaderTellsItsSizes) {
 
 // --- products
 
-Part& matmul(Net& net, const Roles& roles, double padding = 0) {
-  Part& p = net.part(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+Piece& matmul(Net& net, const Roles& roles, double padding = 0) {
+  Piece& p = net.part(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   p.type(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
   if (padding != 0) p.set(CUDNN_ATTR_MATMUL_PADDING_VALUE, CUDNN_TYPE_DOUBLE, std::vector{padding});
   p.finalize();

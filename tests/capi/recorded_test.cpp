@@ -14,7 +14,7 @@
 namespace {
 
 using client::Failure;
-using client::Part;
+using client::Piece;
 
 // A graph that our library refuses, and why that is right.
 const std::map<std::string, std::string> kRefused = {
@@ -29,7 +29,7 @@ std::vector<std::string> split(const std::string& s, char at) {
 }
 
 // Values of an attribute, as the program's memory holds them.
-void set_values(Part& d, int name, cudnnBackendAttributeType_t type, const std::vector<std::string>& text) {
+void set_values(Piece& d, int name, cudnnBackendAttributeType_t type, const std::vector<std::string>& text) {
   auto as = [&](auto convert) {
     std::vector<decltype(convert(text[0]))> v;
     for (const std::string& t : text) v.push_back(convert(t));
@@ -68,18 +68,18 @@ class Recording {
       std::string name, token;
       int type;
       in >> name >> type;
-      auto d = std::make_unique<Part>(type);
+      auto d = std::make_unique<Piece>(type);
       while (in >> token) set(*d, token);
       if (name == "graph") d->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
       d->finalize();
       parts_[name] = std::move(d);
     }
   }
-  const Part& graph() const { return *parts_.at("graph"); }
+  const Piece& graph() const { return *parts_.at("graph"); }
 
  private:
   // ATTRIBUTE=#NAME,.. or ATTRIBUTE=TYPE:VALUE,..
-  void set(Part& d, const std::string& token) {
+  void set(Piece& d, const std::string& token) {
     size_t equal = token.find('=');
     int name = std::stoi(token.substr(0, equal));
     std::string value = token.substr(equal + 1);
@@ -93,7 +93,7 @@ class Recording {
     set_values(d, name, static_cast<cudnnBackendAttributeType_t>(std::stoi(value.substr(0, colon))),
                split(value.substr(colon + 1), ','));
   }
-  std::map<std::string, std::unique_ptr<Part>> parts_;
+  std::map<std::string, std::unique_ptr<Piece>> parts_;
 };
 
 // Tensors of the text form are named by their unique ids: u5.
@@ -109,7 +109,7 @@ void run(const std::vector<std::string>& lines, const tsr::Case& c, cudnnHandle_
     pointers.push_back(table[static_cast<size_t>(t)]);
   }
   Recording recording(lines, handle);
-  client::execute(recording.graph(), handle, uids, pointers);
+  client::run_first_plan(recording.graph(), handle, uids, pointers);
   tsr::Oracle oracle(g, c.data);
   EXPECT_EQ("", tsr::compare(g, oracle, actual));
   EXPECT_EQ("", actual.damage());

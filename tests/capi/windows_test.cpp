@@ -38,9 +38,9 @@ struct Geometry {
   }
 };
 
-Part& conv_part(Net& net, const Geometry& g, bool flipped, cudnnDataType_t compute = CUDNN_DATA_FLOAT) {
+Piece& conv_part(Net& net, const Geometry& g, bool flipped, cudnnDataType_t compute = CUDNN_DATA_FLOAT) {
   auto list = [](const size_t* v) { return Dims{static_cast<int64_t>(v[0]), static_cast<int64_t>(v[1])}; };
-  Part& p = net.part(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  Piece& p = net.part(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   p.type(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, compute).ints(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {2});
   p.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
         std::vector{flipped ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION});
@@ -132,6 +132,33 @@ TEST(Windows, ConvolutionBackwardFilter) {
   }
 }
 
+// Sums of whole numbers times factors that are none.
+TEST(Windows, ConvolutionOfIntegersWithFactors) {
+  for (auto [alpha, beta] : {Factors{0.25, 0}, Factors{-0.5, 0.25}}) {
+    Geometry g;
+    Net net;
+    Values whole;
+    for (int i = 0; i < 97; ++i) whole.push_back(i % 11 - 5);
+    Dims yd = {2, 6, static_cast<int64_t>(g.out(0)), static_cast<int64_t>(g.out(1))};
+    GraphTensor *x = net.input({2, 4, 6, 5}, whole, CUDNN_DATA_INT8),
+                *w = net.input({6, 2, 3, 2}, whole, CUDNN_DATA_INT8), *y = net.input(yd, whole);
+    Values before = y->values();
+    net.operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x},
+                   {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w},
+                   {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y}})
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, {conv_part(net, g, false, CUDNN_DATA_INT32)})
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, std::vector<float>{float(alpha)})
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, std::vector<float>{float(beta)})
+        .finalize();
+    net.run();
+    Values wanted(before.size(), 0), xv = x->values(), wv = w->values();
+    g.each(false, [&](size_t i, size_t f, size_t o) { wanted[o] += xv[i] * wv[f]; });
+    blend(wanted, alpha, beta, before);
+    expect_near(wanted, y->values(), 0);
+  }
+}
+
 // Vectors of four channels: sizes and strides count vectors.
 TEST(Windows, ConvolutionOfVectors) {
   Net net;
@@ -170,9 +197,9 @@ TEST(Windows, ConvolutionOfVectors) {
 
 // --- pooling: windows of 3 by 2 with stride 2, one row of padding before and after
 
-Part& pool_part(Net& net, cudnnResampleMode_t mode, cudnnPaddingMode_t padding) {
+Piece& pool_part(Net& net, cudnnResampleMode_t mode, cudnnPaddingMode_t padding) {
   using F = cudnnFraction_t;
-  Part& p = net.part(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
+  Piece& p = net.part(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
   p.set(CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, std::vector{mode});
   p.set(CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_TYPE_PADDING_MODE, std::vector{padding});
   p.set(CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, std::vector{CUDNN_PROPAGATE_NAN});
@@ -202,7 +229,7 @@ TEST(Windows, MaxPoolingAndItsGradient) {
                 *index = net.output({2, 3, 3, 3}, CUDNN_DATA_INT8), *dy = net.random({2, 3, 3, 3}),
                 *dx = net.random({2, 3, 6, 6});
     Values before = y->values(), dx_before = dx->values();
-    Part& p = pool_part(net, CUDNN_RESAMPLE_MAXPOOL, CUDNN_NEG_INF_PAD);
+    Piece& p = pool_part(net, CUDNN_RESAMPLE_MAXPOOL, CUDNN_NEG_INF_PAD);
     net.operation(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, x},
                                                                     {CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, y},
                                                                     {CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC, index}})
@@ -251,7 +278,7 @@ TEST(Windows, MeanPooling) {
 TEST(Windows, InterpolationByFractions) {
   Net net;
   GraphTensor *x = net.random({1, 2, 5, 4}), *y = net.output({1, 2, 10, 8});
-  Part& p = net.part(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
+  Piece& p = net.part(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
   using F = cudnnFraction_t;
   p.set(CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, std::vector{CUDNN_RESAMPLE_BILINEAR});
   p.set(CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_TYPE_PADDING_MODE, std::vector{CUDNN_EDGE_VAL_PAD});

@@ -11,6 +11,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "capi/backend/client_quirks.hpp"
 #include "capi/backend/descriptor.hpp"
 #include "graph/ops/list.hpp"
 #include "planner/plan.hpp"
@@ -40,30 +41,33 @@ class OpGraph {
            std::vector<TensorId> captures = {});
   // The result `to` becomes alpha * value + beta * what it held before.
   void blend(TensorId to, TensorId value, double alpha, double beta, DType compute);
-  const Tensor& operator[](TensorId id) const { return tensors_[static_cast<size_t>(id)]; }
+  const Tensor& operator[](TensorId id) const { return draft_.tensors[static_cast<size_t>(id)]; }
+
+  // The tensor that the program gave this id; refuses one that no operation named so far.
+  TensorId find(int64_t uid, const char* role) const;
+  // The node that a tensor comes from, null for inputs; takes it out, so that its readers read `instead`.
+  const Node* producer(TensorId t) const;
+  void replace(TensorId t, TensorId instead);
+  const Descriptor& descriptor(TensorId t) const { return *seen_.at(t); }
 
   // Whether a virtual tensor is read that no operation produces: the body of another operation (SDPA_FWD_SUBGRAPH).
   bool is_body() const;
   // Orders, infers, checks.
   Graph finish();
-  // As the sub-graph of an operation of `outer`: from the virtual tensor `input`, which has values of `type`, to
-  // `output`, both by their ids. What it reads beside is captured: the outer tensors are appended to `captured`.
-  tessera::Subgraph finish_body(int64_t input, DType type, int64_t output, OpGraph& outer,
+  // As the sub-graph of an operation of `outer`: from the virtual tensor `param`, which has values of `type`, to
+  // `result`. What it reads beside is captured: the outer tensors are appended to `captured`.
+  tessera::Subgraph finish_body(TensorId param, DType type, TensorId result, OpGraph& outer,
                                 std::vector<TensorId>& captured);
 
  private:
   TensorId keep(Tensor t);
-  TensorId find(int64_t uid, const char* role) const;
   Tensor read(const Descriptor& d);
   std::vector<bool> produced() const;
   int readers(TensorId t) const;
-  void narrow_unreduced();
   void drop_unread();
   std::vector<TensorId> enter(Graph& g);
 
-  // As translated; what is used enters the graph when it is finished.
-  std::vector<Tensor> tensors_;
-  std::vector<Node> nodes_;
+  Draft draft_;                                   // what is used of it enters the graph when it is finished
   std::unordered_map<int64_t, TensorId> by_uid_;  // the program's ids
   std::unordered_map<TensorId, const Descriptor*> seen_;
 };

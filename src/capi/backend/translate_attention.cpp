@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "capi/backend/translate.hpp"
 #include "graph/gradient.hpp"
@@ -65,28 +67,87 @@ constexpr Role kBackwardOut[] = {
     {"dsink", CUDNN_ATTR_OPERATION_SDPA_BWD_DSINK_DESC},
 };
 
+size_t slot_of(const std::vector<Slot>& slots, std::string_view name) {
+  auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& s) { return s.name == name; });
+  return static_cast<size_t>(slot - slots.begin());
+}
+
 void fill(std::vector<TensorId>& ids, const std::vector<Slot>& slots, std::span<const Role> roles, const Descriptor& op,
           OpGraph& to) {
   ids.resize(slots.size(), kNone);
-  for (const Role& r : roles) {
-    auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& s) { return s.name == r.slot; });
-    TensorId& id = ids[static_cast<size_t>(slot - slots.begin())];
-    if (TensorId t = to.optional(op, r.name); t != kNone) id = t;
-  }
+  for (const Role& r : roles)
+    if (TensorId t = to.optional(op, r.name); t != kNone) ids[slot_of(slots, r.slot)] = t;
 }
 
 // A score modification: an operation graph of its own between two of its tensors.
-tessera::Subgraph body_of(const Descriptor& sub, int64_t input, int64_t output, DType type, OpGraph& to,
-                          std::vector<TensorId>& captured) {
-  OpGraph body;
-  for (const auto& op : sub.parts(CUDNN_ATTR_OPERATIONGRAPH_OPS)) translate(*op, body);
-  return body.finish_body(input, type, output, to, captured);
-}
+class ScoreMod {
+ public:
+  ScoreMod(const Descriptor& sub, int64_t input, int64_t output) {
+    for (const auto& op : sub.parts(CUDNN_ATTR_OPERATIONGRAPH_OPS)) translate(*op, body_);
+    param_ = body_.find(input, "input");
+    result_ = body_.find(output, "output");
+  }
+
+  int64_t longest_sequence() const { return body_[param_].dims.back(); }
+
+  // Among the masks at the end, one that hides what lies right of the diagonal becomes the operation's own: engines
+  // then skip that half. What it fills in arrives with each execution; it is taken on trust that it stands for minus
+  // infinity. `in` are the operation's inputs.
+  void take_causal_mask(OpGraph& outer, const std::vector<TensorId>& in, tessera::SdpaOptions& o) {
+    for (TensorId t = result_;;) {
+      const Node* mask = body_.producer(t);
+      if (!mask || mask->op != &ops::band_mask || !may_be_minus_infinity(body_[mask->in[kFill]])) return;
+      TensorId x = mask->in[kX];
+      if (is_causal(*mask, outer, in, o)) {
+        body_.replace(t, x);
+        if (t == result_) result_ = x;
+        return;
+      }
+      t = x;
+    }
+  }
+
+  // Null when nothing is left of it.
+  tessera::Subgraph finish(DType type, OpGraph& to, std::vector<TensorId>& captured) {
+    return param_ == result_ ? nullptr : body_.finish_body(param_, type, result_, to, captured);
+  }
+
+ private:
+  enum In { kX, kFill, kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv, kLeft, kShift };
+
+  static bool may_be_minus_infinity(const Tensor& fill) {
+    if (fill.is_constant())
+      return load<double>(fill.dtype, fill.constant.data(), 0) == -std::numeric_limits<double>::infinity();
+    return fill.by_value;
+  }
+
+  // Without lengths the diagonal begins in the upper left corner; with those of the operation itself it ends in the
+  // lower right one.
+  bool is_causal(const Node& mask, OpGraph& outer, const std::vector<TensorId>& in, tessera::SdpaOptions& o) const {
+    if (attrs<tessera::BandMaskOptions>(mask).compare != tessera::PointwiseMode::cmp_ge || mask.in[kLeft] != kNone ||
+        mask.in[kShift] != kNone)
+      return false;
+    bool lengths = false;
+    for (auto [slot, name] : {std::pair(kSeqQ, "seq_len_q"), std::pair(kSeqKv, "seq_len_kv"),
+                              std::pair(kCuSeqQ, "cu_seq_len_q"), std::pair(kCuSeqKv, "cu_seq_len_kv")}) {
+      TensorId inner = mask.in[slot];
+      if (inner == kNone) continue;
+      if (outer.tensor(body_.descriptor(inner)) != in[slot_of(ops::sdpa_fwd.in, name)]) return false;
+      lengths = true;
+    }
+    o.right = 0;
+    if (lengths) o.align = tessera::Align::bottom_right;
+    return true;
+  }
+
+  OpGraph body_;
+  TensorId param_ = kNone, result_ = kNone;
+};
 
 // Page tables do not tell the longest sequence; tensors of the scores' sizes do.
-int64_t longest_sequence(const Descriptor& op, const Descriptor* softmax, const tessera::Subgraph& body) {
+int64_t longest_sequence(const Descriptor& op, const Descriptor* softmax, const std::optional<ScoreMod>& mod) {
   if (softmax) return dims_of(part_of(*softmax, CUDNN_ATTR_OPERATION_SOFTMAX_XDESC)).back();
-  if (body) return body->graph.tensor(body->params[0]).dims.back();
+  if (mod) return mod->longest_sequence();
   const Descriptor* dump = op.part(CUDNN_ATTR_OPERATION_SDPA_FWD_DROPOUT_RNG_DUMP_DESC);
   return dump ? dims_of(*dump).back() : 0;
 }
@@ -107,13 +168,16 @@ void translate_sdpa_fwd(const Descriptor& op, OpGraph& to) {
     o.stats_log2 = softmax->one(CUDNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, false);
   }
   DType compute = compute_for(to, in[0]);
-  if (const Descriptor* sub = op.part(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH))
-    o.score_mod =
-        body_of(*sub, op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID, -1),
-                op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_OUTPUT_UID, -1), compute, to, captured);
+  std::optional<ScoreMod> mod;
+  if (const Descriptor* sub = op.part(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH)) {
+    mod.emplace(*sub, op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID, -1),
+                op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_OUTPUT_UID, -1));
+    mod->take_causal_mask(to, in, o);
+    o.score_mod = mod->finish(compute, to, captured);
+  }
   if (op.part(CUDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC) ||
       op.part(CUDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC))
-    o.max_seq_kv = longest_sequence(op, softmax, o.score_mod);
+    o.max_seq_kv = longest_sequence(op, softmax, mod);
   to.add(spec, std::move(in), std::move(out), o, compute, std::move(captured));
 }
 
@@ -126,10 +190,10 @@ void translate_sdpa_bwd(const Descriptor& op, OpGraph& to) {
   tessera::SdpaOptions o;
   DType compute = compute_for(to, in[0]);
   if (const Descriptor* sub = op.part(CUDNN_ATTR_OPERATION_SDPA_BWD_SUBGRAPH)) {
-    o.score_mod =
-        body_of(*sub, op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_BWD_SUBGRAPH_INPUT_UID, -1),
-                op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_BWD_SUBGRAPH_OUTPUT_UID, -1), compute, to, captured);
-    o.score_mod_bwd = gradient(*o.score_mod);
+    ScoreMod mod(*sub, op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_BWD_SUBGRAPH_INPUT_UID, -1),
+                 op.one<int64_t>(CUDNN_ATTR_OPERATION_SDPA_BWD_SUBGRAPH_OUTPUT_UID, -1));
+    o.score_mod = mod.finish(compute, to, captured);
+    if (o.score_mod) o.score_mod_bwd = gradient(*o.score_mod);
     std::vector<TensorId> again = captured;  // for the gradient, which reads the same tensors
     captured.insert(captured.end(), again.begin(), again.end());
   }

@@ -29,7 +29,7 @@ struct Convolution {
 void add(OpGraph& to, const Convolution& c) {
   tessera::ConvOptions o = options_of(c.part, to[c.first]);
   DType compute = compute_type(c.part, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
-  if (c.beta == 0) {
+  if (c.beta == 0 && (c.alpha == 1 || !is_integer(compute))) {
     o.alpha = c.alpha;
     to.add(c.op, {c.first, c.second}, {c.result}, o, compute);
     return;
