@@ -205,8 +205,10 @@ NodeId Graph::add_node_unordered(Node n) {
     TensorId t = n.out[i];
     if (t == kNone) continue;
     require(t >= 0 && t < tensor_count(), spelling(n), ": an output is not a tensor of this graph");
-    require(producer_[at(t)] == kNone, "tensor '", tensor(t).name, "' is the output of two operations, ",
-            producer_[at(t)] == kNone ? "" : spelling(node(producer_[at(t)])), " and ", spelling(n));
+    NodeId other = producer_[at(t)];
+    require(other != id, spelling(n), ": two of its outputs are tensor '", tensor(t).name, "'");
+    require(other == kNone, "tensor '", tensor(t).name, "' is the output of two operations, ",
+            other == kNone ? "" : spelling(node(other)), " and ", spelling(n));
     require(!tensor(t).by_value && !tensor(t).is_constant(), spelling(n), ": output '", tensor(t).name,
             "' is a scalar given by value");
     producer_[at(t)] = id;

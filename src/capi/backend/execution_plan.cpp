@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // EXECUTION_PLAN: a plan of the planner, and its form as text.
-#include <nlohmann/json.hpp>
-
+#include "capi/backend/json.hpp"
 #include "capi/backend/planning.hpp"
 #include "graph/text.hpp"
 #include "runtime/cuda/driver.hpp"
@@ -9,37 +8,40 @@
 namespace tsr::capi {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr double kFormat = 1;
 
 std::string to_json(const MadePlan& p) {
-  nlohmann::json j;
-  j["tessera_plan"] = kFormat;
-  j["engine"] = p.engine;
-  j["device"] = p.plan->device().name;
-  j["graph"] = save_graph(p.plan->source());
-  j["plan"] = p.plan->save();
-  return j.dump();
+  JsonObject j = {{"tessera_plan", kFormat},
+                  {"engine", static_cast<double>(p.engine)},
+                  {"device", p.plan->device().name},
+                  {"graph", save_graph(p.plan->source())},
+                  {"plan", p.plan->save()}};
+  if (p.knob) j["knob"] = static_cast<double>(*p.knob);
+  return print_json(j);
 }
 
 struct Saved {
   int64_t engine = 0;
+  std::optional<int64_t> knob;
   std::string device, graph, plan;
 };
 
 Saved parse(const std::string& text) {
-  auto j = nlohmann::json::parse(text, nullptr, false);
-  bool ok = j.is_object() && j.contains("tessera_plan") && j["tessera_plan"].is_number_integer();
-  demand(ok, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION (", text.size(),
+  std::optional<JsonObject> j = parse_json(text);
+  const double* format = j ? find<double>(*j, "tessera_plan") : nullptr;
+  demand(format, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION (", text.size(),
          " characters) is no plan of this library");
-  demand(j["tessera_plan"] == kFormat, CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "the plan has the format ",
-         j["tessera_plan"].dump(), ", this library reads ", kFormat);
-  Saved s;
-  try {
-    s = {j.at("engine").get<int64_t>(), j.at("device").get<std::string>(), j.at("graph").get<std::string>(),
-         j.at("plan").get<std::string>()};
-  } catch (const nlohmann::json::exception& e) {
-    refuse(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: ", e.what());
-  }
+  demand(*format == kFormat, CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "the plan has the format ", *format,
+         ", this library reads ", kFormat);
+  constexpr double kMost = 1 << 16;  // more than there are engines, and than any has configurations
+  const auto *engine = find<double>(*j, "engine"), *knob = find<double>(*j, "knob");
+  const auto *device = find<std::string>(*j, "device"), *graph = find<std::string>(*j, "graph"),
+             *plan = find<std::string>(*j, "plan");
+  bool complete = engine && device && graph && plan;
+  for (const double* number : {engine, knob}) complete = complete && (!number || (*number >= 0 && *number < kMost));
+  demand(complete, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged");
+  Saved s{static_cast<int64_t>(*engine), {}, *device, *graph, *plan};
+  if (knob) s.knob = static_cast<int64_t>(*knob);
   return s;
 }
 
@@ -47,6 +49,7 @@ Saved parse(const std::string& text) {
 std::shared_ptr<MadePlan> load(const Saved& s, const Device& d) {
   auto p = std::make_shared<MadePlan>();
   p->engine = s.engine;
+  p->knob = s.knob;
   try {
     if (s.device == d.name)
       p->plan = load_plan(s.plan, d);
@@ -67,9 +70,11 @@ std::shared_ptr<Descriptor> config_of(const MadePlan& p) {
   auto graph = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
   make(*graph, g);
   graph->mark_finalized();
-  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}};
+  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}, {}};
   for (const PlannedStep& s : p.plan->steps()) e.engines.push_back(s.engine);
-  return make_config(graph, p.engine, std::move(e));
+  // As many choices as the knob needs; which they were stands in the plan.
+  if (p.knob) e.choices.resize(static_cast<size_t>(*p.knob) + 1);
+  return make_config(graph, p.engine, std::move(e), p.knob);
 }
 
 std::optional<Device> device_of(const Descriptor& d) {
@@ -97,6 +102,7 @@ void finalize_plan(Descriptor& d) {
   if (device) e.device = *device;
   auto p = std::make_shared<MadePlan>();
   p->engine = config->part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  p->knob = knob_of(*config);
   p->plan = plan_of(e);
   if (const Descriptor* cache = d.part(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE))
     remember(*cache, cache_entry(e, p->engine));

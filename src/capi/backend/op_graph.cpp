@@ -110,8 +110,8 @@ DType compute_type(const Descriptor& d, cudnnBackendAttributeName_t name) {
 // --- tensors
 
 TensorId OpGraph::keep(Tensor t) {
-  tensors_.push_back(std::move(t));
-  return static_cast<TensorId>(tensors_.size()) - 1;
+  draft_.tensors.push_back(std::move(t));
+  return static_cast<TensorId>(draft_.tensors.size()) - 1;
 }
 
 Tensor OpGraph::read(const Descriptor& d) {
@@ -152,7 +152,7 @@ TensorId OpGraph::tensor(const Descriptor& d) {
   int64_t uid = d.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
   if (auto known = by_uid_.find(uid); known != by_uid_.end()) {
     TensorId id = known->second;
-    if (seen_.at(id) != &d && !same(tensors_[at(id)], read(d)))
+    if (seen_.at(id) != &d && !same(draft_.tensors[at(id)], read(d)))
       refuse(CUDNN_STATUS_BAD_PARAM, "unique id ", uid, " stands for two tensors: ", seen_.at(id)->describe(), " and ",
              d.describe());
     return id;
@@ -176,7 +176,7 @@ TensorId OpGraph::required(const Descriptor& op, cudnnBackendAttributeName_t nam
 
 TensorId OpGraph::like(TensorId sizes, DType type) {
   Tensor t;
-  t.dims = tensors_[at(sizes)].dims, t.strides = tensors_[at(sizes)].strides;
+  t.dims = draft_.tensors[at(sizes)].dims, t.strides = draft_.tensors[at(sizes)].strides;
   t.dtype = type;
   t.dtype_given = t.dims_given = t.strides_given = true;
   return keep(std::move(t));
@@ -192,14 +192,14 @@ void OpGraph::add(const OpSpec& op, std::vector<TensorId> in, std::vector<Tensor
   n.out.resize(op.out.size(), kNone);
   n.attrs = options.has_value() ? std::move(options) : op.defaults;
   n.compute = compute, n.compute_given = true;
-  nodes_.push_back(std::move(n));
+  draft_.nodes.push_back(std::move(n));
 }
 
 void OpGraph::blend(TensorId to, TensorId value, double alpha, double beta, DType compute) {
   if (is_integer(compute)) compute = DType::f64;  // factors need not be whole numbers
   tessera::PointwiseOptions o{.alpha1 = alpha, .alpha2 = beta};
   if (beta == 0) return add(ops::pointwise, {value}, {to}, o, compute);
-  Tensor before = tensors_[at(to)];
+  Tensor before = draft_.tensors[at(to)];
   demand(before.stored, CUDNN_STATUS_BAD_PARAM, "tensor '", before.name,
          "' is virtual and held nothing before: beta is ", beta, ", it must be 0");
   before.uid ^= kBefore;
@@ -209,8 +209,8 @@ void OpGraph::blend(TensorId to, TensorId value, double alpha, double beta, DTyp
 }
 
 std::vector<bool> OpGraph::produced() const {
-  std::vector<bool> yes(tensors_.size(), false);
-  for (const Node& n : nodes_)
+  std::vector<bool> yes(draft_.tensors.size(), false);
+  for (const Node& n : draft_.nodes)
     for (TensorId t : n.out)
       if (t != kNone) yes[at(t)] = true;
   return yes;
@@ -218,7 +218,7 @@ std::vector<bool> OpGraph::produced() const {
 
 int OpGraph::readers(TensorId t) const {
   int count = 0;
-  for (const Node& n : nodes_)
+  for (const Node& n : draft_.nodes)
     count +=
         static_cast<int>(std::count(n.in.begin(), n.in.end(), t) + std::count(n.captures.begin(), n.captures.end(), t));
   return count;
@@ -226,58 +226,42 @@ int OpGraph::readers(TensorId t) const {
 
 bool OpGraph::is_body() const {
   std::vector<bool> made = produced();
-  for (const Node& n : nodes_)
+  for (const Node& n : draft_.nodes)
     for (TensorId t : n.in)
-      if (t != kNone && is_virtual(tensors_[at(t)]) && !made[at(t)]) return true;
+      if (t != kNone && is_virtual(draft_.tensors[at(t)]) && !made[at(t)]) return true;
   return false;
-}
-
-// Some clients describe the result of a reduction like its input; what reads it shows its real sizes.
-void OpGraph::narrow_unreduced() {
-  for (const Node& n : nodes_) {
-    if (n.op != &ops::reduce || !is_virtual(tensors_[at(n.out[0])])) continue;
-    Tensor& y = tensors_[at(n.out[0])];
-    if (!(y.dims == tensors_[at(n.in[0])].dims)) continue;
-    Dims narrow = y.dims;
-    for (const Node& reader : nodes_) {
-      if (reader.op != &ops::pointwise || std::count(reader.in.begin(), reader.in.end(), n.out[0]) == 0) continue;
-      const Dims& result = tensors_[at(reader.out[0])].dims;
-      for (int i = 0; result.size() == narrow.size() && i < narrow.size(); ++i)
-        if (result[i] == 1) narrow[i] = 1;
-    }
-    if (!(narrow == y.dims)) y.dims = narrow, y.strides = packed_strides(narrow);
-  }
 }
 
 // Optional results that are virtual and that nothing reads were not asked for.
 void OpGraph::drop_unread() {
-  for (Node& n : nodes_)
+  for (Node& n : draft_.nodes)
     for (size_t i = 0; i < n.out.size(); ++i)
-      if (n.op->out[i].kind == Slot::optional && n.out[i] != kNone && is_virtual(tensors_[at(n.out[i])]) &&
+      if (n.op->out[i].kind == Slot::optional && n.out[i] != kNone && is_virtual(draft_.tensors[at(n.out[i])]) &&
           readers(n.out[i]) == 0)
         n.out[i] = kNone;
 }
 
 // The graph's tensors for ours; kNone for those that no node uses.
 std::vector<TensorId> OpGraph::enter(Graph& g) {
-  narrow_unreduced();
+  narrow_unreduced(draft_);
+  correct_sink_gradient(draft_);
   drop_unread();
-  std::vector<bool> used(tensors_.size(), false);
+  std::vector<bool> used(draft_.tensors.size(), false);
   auto use = [&](TensorId t) {
     if (t == kNone) return;
     used[at(t)] = true;
-    if (tensors_[at(t)].ragged != kNone) used[at(tensors_[at(t)].ragged)] = true;
+    if (draft_.tensors[at(t)].ragged != kNone) used[at(draft_.tensors[at(t)].ragged)] = true;
   };
-  for (const Node& n : nodes_)
+  for (const Node& n : draft_.nodes)
     for (const auto* list : {&n.in, &n.out, &n.captures}) std::for_each(list->begin(), list->end(), use);
-  std::vector<TensorId> ids(tensors_.size(), kNone);
-  for (size_t i = 0; i < tensors_.size(); ++i) {  // offsets were met before the tensors that they belong to
+  std::vector<TensorId> ids(draft_.tensors.size(), kNone);
+  for (size_t i = 0; i < draft_.tensors.size(); ++i) {  // offsets were met before the tensors that they belong to
     if (!used[i]) continue;
-    Tensor t = tensors_[i];
+    Tensor t = draft_.tensors[i];
     if (t.ragged != kNone) t.ragged = ids[at(t.ragged)];
     ids[i] = g.add_tensor(std::move(t));
   }
-  for (Node n : nodes_) {
+  for (Node n : draft_.nodes) {
     for (auto* list : {&n.in, &n.out, &n.captures})
       for (TensorId& t : *list)
         if (t != kNone) t = ids[at(t)];
@@ -301,41 +285,41 @@ TensorId OpGraph::find(int64_t uid, const char* role) const {
 }
 
 const Node* OpGraph::producer(TensorId t) const {
-  for (const Node& n : nodes_)
+  for (const Node& n : draft_.nodes)
     if (std::count(n.out.begin(), n.out.end(), t) > 0) return &n;
   return nullptr;
 }
 
 void OpGraph::replace(TensorId t, TensorId instead) {
-  std::erase_if(nodes_, [&](const Node& n) { return n.out[0] == t; });
-  for (Node& n : nodes_) std::replace(n.in.begin(), n.in.end(), t, instead);
+  std::erase_if(draft_.nodes, [&](const Node& n) { return n.out[0] == t; });
+  for (Node& n : draft_.nodes) std::replace(n.in.begin(), n.in.end(), t, instead);
 }
 
 tessera::Subgraph OpGraph::finish_body(TensorId param, DType type, TensorId result, OpGraph& outer,
                                        std::vector<TensorId>& captured) {
   std::vector<bool> made = produced();
-  demand(!made[at(param)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's input '", tensors_[at(param)].name,
+  demand(!made[at(param)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's input '", draft_.tensors[at(param)].name,
          "' is a result of one of its operations");
-  demand(made[at(result)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's output '", tensors_[at(result)].name,
+  demand(made[at(result)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's output '", draft_.tensors[at(result)].name,
          "' is no result of its operations");
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    Tensor& t = tensors_[i];
+  for (size_t i = 0; i < draft_.tensors.size(); ++i) {
+    Tensor& t = draft_.tensors[i];
     demand(!t.stored || !made[i], CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
            "' is a result of a sub-graph and not virtual: sub-graphs store nothing");
     t.uid = 0, t.uid_given = false;
     t.ragged = kNone;
     t.stored = (!made[i] && !t.is_constant()) || static_cast<TensorId>(i) == result;
   }
-  tensors_[at(param)].dtype = type;
+  draft_.tensors[at(param)].dtype = type;
   auto body = std::make_shared<Subgraph>();
   std::vector<TensorId> ids = enter(body->graph);
   demand(ids[at(param)] != kNone, CUDNN_STATUS_BAD_PARAM, "no operation of the sub-graph reads its input '",
-         tensors_[at(param)].name, "'");
+         draft_.tensors[at(param)].name, "'");
   body->params = {ids[at(param)]};
   body->results = {ids[at(result)]};
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+  for (size_t i = 0; i < draft_.tensors.size(); ++i) {
     auto id = static_cast<TensorId>(i);
-    if (ids[i] == kNone || made[i] || id == param || tensors_[i].is_constant()) continue;
+    if (ids[i] == kNone || made[i] || id == param || draft_.tensors[i].is_constant()) continue;
     body->captures.push_back(ids[i]);
     captured.push_back(outer.tensor(*seen_.at(id)));
   }

@@ -11,6 +11,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "capi/backend/client_quirks.hpp"
 #include "capi/backend/descriptor.hpp"
 #include "graph/ops/list.hpp"
 #include "planner/plan.hpp"
@@ -40,7 +41,7 @@ class OpGraph {
            std::vector<TensorId> captures = {});
   // The result `to` becomes alpha * value + beta * what it held before.
   void blend(TensorId to, TensorId value, double alpha, double beta, DType compute);
-  const Tensor& operator[](TensorId id) const { return tensors_[static_cast<size_t>(id)]; }
+  const Tensor& operator[](TensorId id) const { return draft_.tensors[static_cast<size_t>(id)]; }
 
   // The tensor that the program gave this id; refuses one that no operation named so far.
   TensorId find(int64_t uid, const char* role) const;
@@ -63,13 +64,10 @@ class OpGraph {
   Tensor read(const Descriptor& d);
   std::vector<bool> produced() const;
   int readers(TensorId t) const;
-  void narrow_unreduced();
   void drop_unread();
   std::vector<TensorId> enter(Graph& g);
 
-  // As translated; what is used enters the graph when it is finished.
-  std::vector<Tensor> tensors_;
-  std::vector<Node> nodes_;
+  Draft draft_;                                   // what is used of it enters the graph when it is finished
   std::unordered_map<int64_t, TensorId> by_uid_;  // the program's ids
   std::unordered_map<TensorId, const Descriptor*> seen_;
 };

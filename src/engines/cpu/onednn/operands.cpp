@@ -31,6 +31,22 @@ bool is_convertible(DType t) {
   return false;
 }
 
+namespace {
+
+// Inputs may read an element in several places; oneDNN describes that for strides of 0 only.
+bool overlaps(const Tensor& t) {
+  int64_t end = 0;  // of what the faster dimensions reach
+  std::vector<int> order = memory_order(t.dims, t.strides);
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    if (t.dims[*d] == 1 || t.strides[*d] == 0) continue;
+    if (t.strides[*d] < end) return true;
+    end = t.strides[*d] * t.dims[*d];
+  }
+  return false;
+}
+
+}  // namespace
+
 Reason check_tensor(const Tensor& t) {
   constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;  // kernels of oneDNN count in 32 bits
   const DTypeInfo& type = info(t.dtype);
@@ -41,6 +57,7 @@ Reason check_tensor(const Tensor& t) {
   if (type.kind != TypeKind::real && type.kind != TypeKind::integer)
     return Reason::no("tensor ", describe(t), " is neither real nor integer");
   if (t.numel() == 0) return Reason::no("tensor ", describe(t), " has no elements");
+  if (overlaps(t)) return Reason::no("tensor ", describe(t), ": strides ", t.strides, " make elements overlap");
   if (t.numel() > kMaxElements)
     return Reason::no("tensor ", describe(t), " has ", t.numel(), " elements, the most are ", kMaxElements);
   return Reason::yes();

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/backend/client_quirks.hpp"
+
+#include <algorithm>
+
+#include "graph/ops/list.hpp"
+
+namespace tsr::capi {
+namespace {
+
+using Mode = tessera::PointwiseMode;
+
+size_t at(TensorId t) { return static_cast<size_t>(t); }
+
+bool is_pointwise(const Node* n, Mode mode) {
+  return n && n->op == &ops::pointwise && attrs<tessera::PointwiseOptions>(*n).mode == mode;
+}
+
+Node* producer(Draft& d, TensorId t) {
+  for (Node& n : d.nodes)
+    if (std::count(n.out.begin(), n.out.end(), t) > 0) return &n;
+  return nullptr;
+}
+
+// exp(sink - stats), with a sink for each head.
+bool is_share_of_sink(Draft& d, TensorId t) {
+  Node* exp = producer(d, t);
+  Node* sub = is_pointwise(exp, Mode::exp) ? producer(d, exp->in[0]) : nullptr;
+  if (!is_pointwise(sub, Mode::sub)) return false;
+  const Dims &sink = d.tensors[at(sub->in[0])].dims, &stats = d.tensors[at(sub->in[1])].dims;
+  if (sink.size() != 4 || stats.size() != 4 || !(sink == Dims{1, stats[1], 1, 1}) || stats[3] != 1) return false;
+  // Scores of the same attention are compared with these statistics, too.
+  return std::any_of(d.nodes.begin(), d.nodes.end(), [&](const Node& n) {
+    return &n != sub && is_pointwise(&n, Mode::sub) && n.in[1] == sub->in[1] &&
+           d.tensors[at(n.out[0])].dims.size() == 4 && producer(d, n.in[0]) != nullptr;
+  });
+}
+
+}  // namespace
+
+void narrow_unreduced(Draft& d) {
+  for (const Node& n : d.nodes) {
+    if (n.op != &ops::reduce) continue;
+    Tensor& y = d.tensors[at(n.out[0])];
+    if (y.stored || !(y.dims == d.tensors[at(n.in[0])].dims)) continue;
+    Dims narrow = y.dims;
+    for (const Node& reader : d.nodes) {
+      if (reader.op != &ops::pointwise || std::count(reader.in.begin(), reader.in.end(), n.out[0]) == 0) continue;
+      const Dims& result = d.tensors[at(reader.out[0])].dims;
+      for (int i = 0; result.size() == narrow.size() && i < narrow.size(); ++i)
+        if (result[i] == 1) narrow[i] = 1;
+    }
+    if (!(narrow == y.dims)) y.dims = narrow, y.strides = packed_strides(narrow);
+  }
+}
+
+void correct_sink_gradient(Draft& d) {
+  for (size_t i = 0; i < d.nodes.size(); ++i) {
+    const Node& sum = d.nodes[i];
+    if (sum.op != &ops::reduce || attrs<tessera::ReduceOptions>(sum).mode != tessera::ReduceMode::add) continue;
+    Node* product = producer(d, sum.in[0]);
+    if (!is_pointwise(product, Mode::mul) || !is_share_of_sink(d, product->in[0])) continue;
+    std::any_cast<tessera::PointwiseOptions>(&product->attrs)->alpha1 *= -1;
+    // A share is 1 at most, so this changes nothing but rows without statistics.
+    Node* exp = producer(d, product->in[0]);
+    Node limit = *exp;
+    limit.attrs = tessera::PointwiseOptions{.mode = Mode::min};
+    limit.in = {exp->in[0], static_cast<TensorId>(d.tensors.size())};
+    d.tensors.push_back(make_scalar_constant(DType::f32, 0, 4));
+    Tensor limited = d.tensors[at(exp->in[0])];
+    limited.uid = 0, limited.uid_given = limited.stored = false;
+    limited.name.clear();
+    limit.out = {static_cast<TensorId>(d.tensors.size())};
+    d.tensors.push_back(std::move(limited));
+    exp->in[0] = limit.out[0];
+    d.nodes.push_back(std::move(limit));
+  }
+}
+
+}  // namespace tsr::capi

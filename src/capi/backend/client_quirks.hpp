@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What widespread clients of the graph interface write and do not mean.
+#pragma once
+
+#include "graph/graph.hpp"
+
+namespace tsr::capi {
+
+// Operations as translated, before they become a graph; ids are places in `tensors`.
+struct Draft {
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;
+};
+
+// Some describe the result of a reduction like its input; what reads it shows its real sizes.
+void narrow_unreduced(Draft& d);
+// The gradient of attention's sink is spelled as sum(exp(sink - stats) rowsum(do o)). It has the opposite sign, which
+// the library is expected to know, and rows beyond the sequences, whose statistics are minus infinity, do not count.
+void correct_sink_gradient(Draft& d);
+
+}  // namespace tsr::capi
