@@ -19,7 +19,8 @@ struct Shape {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   Dims dims, strides;
 };
-std::string describe(const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
+std::ostream& operator<<(std::ostream& o, const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
+std::string describe(const Shape& s);                       // the same at once
 
 // Strides of dimensions n, c, spatial.. in a format; checks that the format exists for the type.
 Dims format_strides(cudnnTensorFormat_t format, const Dims& dims);

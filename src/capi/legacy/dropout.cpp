@@ -28,8 +28,8 @@ void check_mask(const Shape& x, size_t bytes) {
 }
 
 void check_sizes(const Shape& x, const Shape& y, const char* xname, const char* yname) {
-  demand(x.dims == y.dims && x.type == y.type, CUDNN_STATUS_BAD_PARAM, xname, " is ", describe(x), ", ", yname, " is ",
-         describe(y), ": sizes and types must be equal");
+  demand(x.dims == y.dims && x.type == y.type, CUDNN_STATUS_BAD_PARAM, xname, " is ", x, ", ", yname, " is ", y,
+         ": sizes and types must be equal");
 }
 
 void fill(cudnnDropoutStruct& d, float dropout, void* states, size_t bytes, unsigned long long seed) {

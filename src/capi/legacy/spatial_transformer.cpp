@@ -42,8 +42,8 @@ void check_images(const cudnnSpatialTransformerStruct& d, const Named& x, const 
   const Dims &from = x.shape.dims, &to = y.shape.dims;
   bool fits = from.size() == d.dims.size() && to.size() == d.dims.size() && to[0] == d.dims[0] && from[0] == to[0] &&
               from[1] == to[1];
-  demand(fits, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, x.name, " is ", describe(x.shape), ", ", y.name, " is ",
-         describe(y.shape), ", stDesc has ", d.dims, ": dimensions, batches and channels must be equal");
+  demand(fits, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, x.name, " is ", x.shape, ", ", y.name, " is ", y.shape,
+         ", stDesc has ", d.dims, ": dimensions, batches and channels must be equal");
 }
 
 }  // namespace
