@@ -217,7 +217,7 @@ std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std
 }
 
 TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute) {
-  return add(ops::pointwise, std::move(in), {kNew}, std::move(options), compute)[0];
+  return add(ops::pointwise, std::move(in), {kNew}, options, compute)[0];
 }
 
 TensorId Maker::target(const Blend& b, int64_t id) {
