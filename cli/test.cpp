@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tessera test`: every case against every engine and the oracle.
 #include <iostream>
+#include <optional>
 
 #include "base/hash.hpp"
 #include "command.hpp"
@@ -10,13 +11,14 @@
 #include "harness/runner.hpp"
 #include "runtime/devices.hpp"
 #include "runtime/jit/sources.hpp"
+#include "test_cudnn.hpp"
 
 namespace tsr::cli {
 namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string filter, engine, record, device = "cpu";
+  std::string filter, engine, record, cudnn, device = "cpu";
   int64_t fuzz = 0;
   uint64_t seed = 0;
   bool conversions = false, json = false;
@@ -72,7 +74,10 @@ int run(const Arguments& a) {
     progress.clear();
     if (!a.json) std::cout << paint(Colour::red, "FAIL ") << text << "\n";
   };
-  bool everything = a.files.empty() && a.filter.empty() && a.engine.empty() && a.fuzz == 0 && !a.conversions;
+  bool everything =
+      a.files.empty() && a.filter.empty() && a.engine.empty() && a.cudnn.empty() && a.fuzz == 0 && !a.conversions;
+  std::optional<CudnnRunner> cudnn;
+  if (!a.cudnn.empty()) cudnn.emplace(a.cudnn, o);
   require(!a.conversions || o.device.kind == DeviceKind::cuda, "--conversions compares device code with the host's; ",
           "name --device cuda or emulated");
   if (a.conversions || (everything && o.device.kind == DeviceKind::cuda)) run_conversions(o, tally);
@@ -85,7 +90,10 @@ int run(const Arguments& a) {
         Case& c = cases[i];
         if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
         c.data.seed += a.seed;
-        run_case(c, o, tally);
+        if (cudnn)
+          cudnn->run(c, tally);
+        else
+          run_case(c, o, tally);
         progress.show(file, i + 1, cases.size(), tally);
       }
     }
@@ -129,6 +137,7 @@ void add_test(CLI::App& app, Action& action) {
   c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c->add_option("--engine", a->engine, "only this engine");
   c->add_option("--device", a->device, "cpu, cuda, cuda:NUMBER or emulated")->capture_default_str();
+  c->add_option("--cudnn", a->cudnn, "through this libcudnn.so.9 instead, as a client of cuDNN");
   c->add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
   c->add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
   c->add_option("--seed", a->seed, "seed of random data and of --fuzz")->capture_default_str();

@@ -121,7 +121,7 @@ void reduce(Writer& w, const tsr::Node& n) {
   int64_t x = w.in(n, 0), offset = w.in(n, 1), y = w.out(n, 0);
   ReduceMode mode = static_cast<ReduceMode>(o.mode);
   // Engines take no means, and nothing behind a sum: its terms are divided.
-  if (o.mode == tessera::ReduceMode::avg && offset == kAbsent) {
+  if (o.mode == tessera::ReduceMode::avg && offset == kAbsent && !tsr::is_complex(n.compute)) {
     double count = static_cast<double>(w.source().tensor(n.in[0]).numel()) /
                    static_cast<double>(w.source().tensor(n.out[0]).numel());
     x = w.pointwise(PointwiseMode::mul, x, w.scalar(DataType::float_, 1 / count));
@@ -180,6 +180,7 @@ void matmul(Writer& w, const tsr::Node& n) {
 void moe_matmul(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::MoeOptions>(n);
   w.need(91500, "moe_matmul");
+  if (w.rank() != 3) refuse("moe_matmul: cuDNN's has three dimensions, other operations of the graph need more");
   int64_t slots[] = {w.in(n, 0), w.in(n, 1), w.in(n, 2), w.in(n, 3), w.in(n, 4), w.out(n, 0)};
   constexpr Attr kNames[] = {Attr::operation_moe_grouped_matmul_token_desc,
                              Attr::operation_moe_grouped_matmul_weight_desc,
@@ -316,6 +317,7 @@ void resample_bwd(Writer& w, const tsr::Node& n) {
 void rope(Writer& w, const tsr::Node& n) {
   w.need(92400, "rope");
   const auto& o = attrs<tessera::RopeOptions>(n);
+  if (w.source().tensor(n.in[0]).dtype != w.source().tensor(n.out[0]).dtype) refuse("rope: cuDNN keeps the type");
   bool forward = n.op == &tsr::ops::rope;
   int64_t x = w.in(n, 0), freqs = w.in(n, 1), y = w.out(n, 0);
   Node& node = w.add(forward ? Kind::operation_rope_fwd : Kind::operation_rope_bwd);
@@ -330,7 +332,7 @@ void rope(Writer& w, const tsr::Node& n) {
 }  // namespace
 
 void add_matmul(Writer& w, const Product& p, DataType compute, double padding) {
-  Node part{Kind::matmul, {{Attr::matmul_comp_type, compute}}};
+  Node part{Kind::matmul, {{Attr::matmul_comp_type, w.real(compute)}}};
   if (padding != 0) part.set(Attr::matmul_padding_value, padding);
   Node& node = w.add(Kind::operation_matmul).set(Attr::operation_matmul_desc, std::vector{std::move(part)});
   set_tensor(node, Attr::operation_matmul_adesc, p.a);
@@ -388,6 +390,7 @@ Description from_graph(const tsr::Graph& g, int64_t version) {
     Writer w(g, version);
     fold_sums(w, g);
     for (tsr::NodeId i = 0; i < g.node_count(); ++i) translate(w, g.node(i));
+    d.caveat = w.caveat;
     d.graph = w.take();
   } catch (const Refusal& r) {
     d.peer_reason = r.text;

@@ -14,6 +14,7 @@ namespace cudnn {
 struct Description {
   Graph graph;              // stored tensors keep their uids
   std::string peer_reason;  // why cuDNN's graph interface cannot express the graph; empty: it can
+  std::string caveat;       // why the description may give NaN where the graph does not; empty: it does not
 };
 Description from_graph(const tsr::Graph& g, int64_t version);
 

@@ -94,6 +94,7 @@ class Attention {
   int64_t scalar(double v) const { return w.scalar(DataType::float_, v); }
 
   int64_t scale() const {
+    if (has(slots.scale) && o.scale != 1) refuse("two scales of the scores");
     if (has(slots.scale)) return in(slots.scale);
     return o.scale == 1 ? kAbsent : scalar(o.scale);
   }
@@ -123,7 +124,7 @@ class Attention {
 
   int64_t bias_and_alibi(int64_t s) const {
     if (has(slots.bias)) s = w.pointwise(P::add, s, in(slots.bias));
-    if (!o.alibi) return s;
+    if (!o.alibi && !has(slots.alibi_slopes)) return s;
     int64_t row = w.index(s, 2), col = w.index(s, 3);
     int64_t distance =
         w.pointwise({.mode = P::sub, .x = col, .b = row, .precision = DataType::int32, .type = DataType::int32});
@@ -183,6 +184,10 @@ class Forward : Attention {
   using Attention::Attention;
 
   void write() {
+    if (!is_fp8() && (wants(fwd::kAmaxS) || wants(fwd::kAmaxO))) refuse("the largest magnitudes of 8-bit attention");
+    if (!is_fp8() && (has(slots.descale_k) || has(slots.descale_v))) refuse("8-bit keys or values of wider queries");
+    if (wants(fwd::kRngDump) && o.dropout == 0) refuse("a dropout mask without dropout");
+    if (o.dropout == 1) refuse("dropout of everything");
     if (is_one_operation())
       one_operation();
     else
@@ -191,7 +196,9 @@ class Forward : Attention {
 
  private:
   bool wants(int slot) const { return n.out[static_cast<size_t>(slot)] != tsr::kNone; }
-  bool changes_scores() const { return masked() || has(slots.bias) || o.alibi || o.score_mod; }
+  bool changes_scores() const {
+    return masked() || has(slots.bias) || o.alibi || has(slots.alibi_slopes) || o.score_mod;
+  }
 
   bool is_one_operation() const {
     bool special = changes_scores() || has(slots.sink) || wants(fwd::kMax) || wants(fwd::kSumExp);
@@ -206,7 +213,7 @@ class Forward : Attention {
     if (is_fp8()) since = std::max<int64_t>(since, 92500);
     if (o.stats_log2) since = std::max<int64_t>(since, 92700);
     bool half = type == DataType::half || type == DataType::bfloat16;
-    bool lists_dropout = has(slots.dropout_mask) || (o.dropout > 0 && wants(fwd::kStats));
+    bool lists_dropout = has(slots.dropout_mask) || has(slots.dropout_scale) || (o.dropout > 0 && wants(fwd::kStats));
     return w.version() >= since && (half || is_fp8()) && !lists_dropout;
   }
 
@@ -271,6 +278,10 @@ class Forward : Attention {
     set_tensor(list, Attr::operation_sdpa_fwd_descale_qdesc, or_one(slots.descale_q));
     set_tensor(list, Attr::operation_sdpa_fwd_descale_kdesc, or_one(slots.descale_k));
     set_tensor(list, Attr::operation_sdpa_fwd_descale_vdesc, or_one(slots.descale_v));
+    if (has_block_scales()) {
+      if (wants(fwd::kAmaxO)) set_tensor(list, Attr::operation_sdpa_fwd_amax_odesc, w.out(n, fwd::kAmaxO));
+      return list.fields;
+    }
     set_tensor(list, Attr::operation_sdpa_fwd_descale_sdesc, or_one(slots.descale_s));
     set_tensor(list, Attr::operation_sdpa_fwd_scale_sdesc, or_one(slots.scale_s));
     set_tensor(list, Attr::operation_sdpa_fwd_scale_odesc, or_one(fwd::kScaleO));
@@ -281,6 +292,11 @@ class Forward : Attention {
 
   int64_t or_one(int slot) { return has(slot) ? in(slot) : w.contents({1, 1, 1, 1}, DataType::float_, {1}); }
 
+  bool has_block_scales() const {
+    return is_fp8() && has(slots.descale_q) &&
+           w.source().tensor(n.in[static_cast<size_t>(slots.descale_q)]).dtype == tsr::DType::e8m0;
+  }
+
   // The largest magnitudes are always computed.
   int64_t amax(int slot) { return wants(slot) ? w.out(n, slot) : w.temporary({1, 1, 1, 1}); }
 
@@ -289,15 +305,14 @@ class Forward : Attention {
     if (has(slots.cu_seq_len_q) || has(slots.cu_seq_len_kv))
       refuse("cumulative lengths outside the attention operation");
     if (o.stats_log2) refuse("stats_log2 outside the attention operation");
-    if (is_fp8() && has(slots.descale_q) && w.source().tensor(n.in[static_cast<size_t>(slots.descale_q)]).numel() != 1)
-      refuse("block scales outside the attention operation");
+    if (has_block_scales()) refuse("block scales outside the attention operation");
     int64_t s = w.temporary(scores);
     add_matmul(w, {.a = in(slots.q), .b = keys(), .c = s, .m = q_length, .n = kv_length});
     s = times(s, scale());
     if (is_fp8()) s = times(times(s, or_one(slots.descale_q)), or_one(slots.descale_k));
     s = band(padding(bias_and_alibi(score_mod(s))));
     bool drops = o.dropout > 0 || has(slots.dropout_mask);
-    int64_t p = w.temporary(scores, drops || is_fp8() ? DataType::float_ : type);
+    int64_t p = w.temporary(scores, drops || is_fp8() ? DataType::float_ : value_type());
     int64_t max = w.out(n, fwd::kMax), sum_exp = w.out(n, fwd::kSumExp), stats = w.out(n, fwd::kStats);
     // Statistics belong to the pattern even when nobody asked for them.
     Softmax softmax{
@@ -311,6 +326,8 @@ class Forward : Attention {
     add_matmul(w, {.a = p, .b = values(), .c = product, .m = q_length, .k = kv_length});
     if (is_fp8()) rescale(product, out);
   }
+
+  DataType value_type() const { return data_type(w.source().tensor(n.in[static_cast<size_t>(slots.v)]).dtype); }
 
   // Probabilities of 8 bits for the second product.
   int64_t narrowed(int64_t p) {
@@ -343,15 +360,15 @@ class Forward : Attention {
   }
 
   int64_t dropped(int64_t p) {
-    int64_t y = w.temporary(scores, is_fp8() ? DataType::float_ : type);
+    int64_t y = w.temporary(scores, is_fp8() ? DataType::float_ : value_type());
+    int64_t factor = has(slots.dropout_scale) ? in(slots.dropout_scale) : scalar(1 / (1 - o.dropout));
     if (has(slots.dropout_mask)) {
-      int64_t factor = has(slots.dropout_scale) ? in(slots.dropout_scale) : scalar(1 / (1 - o.dropout));
       w.pointwise({.mode = P::mul, .x = w.pointwise(P::mul, p, factor), .b = in(slots.dropout_mask), .y = y});
       return y;
     }
     int64_t mask = wants(fwd::kRngDump) ? w.out(n, fwd::kRngDump) : w.temporary(scores);
     add_bernoulli(w, 1 - o.dropout, dropout_stream(slots.dropout_seed), dropout_stream(slots.dropout_offset), mask);
-    w.pointwise({.mode = P::mul, .x = w.pointwise(P::mul, p, mask), .b = scalar(1 / (1 - o.dropout)), .y = y});
+    w.pointwise({.mode = P::mul, .x = w.pointwise(P::mul, p, mask), .b = factor, .y = y});
     return y;
   }
 };
@@ -405,6 +422,7 @@ class Backward : Attention {
     if (has(bwd::kDelta)) return in(bwd::kDelta);
     int64_t sums = w.reduce(ReduceMode::add, w.pointwise(P::mul, grad, in(bwd::kO)), rows);
     if (int64_t dsink = w.out(n, bwd::kDsink); dsink != kAbsent) {
+      if (q_length != kAbsent) refuse("the gradient of a sink: spelled out, it sums over rows beyond the lengths too");
       int64_t share = w.pointwise(P::exp, w.pointwise(P::sub, in(slots.sink), in(bwd::kStats)));
       w.reduce(ReduceMode::add, w.pointwise(P::mul, share, sums), w.tensor(dsink).dims, dsink);
     }
@@ -459,10 +477,11 @@ void sdpa_bwd(Writer& w, const tsr::Node& n) { Backward(w, n).write(); }
 void band_mask(Writer& w, const tsr::Node& n) {
   enum In { kX, kFill, kSeqQ, kSeqKv, kCuQ, kCuKv, kLeft, kShift };
   auto compare = tsr::attrs<tessera::BandMaskOptions>(n).compare;
-  Band m{.compare = compare == tessera::PointwiseMode::cmp_ge ? P::cmp_ge : P::cmp_gt,
-         .off = {w.in(n, kSeqQ), w.in(n, kSeqKv), w.in(n, kCuQ), w.in(n, kCuKv)},
-         .left = w.in(n, kLeft),
-         .right = w.in(n, kShift)};
+  Band m{
+      .compare = compare == tessera::PointwiseMode::cmp_ge ? P::cmp_ge : P::cmp_gt,
+      .off = {w.per_batch(n.in[kSeqQ]), w.per_batch(n.in[kSeqKv]), w.per_batch(n.in[kCuQ]), w.per_batch(n.in[kCuKv])},
+      .left = w.in(n, kLeft),
+      .right = w.in(n, kShift)};
   if (compare != tessera::PointwiseMode::cmp_ge && compare != tessera::PointwiseMode::cmp_gt)
     refuse("band_mask: only comparisons by > and >= are described");
   add_band(w, w.in(n, kX), w.in(n, kFill), m, w.out(n, 0));

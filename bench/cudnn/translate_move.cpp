@@ -41,6 +41,7 @@ void transpose(Writer& w, const tsr::Node& n) {
     return;
   }
   int64_t from = w.in(n, 0);
+  if (w.tensor(from).type != w.tensor(to).type) refuse("transpose: cuDNN keeps the type");
   Ints perm(w.tensor(to).dims.size());
   std::iota(perm.begin(), perm.end(), 0);
   for (size_t i = 0; i < o.perm.size(); ++i)
@@ -55,6 +56,7 @@ void slice(Writer& w, const tsr::Node& n) {
   const tsr::Tensor& x = w.source().tensor(n.in[0]);
   w.need(92200, "slice");
   int64_t from = w.in(n, 0), to = w.out(n, 0);
+  if (w.tensor(from).type != w.tensor(to).type) refuse("slice: cuDNN keeps the type");
   Node& node =
       w.add(Kind::operation_slice)
           .set(Attr::operation_slice_start_indices, w.spread(x, o.start, 0))
@@ -133,6 +135,12 @@ int64_t integer_or(Writer& w, const tsr::Node& n, int slot, int64_t option) {
   return Writer::has(n, slot) ? w.in(n, slot) : w.scalar(DataType::int64, static_cast<double>(option));
 }
 
+// What is kept is divided by how much is kept; the rest is multiplied by 0.
+void check_dropout(Writer& w, double p) {
+  if (p == 1) refuse("dropout of everything");
+  w.caveat = "dropout multiplies by its mask: NaN and infinity are not dropped";
+}
+
 }  // namespace
 
 void add_bernoulli(Writer& w, double keep, int64_t seed, int64_t offset, int64_t y) {
@@ -155,6 +163,7 @@ void rng(Writer& w, const tsr::Node& n) {
 
 void dropout(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::DropoutOptions>(n);
+  check_dropout(w, o.p);
   int64_t x = w.in(n, 0), seed = integer_or(w, n, 1, o.seed), offset = integer_or(w, n, 2, o.offset);
   int64_t y = w.out(n, 0), mask = w.out(n, 1);
   if (mask == kAbsent) mask = w.temporary(w.tensor(x).dims);
@@ -165,6 +174,10 @@ void dropout(Writer& w, const tsr::Node& n) {
 
 void dropout_bwd(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::DropoutOptions>(n);
+  check_dropout(w, o.p);
+  tsr::DType mask = w.source().tensor(n.in[1]).dtype;
+  if (mask != tsr::DType::boolean && mask != tsr::DType::bit)
+    refuse("a mask of numbers, any but 0 of which count as 1");
   int64_t kept = w.pointwise(P::mul, w.in(n, 0), w.in(n, 1));
   w.pointwise({.mode = P::mul, .x = kept, .b = w.scalar(DataType::float_, 1 / (1 - o.p)), .y = w.out(n, 0)});
 }

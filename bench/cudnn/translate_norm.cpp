@@ -2,6 +2,7 @@
 // Normalisations and the statistics of batch norm.
 #include "cudnn/translations.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/norm_shape.hpp"
 
 namespace cudnn {
 namespace {
@@ -24,6 +25,21 @@ int64_t scalar_or(Writer& w, const tsr::Node& n, int slot, DataType type, double
 
 enum In { kX, kScale, kBias, kMean, kInvVariance, kVariance, kRunningMean, kRunningVar, kEpsilon, kMomentum };
 enum Out { kY, kOutMean, kOutInvVariance, kNewMean, kNewVar };
+
+// cuDNN norms are over the dimensions in which the scale is not 1; without one over all but the first.
+void check_axes(const Writer& w, const tsr::Node& n, int64_t x, int64_t scale) {
+  auto mode = attrs<NormOptions>(n).mode;
+  if (mode != Mode::layer && mode != Mode::rms && mode != Mode::ada_layer) return;
+  const tsr::Tensor& source = w.source().tensor(n.in[kX]);
+  if (n.compute == tsr::DType::f64 && source.dtype != tsr::DType::f64) refuse("cuDNN's norms compute as x is stored");
+  if (mode == Mode::ada_layer && w.tensor(x).dims.size() != static_cast<size_t>(source.rank()))
+    refuse("ada_layer_norm of ", source.rank(), " dimensions beside operations that need more");
+  int64_t rows = tsr::volume(tsr::norm_shape(w.source(), n).stats), all = source.numel();
+  int64_t told = w.tensor(x).dims[0];
+  if (scale != kAbsent)
+    told = all / w.source().tensor(n.in[kScale]).numel() * (mode == Mode::ada_layer ? source.dims[0] : 1);
+  if (told != rows) refuse("cuDNN's norms are over the dimensions of the scale");
+}
 
 // The library has engines for the arithmetic, and none for the operation.
 void batch_norm_inference(Writer& w, const tsr::Node& n) {
@@ -57,6 +73,7 @@ void norm_fwd(Writer& w, const tsr::Node& n) {
     refuse("cuDNN's batch norm needs scale and bias");
   int64_t x = w.in(n, kX), scale = w.in(n, kScale), bias = w.in(n, kBias), y = w.out(n, kY);
   int64_t mean = w.out(n, kOutMean), inv_variance = w.out(n, kOutInvVariance);
+  check_axes(w, n, x, scale);
   // Statistics come together, and batch norm always stores them.
   bool training = o.mode == Mode::batch || mean != kAbsent || inv_variance != kAbsent;
   int64_t like = mean != kAbsent ? mean : inv_variance != kAbsent ? inv_variance : scale;

@@ -34,6 +34,7 @@ void spell_out(Writer& w, const Softmax& s) {
     if (s.stats_log2)
       w.pointwise({.mode = P::mul, .x = natural, .b = w.scalar(DataType::float_, 1 / std::log(2.0)), .y = s.stats});
   }
+  if (s.log) w.caveat = "log_softmax is spelled out: rows of -inf give NaN";
   if (s.log)
     w.pointwise({.mode = P::sub, .x = distance, .b = log, .y = s.y});
   else

@@ -39,6 +39,8 @@ DType stored_type(DataType type) {
       return DType::i32;
     case DataType::int64:
       return DType::i64;
+    case DataType::double_:
+      return DType::f64;
     default:
       return DType::f32;
   }
@@ -116,6 +118,7 @@ Writer::Writer(const tsr::Graph& g, int64_t version)
     rank_ = std::max(rank_, static_cast<size_t>(g.tensor(t).rank()));
     next_uid_ = std::max(next_uid_, g.tensor(t).uid + 1);
   }
+  for (tsr::NodeId n = 0; n < g.node_count(); ++n) wide_ = wide_ || g.node(n).compute == DType::f64;
   base_ = rank_;
   bool channels = false;
   for (tsr::NodeId i = 0; i < g.node_count(); ++i) {
@@ -202,6 +205,7 @@ int64_t Writer::uid(tsr::TensorId id) {
 int64_t Writer::per_batch(tsr::TensorId id) {
   if (id == tsr::kNone) return kAbsent;
   const tsr::Tensor& s = source().tensor(id);
+  if (s.rank() > 0 && s.dims[0] != s.numel()) refuse("'", s.name, "' counts batches by several dimensions");
   if (s.rank() != 1) return uid(id);
   Ints dims(rank_, 1), strides(rank_, 1);
   dims[0] = s.dims[0];
@@ -270,7 +274,7 @@ int64_t Writer::temporary(Ints dims, DataType type, Ints strides) {
   if (strides.empty()) strides = packed(dims);
   return add_tensor({.uid = uid,
                      .name = tsr::cat("temporary ", uid),
-                     .type = type,
+                     .type = real(type),
                      .dims = std::move(dims),
                      .strides = std::move(strides),
                      .is_virtual = true});
@@ -286,7 +290,7 @@ int64_t Writer::scratch(Ints dims, DataType type) {
 int64_t Writer::contents(Ints dims, DataType type, const std::vector<double>& values) {
   int64_t uid = temporary(std::move(dims), type);
   Tensor& t = graph_.tensors.back();
-  DType as = stored_type(type);
+  DType as = stored_type(t.type);
   t.is_virtual = false;
   t.value.resize(static_cast<size_t>(tsr::byte_size(as, static_cast<int64_t>(values.size()))));
   for (size_t i = 0; i < values.size(); ++i) tsr::store<double>(as, t.value.data(), static_cast<int64_t>(i), values[i]);
@@ -309,7 +313,7 @@ int64_t Writer::pointwise(const Pointwise& p) {
       for (size_t i = 0; other != kAbsent && i < dims.size(); ++i) dims[i] = std::max(dims[i], tensor(other).dims[i]);
     y = temporary(dims, p.type, dims == tensor(p.x).dims ? tensor(p.x).strides : Ints{});
   }
-  Node mode{Kind::pointwise, {{Attr::pointwise_mode, p.mode}, {Attr::pointwise_math_prec, p.precision}}};
+  Node mode{Kind::pointwise, {{Attr::pointwise_mode, p.mode}, {Attr::pointwise_math_prec, real(p.precision)}}};
   if (p.axis) mode.set(Attr::pointwise_axis, Ints{*p.axis});
   Node& n = add(Kind::operation_pointwise).set(Attr::operation_pointwise_pw_descriptor, std::vector{std::move(mode)});
   set_tensor(n, Attr::operation_pointwise_xdesc, p.x);
@@ -321,7 +325,7 @@ int64_t Writer::pointwise(const Pointwise& p) {
 
 int64_t Writer::reduce(ReduceMode mode, int64_t x, const Ints& dims, int64_t y) {
   if (y == kAbsent) y = temporary(dims);
-  Node part{Kind::reduction, {{Attr::reduction_operator, mode}, {Attr::reduction_comp_type, DataType::float_}}};
+  Node part{Kind::reduction, {{Attr::reduction_operator, mode}, {Attr::reduction_comp_type, real(DataType::float_)}}};
   Node& n = add(Kind::operation_reduction).set(Attr::operation_reduction_desc, std::vector{std::move(part)});
   set_tensor(n, Attr::operation_reduction_xdesc, x);
   set_tensor(n, Attr::operation_reduction_ydesc, y);

@@ -31,10 +31,10 @@ DataType data_type(tsr::DType type);
 struct Pointwise {
   PointwiseMode mode;
   int64_t x, b = kAbsent, t = kAbsent;
-  DataType precision = DataType::float_;
-  int64_t y = kAbsent;               // absent: a new virtual tensor..
-  DataType type = DataType::float_;  // ..of this type
-  std::optional<int64_t> axis = {};  // gen_index
+  DataType precision = DataType::float_;  // or what the graph computes in
+  int64_t y = kAbsent;                    // absent: a new virtual tensor..
+  DataType type = DataType::float_;       // ..of this type
+  std::optional<int64_t> axis = {};       // gen_index
 };
 
 class Writer {
@@ -44,6 +44,7 @@ class Writer {
   // A cuDNN of at least this version has `what`, or the graph is refused.
   void need(int64_t version, std::string_view what) const;
   Graph take() { return std::move(graph_); }
+  std::string caveat;  // why the description may give NaN where the graph does not
 
   // --- tensors of the graph that is being translated
   const tsr::Graph& source() const { return *scope_.graph; }
@@ -62,15 +63,18 @@ class Writer {
   int64_t axis(const tsr::Tensor& t, int64_t axis) const;
   // One value for each dimension of the description, `fill` for those that the tensor does not have.
   Ints spread(const tsr::Tensor& t, const Ints& values, int64_t fill) const;
+  size_t rank() const { return rank_; }  // of all descriptions
   // Dimensions of size 1 put before the places of tensors with channels, since cuDNN wants two of those.
   int inserted() const { return static_cast<int>(rank_ - base_); }
 
   // --- tensors of the description's own
+  // In all of these FLOAT becomes DOUBLE where the graph computes in it.
   int64_t temporary(Ints dims, DataType type = DataType::float_, Ints strides = {});  // virtual, packed unless told
   int64_t scratch(Ints dims, DataType type = DataType::float_);                       // in the workspace
   int64_t scalar(DataType type, double value);                                        // by value
   int64_t contents(Ints dims, DataType type, const std::vector<double>& values);      // that the caller uploads
   const Tensor& tensor(int64_t uid) const;
+  DataType real(DataType t) const { return wide_ && t == DataType::float_ ? DataType::double_ : t; }
 
   // --- operations
   Node& add(Kind kind);  // valid until the next operation is added
@@ -107,7 +111,7 @@ class Writer {
   Scope scope_;
   int64_t version_, next_uid_ = 1;
   size_t rank_ = 2, base_ = 2;  // dimensions of all descriptions; those that are filled up in front
-  bool outermost_ = true, folded_ = false;
+  bool outermost_ = true, folded_ = false, wide_ = false;
   Graph graph_;
 };
 

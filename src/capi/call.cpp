@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::capi {
 
@@ -49,6 +50,12 @@ Call& Call::optional_output(int64_t id, const Shape* s, void* data) {
   return key(id, *s);
 }
 
+Call& Call::host_input(int64_t id, const Shape& s, const void* data, const char* name) {
+  input(id, s, data, name);
+  arguments_.back().on_host = true;
+  return *this;
+}
+
 Call& Call::scalar(int64_t id, cudnnDataType_t type, const void* value) {
   arguments_.push_back({id, {type, {1}, {1}}, const_cast<void*>(value), false, true});
   return key(id, type);
@@ -85,6 +92,12 @@ void Call::append_shape(const Shape& s) {
 namespace {
 
 constexpr int64_t kVector = 16;
+constexpr size_t kPiece = 256;
+
+size_t bytes_of_packed(const Shape& s) {
+  return static_cast<size_t>(byte_size(from_data_type(s.type), volume(s.dims)));
+}
+size_t staged_bytes_of(const Shape& s) { return (bytes_of_packed(s) + kPiece - 1) / kPiece * kPiece; }
 
 // What a pointer lets a plan promise: whole vectors, or single elements.
 int64_t alignment_of(const void* p, cudnnDataType_t type) {
@@ -115,10 +128,32 @@ std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), c
   return plan;
 }
 
+size_t Call::staged_bytes() const {
+  size_t bytes = 0;
+  for (const Argument& a : arguments_)
+    if (a.on_host && is_gpu(handle_.device)) bytes += staged_bytes_of(a.shape);
+  return bytes;
+}
+
+size_t Call::workspace_bytes(const Plan& p) const { return staged_bytes() + p.workspace_bytes(); }
+
+void* Call::stage(void* workspace) {
+  if (staged_bytes() == 0) return workspace;
+  demand(workspace, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the workspace is a null pointer");
+  for (Argument& a : arguments_) {
+    if (!a.on_host) continue;
+    handle_.copy_in(workspace, a.data, bytes_of_packed(a.shape));
+    a.data = workspace;
+    workspace = static_cast<std::byte*>(workspace) + staged_bytes_of(a.shape);
+  }
+  return workspace;
+}
+
 void Call::execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace) {
-  if (own_workspace) bytes = p.workspace_bytes(), workspace = handle_.scratch(bytes);
-  demand(bytes >= p.workspace_bytes(), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
-         " bytes, needed are ", p.workspace_bytes());
+  if (own_workspace) bytes = workspace_bytes(p), workspace = handle_.scratch(bytes);
+  demand(bytes >= workspace_bytes(p), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
+         " bytes, needed are ", workspace_bytes(p));
+  workspace = stage(workspace), bytes -= staged_bytes();
   std::vector<Binding> bindings;
   bindings.reserve(arguments_.size() + 1);
   for (const Argument& a : arguments_) {
@@ -272,6 +307,10 @@ void Maker::blend(const Blend& b, int64_t id, TensorId value) {
   // The result's memory is read and written: element by element, by the same step.
   TensorId scaled = pointwise({.mode = M::mul}, {before(id), (*this)[b.beta_id()]}, type);
   add(ops::pointwise, {value, scaled}, {to}, tessera::PointwiseOptions{.mode = M::add}, type);
+}
+
+void Maker::accumulate(int64_t id, TensorId value) {
+  add(ops::pointwise, {value, before(id)}, {result(id)}, tessera::PointwiseOptions{.mode = M::add}, compute(id));
 }
 
 }  // namespace tsr::capi

@@ -40,6 +40,9 @@ class Call {
   // The same for those that may be left out: null descriptors or pointers say so.
   Call& optional_input(int64_t id, const Shape* s, const void* data);
   Call& optional_output(int64_t id, const Shape* s, void* data);
+  // A packed array in host memory that the graph reads as a tensor; its values are no part of the key. A GPU gets a
+  // copy, at the front of the workspace and in the order of the stream.
+  Call& host_input(int64_t id, const Shape& s, const void* data, const char* name);
   // A number in host memory that the graph reads at execution: another value is no other graph.
   Call& scalar(int64_t id, cudnnDataType_t type, const void* value);
   // For operations that read around the element they write: a result that lies where an operand does is computed
@@ -58,7 +61,7 @@ class Call {
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
     std::shared_ptr<const Plan> p = plan(make);
-    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= p->workspace_bytes();
+    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= this->workspace_bytes(*p);
     execute(*p, workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
@@ -68,6 +71,8 @@ class Call {
     if (auto found = handle_.find_plan(key_)) return found;
     return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
   }
+  // What the plan needs, and room for arrays from host memory.
+  size_t workspace_bytes(const Plan& p) const;
   // Engines that the plan may not use, or must use; part of the key.
   PlanOptions options;
 
@@ -78,6 +83,7 @@ class Call {
     Shape shape;
     void* data;
     bool written, by_value;
+    bool on_host = false;
   };
   template <class T>
   void append(const T& v) {
@@ -98,6 +104,8 @@ class Call {
   static bool is_aligned(const void* p);  // to whole vectors
   void append_shape(const Shape& s);
   void append_dims(const Dims& d);
+  size_t staged_bytes() const;
+  void* stage(void* workspace);  // gives the memory behind what was staged
   void finish_key();
   std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
@@ -156,6 +164,8 @@ class Maker {
   TensorId expand(TensorId value, int64_t id);
   // Ends a call: the result `id` gets alpha * value + beta * before, in its own type; the value's sizes of 1 repeat.
   void blend(const Blend& b, int64_t id, TensorId value);
+  // The same for results to which is added: the result `id` gets value + before.
+  void accumulate(int64_t id, TensorId value);
   Graph& graph() { return graph_; }
 
  private:

@@ -7,9 +7,7 @@
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 
-namespace {
-
-tsr::Device choose_device() {
+tsr::Device tsr::capi::default_device() {
   std::string name = tsr::setting("TESSERA_DEVICE");
   if (name == "cuda" || (name.empty() && !tsr::gpus().empty())) return tsr::cuda_device(tsr::cuda::current_device());
   tsr::Device d = name.empty() ? tsr::cpu_device() : tsr::find_device(name);
@@ -17,9 +15,7 @@ tsr::Device choose_device() {
   return d;
 }
 
-}  // namespace
-
-cudnnContext::cudnnContext() : device(choose_device()) {}
+cudnnContext::cudnnContext() : device(tsr::capi::default_device()) {}
 
 cudnnContext::~cudnnContext() {
   for (auto& [key, pieces] : scratch_)
@@ -50,6 +46,21 @@ void* cudnnContext::scratch(size_t bytes) {
     pieces.push_back({data, size});
   }
   return pieces.back().data;
+}
+
+void cudnnContext::copy_in(void* to, const void* from, size_t bytes) {
+  tsr::cuda::ensure_context(device.index);
+  int capturing = 0;
+  if (stream) tsr::cuda::driver().StreamIsCapturing(static_cast<tsr::cuda::Stream>(stream), &capturing);
+  if (capturing) {
+    std::lock_guard guard(lock_);
+    auto* first = static_cast<const std::byte*>(from);
+    from = captured_.emplace_back(first, first + bytes).data();
+  }
+  // From pageable memory: the driver has taken its own copy when this returns.
+  tsr::cuda::check(tsr::cuda::driver().MemcpyHtoDAsync(reinterpret_cast<tsr::cuda::Pointer>(to), from, bytes,
+                                                       static_cast<tsr::cuda::Stream>(stream)),
+                   "cuMemcpyHtoDAsync", "an array of the call");
 }
 
 std::shared_ptr<const tsr::Plan> cudnnContext::find_plan(const std::string& key) {

@@ -145,6 +145,21 @@ class PlanBuilder {
     return finish();
   }
 
+  PlanOutline outline() {
+    PlanOutline result;
+    for (Region& r : partition(*plan_->graph_, [&](const Region& region) { return cost(region); })) {
+      PlannedStep s;
+      s.region = std::move(r);
+      choose(s);
+      result.seconds += s.config.seconds;
+      result.engines.push_back(s.engine);
+      result.text += cat(s.engine->info().name, " ", to_string(s.config), ":");
+      for (NodeId n : s.region.nodes) result.text += cat(" ", n);
+      result.text += '\n';
+    }
+    return result;
+  }
+
   // Modelled seconds of a region. Engines that the caller named take all they can, whatever it costs.
   double cost(const Region& r) const {
     bool several = r.nodes.size() > 1;
@@ -288,6 +303,11 @@ class PlanBuilder {
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) {
   require(g && g->finalized(), "the graph must be finalized before it is planned");
   return PlanBuilder(std::move(g), d, o).build();
+}
+
+PlanOutline outline_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o) {
+  require(g && g->finalized(), "the graph must be finalized before it is planned");
+  return PlanBuilder(g, d, o).outline();
 }
 
 std::shared_ptr<const Plan> plan_as_one(std::shared_ptr<const Graph> g, const Device& d, const Engine& engine,

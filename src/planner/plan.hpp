@@ -86,6 +86,13 @@ void require_present(const Device& d);
 // Plans a graph. Raises Status::not_supported, listing every engine's reason, only when the options forbid what is
 // needed.
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o = {});
+// What make_plan would choose, without building it: cheap enough to compare several options. Raises as make_plan does.
+struct PlanOutline {
+  double seconds = 0;                  // modelled
+  std::vector<const Engine*> engines;  // by step
+  std::string text;                    // steps and their configurations: plans of equal text are equal
+};
+PlanOutline outline_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o = {});
 // The whole graph as one step of this engine; for measuring candidates. The engine must accept it.
 std::shared_ptr<const Plan> plan_as_one(std::shared_ptr<const Graph> g, const Device& d, const Engine& engine,
                                         const Config& config);

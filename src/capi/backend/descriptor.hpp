@@ -7,6 +7,7 @@
 #include <any>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,23 +23,33 @@ struct AttributeRow {
   const char* text;  // the enumerator
   cudnnBackendAttributeType_t type;
   int most = 1;  // elements; 1: exactly one
-  enum Access : uint8_t { both, set_only, get_only } access = both;
+  enum Access : uint8_t { both, get_only, refused } access = both;
   bool required = false;                                                // when the descriptor is finalized
   cudnnBackendDescriptorType_t part = CUDNN_BACKEND_TENSOR_DESCRIPTOR;  // of attributes that are descriptors
+  bool also_number = false;                                             // a descriptor, or one INT64 instead
+  std::optional<double> initial;                                        // what is read when it was not set
 };
+// AttributeRow::part of attributes that take operations of any type.
+constexpr auto kAnyOperation = static_cast<cudnnBackendDescriptorType_t>(-1);
 
 struct DescriptorRow {
   cudnnBackendDescriptorType_t type;
   const char* text;
   std::span<const AttributeRow> attributes;
+  cudnnStatus_t missing = CUDNN_STATUS_BAD_PARAM;  // when a required attribute is not set
+  bool creatable = true;
   // Checks the whole and makes what others need of it; may be null.
   void (*finalize)(Descriptor& d) = nullptr;
+  // Stores attributes whose elements are not what the program means (pointers to it); false: an ordinary one. May be
+  // null.
+  bool (*set)(Descriptor& d, cudnnBackendAttributeName_t name, const void* elements) = nullptr;
   // Answers attributes that are not stored (results, what plans know); false: it is stored. May be null.
   bool (*get)(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
               void* elements) = nullptr;
 };
-// The row of a type; null for those that cannot be made.
+// The row of a type; null for those that programs cannot create.
 const DescriptorRow* find_row(cudnnBackendDescriptorType_t type);
+const char* name_of(cudnnBackendAttributeType_t t);
 
 // Values by copy; other descriptors by shared ownership, since programs destroy theirs early.
 class Descriptor {
@@ -63,6 +74,7 @@ class Descriptor {
     if (has(name)) copy_bytes(name, &v, sizeof v);
     return v;
   }
+  // TENSOR_CONSTANT_VALUE is the scalar's bytes: list<std::byte>(..), as many as its type has.
   // FLOAT and DOUBLE attributes, whichever the program set.
   double number(cudnnBackendAttributeName_t name, double absent) const;
   std::vector<int64_t> ints(cudnnBackendAttributeName_t name) const;  // INT64 or INT32
@@ -81,6 +93,8 @@ class Descriptor {
   }
   void put_parts(cudnnBackendAttributeName_t name, std::vector<std::shared_ptr<Descriptor>> parts);
   void mark_finalized() { finalized_ = true; }
+  // The value's own memory: of a constant, which programs read by its address.
+  const void* address(cudnnBackendAttributeName_t name) const;
 
   std::any made;  // by finalizing: an operation graph's Graph, an execution plan's Plan ..
 
@@ -91,6 +105,7 @@ class Descriptor {
     std::vector<std::byte> bytes;
     std::vector<std::shared_ptr<Descriptor>> parts;
   };
+  const AttributeRow& attribute(cudnnBackendAttributeName_t name) const;
   size_t count_of(cudnnBackendAttributeName_t name) const;
   void copy_bytes(cudnnBackendAttributeName_t name, void* to, size_t bytes) const;
   void put_bytes(cudnnBackendAttributeName_t name, const void* from, size_t count, size_t size);
@@ -104,5 +119,17 @@ class Descriptor {
 struct Handle {
   std::shared_ptr<Descriptor> descriptor;
 };
+// A descriptor that a program gave: refuses null, and with `type` those of other types and unfinalized ones.
+Descriptor& given_descriptor(cudnnBackendDescriptor_t d, const char* name);
+Descriptor& given_descriptor(cudnnBackendDescriptor_t d, const char* name, cudnnBackendDescriptorType_t type);
+
+// How attributes are read: at most `requested` elements, none where the program gives no memory for them.
+void hand_out(const void* values, int64_t available, size_t size, int64_t requested, int64_t* count, void* elements);
+template <class T>
+void hand_out(const std::vector<T>& values, int64_t requested, int64_t* count, void* elements) {
+  hand_out(values.data(), static_cast<int64_t>(values.size()), sizeof(T), requested, count, elements);
+}
+// Descriptors are read into descriptors of the program.
+void hand_out(const std::vector<std::shared_ptr<Descriptor>>& parts, int64_t requested, int64_t* count, void* elements);
 
 }  // namespace tsr::capi

@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // From operation descriptors to the one graph. Operations come in any order; tensors are known by their unique id.
+//
+//   OpGraph g;
+//   for (const auto& op : operations) translate(*op, g);
+//   if (g.is_body()) ..      // a sub-graph for another operation: nothing to plan
+//   Graph graph = g.finish();
+//   plan->execute(bindings(graph, uids, pointers), ..);
 #pragma once
 
+#include <span>
 #include <unordered_map>
 
 #include "capi/backend/descriptor.hpp"
 #include "graph/ops/list.hpp"
+#include "planner/plan.hpp"
 
 namespace tsr::capi {
+
+// The graph's unique id for a program's: the same, except that graphs hold 0 for "none was given".
+int64_t graph_uid(int64_t uid);
+// What a result held before it was written (operations with beta != 0) is an input of its own, under this id and bound
+// to the same pointer.
+int64_t before_uid(int64_t uid);
+// A variant pack as the graph (Plan::source) wants it: its ids, what results held before, without tensors that the
+// graph does not read or write (constants, placeholders).
+std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std::span<void* const> pointers);
 
 class OpGraph {
  public:
@@ -16,25 +33,54 @@ class OpGraph {
   // The tensor of an attribute; kNone when it is not set.
   TensorId optional(const Descriptor& op, cudnnBackendAttributeName_t name);
   TensorId required(const Descriptor& op, cudnnBackendAttributeName_t name);
-  // A number in the graph itself, and a virtual tensor between two nodes of one operation.
-  TensorId constant(double value, DType type = DType::f32);
-  TensorId between(DType type = DType::f32);
-  void add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options, DType compute);
+  // A virtual tensor between two nodes of one operation, with the sizes of another.
+  TensorId like(TensorId sizes, DType type);
+  // A node; inputs and outputs by slot, kNone where one is left out; without options: the operation's defaults.
+  void add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options, DType compute,
+           std::vector<TensorId> captures = {});
+  // The result `to` becomes alpha * value + beta * what it held before.
+  void blend(TensorId to, TensorId value, double alpha, double beta, DType compute);
+  const Tensor& operator[](TensorId id) const { return tensors_[static_cast<size_t>(id)]; }
+
+  // The tensor that the program gave this id; refuses one that no operation named so far.
+  TensorId find(int64_t uid, const char* role) const;
+  // The node that a tensor comes from, null for inputs; takes it out, so that its readers read `instead`.
+  const Node* producer(TensorId t) const;
+  void replace(TensorId t, TensorId instead);
+  const Descriptor& descriptor(TensorId t) const { return *seen_.at(t); }
+
+  // Whether a virtual tensor is read that no operation produces: the body of another operation (SDPA_FWD_SUBGRAPH).
+  bool is_body() const;
   // Orders, infers, checks.
   Graph finish();
-  Graph& graph() { return graph_; }
+  // As the sub-graph of an operation of `outer`: from the virtual tensor `param`, which has values of `type`, to
+  // `result`. What it reads beside is captured: the outer tensors are appended to `captured`.
+  tessera::Subgraph finish_body(TensorId param, DType type, TensorId result, OpGraph& outer,
+                                std::vector<TensorId>& captured);
 
  private:
-  Graph graph_;
-  std::unordered_map<int64_t, TensorId> by_uid_;
-  std::unordered_map<int64_t, const Descriptor*> seen_;
+  TensorId keep(Tensor t);
+  Tensor read(const Descriptor& d);
+  std::vector<bool> produced() const;
+  int readers(TensorId t) const;
+  void narrow_unreduced();
+  void drop_unread();
+  std::vector<TensorId> enter(Graph& g);
+
+  // As translated; what is used enters the graph when it is finished.
+  std::vector<Tensor> tensors_;
+  std::vector<Node> nodes_;
+  std::unordered_map<int64_t, TensorId> by_uid_;  // the program's ids
+  std::unordered_map<TensorId, const Descriptor*> seen_;
 };
 
 // Adds the nodes of one operation descriptor; one function for each type, found by a table in translate.cpp.
 void translate(const Descriptor& op, OpGraph& to);
 bool is_operation(cudnnBackendDescriptorType_t type);
+// What finalizing an operation checks, and the defaults that it fills in.
+void check_operation(Descriptor& op);
 
-// The computation type of an attribute: FLOAT where it is absent, FAST_FLOAT_FOR_FP8 as FLOAT.
+// The computation type of an attribute: FLOAT where it is absent; halves and FAST_FLOAT_FOR_FP8 as FLOAT.
 DType compute_type(const Descriptor& d, cudnnBackendAttributeName_t name);
 
 }  // namespace tsr::capi

@@ -59,8 +59,16 @@ namespace tsr::capi {
 
 void read_dropout_state(Call& c, const cudnnDropoutStruct& d, int64_t seed_id, int64_t offset_id) {
   demand(d.states, CUDNN_STATUS_BAD_PARAM, "the dropout descriptor has no states");
-  c.input(seed_id, kOneInteger, seed_in(d.states), "states")
-      .input(offset_id, kOneInteger, offset_in(d.states), "states");
+  read_dropout_copy(c, d.states, seed_id, offset_id);
+}
+
+void write_dropout_copy(Call& c, void* copy, int64_t seed_id, int64_t offset_id) {
+  c.output(seed_id, kOneInteger, seed_in(copy), "states").output(offset_id, kOneInteger, offset_in(copy), "states");
+}
+
+void read_dropout_copy(Call& c, const void* copy, int64_t seed_id, int64_t offset_id) {
+  void* states = const_cast<void*>(copy);
+  c.input(seed_id, kOneInteger, seed_in(states), "states").input(offset_id, kOneInteger, offset_in(states), "states");
 }
 
 void advance_dropout_state(cudnnHandle_t handle, const cudnnDropoutStruct& d) {

@@ -64,6 +64,9 @@ Driver open() {
   l.get(d.StreamBeginCapture, "cuStreamBeginCapture_v2");
   l.get(d.StreamEndCapture, "cuStreamEndCapture");
   l.get(d.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
+  l.get(d.GraphAddChildGraphNode, "cuGraphAddChildGraphNode");
+  l.get(d.GraphGetNodes, "cuGraphGetNodes");
+  l.get(d.GraphDestroyNode, "cuGraphDestroyNode");
   l.get(d.GraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");
   l.get(d.GraphLaunch, "cuGraphLaunch");
   l.get(d.GraphExecDestroy, "cuGraphExecDestroy");

@@ -19,6 +19,7 @@ using Library = struct LibraryTag*;
 using Function = struct FunctionTag*;  // a CUkernel, which may be launched as a CUfunction
 using GraphHandle = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
+using GraphNode = struct GraphNodeTag*;
 using Pointer = unsigned long long;  // CUdeviceptr
 
 struct LaunchAttribute {
@@ -89,6 +90,9 @@ struct Driver {
   Result (*StreamBeginCapture)(Stream, int) = nullptr;
   Result (*StreamEndCapture)(Stream, GraphHandle*) = nullptr;
   Result (*ThreadExchangeStreamCaptureMode)(int*) = nullptr;
+  Result (*GraphAddChildGraphNode)(GraphNode*, GraphHandle, const GraphNode*, size_t, GraphHandle) = nullptr;
+  Result (*GraphGetNodes)(GraphHandle, GraphNode*, size_t*) = nullptr;
+  Result (*GraphDestroyNode)(GraphNode) = nullptr;
   Result (*GraphInstantiateWithFlags)(GraphExec*, GraphHandle, unsigned long long) = nullptr;
   Result (*GraphLaunch)(GraphExec, Stream) = nullptr;
   Result (*GraphExecDestroy)(GraphExec) = nullptr;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// ENGINE and ENGINECFG: ways to plan a graph, under public numbers.
+#include <algorithm>
+#include <cstdlib>
+
+#include "capi/backend/planning.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
+
+namespace tsr::capi {
+namespace {
+
+constexpr int kFirstOfGpus = 100;
+
+// Bytes that a plan may need; programs set it to cap the memory of all of them.
+size_t workspace_limit() {
+  const char* text = std::getenv("CUDNN_WORKSPACE_LIMIT");
+  if (!text || !*text) return SIZE_MAX;
+  char* end = nullptr;
+  unsigned long long bytes = std::strtoull(text, &end, 10);
+  return *end ? SIZE_MAX : static_cast<size_t>(bytes);
+}
+
+std::vector<cudnnBackendNumericalNote_t> numerical_notes(const MadeEngine& e) {
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  if (!std::all_of(e.engines.begin(), e.engines.end(), [](const Engine* x) { return x->info().deterministic; }))
+    notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  return notes;
+}
+
+// Programs ask their CUDA run time about streams when an engine compiles: only where there is a GPU.
+std::vector<cudnnBackendBehaviorNote_t> behavior_notes(const MadeEngine& e) {
+  if (e.device.kind != DeviceKind::cuda || e.device.target == "emulated") return {};
+  std::vector<cudnnBackendBehaviorNote_t> notes = {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
+  // What comes back to the host has no place in a graph that the program may copy and keep.
+  if (std::none_of(e.engines.begin(), e.engines.end(), [](const Engine* x) { return x->info().last_resort; }))
+    notes.push_back(CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
+  return notes;
+}
+
+}  // namespace
+
+int64_t engine_index(const Engine& e) { return e.info().id % kFirstOfGpus; }
+
+int64_t engine_count(DeviceKind kind) {
+  int64_t largest = 0;
+  for (const Engine* e : all_engines())
+    if (e->info().device == kind) largest = std::max(largest, engine_index(*e));
+  return largest + 1;
+}
+
+PlanOptions engine_options(int64_t index, DeviceKind kind) {
+  PlanOptions o;
+  o.workspace_limit = workspace_limit();
+  demand(index >= 0 && index < engine_count(kind), CUDNN_STATUS_BAD_PARAM, "there is no engine ", index,
+         ", the largest number is ", engine_count(kind) - 1);
+  if (index == 0) return o;
+  std::string_view views = kind == DeviceKind::cpu ? "view" : "view_cuda";
+  for (const Engine* e : all_engines()) {
+    const EngineInfo& i = e->info();
+    if (i.device != kind) continue;
+    if (engine_index(*e) == index && i.name != views) o.engines.insert(o.engines.begin(), std::string(i.name));
+  }
+  demand(!o.engines.empty(), CUDNN_STATUS_NOT_SUPPORTED, "engine ", index, " computes nothing by itself");
+  o.engines.emplace_back(views);
+  o.fallback = false;
+  return o;
+}
+
+void finalize_engine(Descriptor& d) {
+  const MadeGraph& g = plannable(*d.part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
+  auto e = std::make_shared<MadeEngine>();
+  e->graph = g.graph;
+  e->device = device_for(d, CUDNN_ATTR_ENGINE_DEVICEPROP, g);
+  e->options = engine_options(d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0), e->device.kind);
+  e->engines = outline_plan(e->graph, e->device, e->options).engines;
+  make(d, e);
+}
+
+bool get_engine(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
+                void* elements) {
+  const auto& e = made<MadeEngine>(d);
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)
+    hand_out(numerical_notes(e), requested, count, elements);
+  else if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE)
+    hand_out(behavior_notes(e), requested, count, elements);
+  else
+    return false;
+  return true;
+}
+
+// The planner chooses what knobs would; there are none to turn.
+void finalize_config(Descriptor& d) {
+  for (const auto& choice : d.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES))
+    refuse(CUDNN_STATUS_NOT_SUPPORTED, "engine ",
+           d.part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0), " has no knob ",
+           static_cast<int>(choice->one(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS)));
+}
+
+bool get_config(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
+                void* elements) {
+  if (name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) {
+    hand_out(std::vector<int64_t>{static_cast<int64_t>(plan_of(engine_of(d))->workspace_bytes())}, requested, count,
+             elements);
+    return true;
+  }
+  if (name == CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED) {
+    // Kernels that need more than the device has are never chosen: nothing to keep an eye on.
+    hand_out(std::vector<int32_t>{0}, requested, count, elements);
+    return true;
+  }
+  return false;
+}
+
+const MadeEngine& engine_of(const Descriptor& config) {
+  return made<MadeEngine>(*config.part(CUDNN_ATTR_ENGINECFG_ENGINE));
+}
+
+std::shared_ptr<const Plan> plan_of(const MadeEngine& e) {
+  cuda::RelaxedCapture allowed;
+  return cached_plan(e.graph, e.device, e.options);
+}
+
+std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine) {
+  auto e = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
+  e->put_parts(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, {std::move(graph)});
+  e->put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::vector<int64_t>{index});
+  make(*e, std::make_shared<MadeEngine>(std::move(engine)));
+  e->mark_finalized();
+  auto config = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+  config->put_parts(CUDNN_ATTR_ENGINECFG_ENGINE, {std::move(e)});
+  config->mark_finalized();
+  return config;
+}
+
+}  // namespace tsr::capi

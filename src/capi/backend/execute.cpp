@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C calls that run plans.
+#include "capi/backend/cuda_graph.hpp"
+#include "capi/backend/planning.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
+
+namespace tsr::capi {
+namespace {
+
+// A plan on the handle's device, for the sizes of a variant pack.
+std::shared_ptr<const Plan> plan_for(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack) {
+  std::shared_ptr<const Plan> p = plan_on(made<MadePlan>(plan), handle.device);
+  std::vector<ShapeOverride> changed = overrides(pack, p->source());
+  if (changed.empty()) return p;
+  cuda::RelaxedCapture allowed;
+  return p->with_shapes(changed);
+}
+
+const Descriptor& given_plan(cudnnBackendDescriptor_t d) {
+  return given_descriptor(d, "executionPlan", CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+}
+
+const Descriptor& given_pack(cudnnBackendDescriptor_t d) {
+  return given_descriptor(d, "variantPack", CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+}
+
+// What a call runs, checked as far as the interface tells: it does not say how large the workspace is.
+class Execution {
+ public:
+  Execution(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack)
+      : plan_(plan_for(handle, plan, pack)),
+        bindings_(bindings(plan_->source(), pack.list<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
+                           pack.list<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS))),
+        workspace_(pack.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr)) {
+    demand(workspace_ || plan_->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+           "VARIANT_PACK_WORKSPACE is a null pointer, the plan needs ", plan_->workspace_bytes(), " bytes");
+    demand(plan_->workspace_bytes() == 0 || reinterpret_cast<uintptr_t>(workspace_) % kAlignment == 0,
+           CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "VARIANT_PACK_WORKSPACE is not aligned to ", kAlignment,
+           " bytes");
+  }
+  void operator()(void* stream) const {
+    void* workspace = plan_->workspace_bytes() == 0 ? nullptr : workspace_;
+    plan_->execute(bindings_, workspace, plan_->workspace_bytes(), stream);
+  }
+
+ private:
+  static constexpr uintptr_t kAlignment = 16;
+  std::shared_ptr<const Plan> plan_;
+  std::vector<Binding> bindings_;
+  void* workspace_;
+};
+
+}  // namespace
+}  // namespace tsr::capi
+
+using namespace tsr::capi;
+
+cudnnStatus_t CUDNNWINAPI cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
+                                                             cudnnBackendDescriptor_t executionPlan,
+                                                             cudnnBackendDescriptor_t variantPack,
+                                                             size_t* workspaceSizeInBytes) {
+  return answer("cudnnGetExecutionPlanWorkspaceSize", [&] {
+    given(workspaceSizeInBytes, "workspaceSizeInBytes") =
+        plan_for(given(handle, "handle"), given_plan(executionPlan), given_pack(variantPack))->workspace_bytes();
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
+                                              cudnnBackendDescriptor_t variantPack) {
+  return answer("cudnnBackendExecute", [&] {
+    const cudnnContext& h = given(handle, "handle");
+    Execution run(h, given_plan(executionPlan), given_pack(variantPack));
+    // Some front ends try plans in a stream that records, with memory that is too small for them: work on the host,
+    // which cannot be recorded, must be left undone.
+    if (!tsr::is_gpu(h.device) && is_recording(h.stream)) return;
+    run(h.stream);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
+                                                        cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
+  return answer("cudnnBackendPopulateCudaGraph", [&] {
+    const cudnnContext& h = given(handle, "handle");
+    check_graph(graph, h.device);
+    fill_graph(graph, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnBackendUpdateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
+                                                      cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
+  return answer("cudnnBackendUpdateCudaGraph", [&] {
+    const cudnnContext& h = given(handle, "handle");
+    check_graph(graph, h.device);
+    refill_graph(graph, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
+  });
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXECUTION_PLAN: a plan of the planner, and its form as text.
+#include <nlohmann/json.hpp>
+
+#include "capi/backend/planning.hpp"
+#include "graph/text.hpp"
+#include "runtime/cuda/driver.hpp"
+
+namespace tsr::capi {
+namespace {
+
+constexpr int kFormat = 1;
+
+std::string to_json(const MadePlan& p) {
+  nlohmann::json j;
+  j["tessera_plan"] = kFormat;
+  j["engine"] = p.engine;
+  j["device"] = p.plan->device().name;
+  j["graph"] = save_graph(p.plan->source());
+  j["plan"] = p.plan->save();
+  return j.dump();
+}
+
+struct Saved {
+  int64_t engine = 0;
+  std::string device, graph, plan;
+};
+
+Saved parse(const std::string& text) {
+  auto j = nlohmann::json::parse(text, nullptr, false);
+  bool ok = j.is_object() && j.contains("tessera_plan") && j["tessera_plan"].is_number_integer();
+  demand(ok, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION (", text.size(),
+         " characters) is no plan of this library");
+  demand(j["tessera_plan"] == kFormat, CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "the plan has the format ",
+         j["tessera_plan"].dump(), ", this library reads ", kFormat);
+  Saved s;
+  try {
+    s = {j.at("engine").get<int64_t>(), j.at("device").get<std::string>(), j.at("graph").get<std::string>(),
+         j.at("plan").get<std::string>()};
+  } catch (const nlohmann::json::exception& e) {
+    refuse(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: ", e.what());
+  }
+  return s;
+}
+
+// The plan itself for the device that it was made for; for another one, the same graph planned anew.
+std::shared_ptr<MadePlan> load(const Saved& s, const Device& d) {
+  auto p = std::make_shared<MadePlan>();
+  p->engine = s.engine;
+  try {
+    if (s.device == d.name)
+      p->plan = load_plan(s.plan, d);
+    else
+      p->plan = cached_plan(std::make_shared<const Graph>(load_graph(s.graph)), d, engine_options(0, d.kind));
+  } catch (const Error& e) {
+    refuse(e.status() == Status::corrupt_data ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_NOT_SUPPORTED,
+           "EXECUTION_PLAN_JSON_REPRESENTATION: ", e.what());
+  }
+  return p;
+}
+
+// The descriptors that a plan is usually made from, for programs that read them back.
+std::shared_ptr<Descriptor> config_of(const MadePlan& p) {
+  auto g = std::make_shared<MadeGraph>();
+  g->graph = std::shared_ptr<const Graph>(p.plan, &p.plan->source());
+  g->device = p.plan->device();
+  auto graph = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
+  make(*graph, g);
+  graph->mark_finalized();
+  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}};
+  for (const PlannedStep& s : p.plan->steps()) e.engines.push_back(s.engine);
+  return make_config(graph, p.engine, std::move(e));
+}
+
+std::optional<Device> device_of(const Descriptor& d) {
+  if (d.has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE))
+    return given(d.one<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, nullptr), "EXECUTION_PLAN_HANDLE").device;
+  if (const Descriptor* prop = d.part(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP)) return made<Device>(*prop);
+  return {};
+}
+
+}  // namespace
+
+void finalize_plan(Descriptor& d) {
+  std::optional<Device> device = device_of(d);
+  if (d.has(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)) {
+    cuda::RelaxedCapture allowed;
+    std::vector<char> text = d.list<char>(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+    std::shared_ptr<MadePlan> p = load(parse({text.begin(), text.end()}), device ? *device : default_device());
+    d.put_parts(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {config_of(*p)});
+    return make(d, p);
+  }
+  const Descriptor* config = d.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  demand(config, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a plan needs EXECUTION_PLAN_ENGINE_CONFIG or ",
+         "EXECUTION_PLAN_JSON_REPRESENTATION");
+  MadeEngine e = engine_of(*config);
+  if (device) e.device = *device;
+  auto p = std::make_shared<MadePlan>();
+  p->engine = config->part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  p->plan = plan_of(e);
+  if (const Descriptor* cache = d.part(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE))
+    remember(*cache, cache_entry(e, p->engine));
+  make(d, p);
+}
+
+bool get_plan(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
+              void* elements) {
+  const auto& p = made<MadePlan>(d);
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
+    hand_out(std::vector<int64_t>{static_cast<int64_t>(p.plan->workspace_bytes())}, requested, count, elements);
+  } else if (name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION) {
+    std::string text = to_json(p);
+    hand_out(std::vector<char>(text.begin(), text.end()), requested, count, elements);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::shared_ptr<const Plan> plan_on(const MadePlan& p, const Device& d) {
+  auto fits = [&](const Plan& plan) {
+    const Device& its = plan.device();
+    return its.kind == d.kind && its.index == d.index && its.target == d.target && its.memory == d.memory;
+  };
+  if (fits(*p.plan)) return p.plan;
+  std::lock_guard guard(p.lock);
+  for (const auto& plan : p.elsewhere)
+    if (fits(*plan)) return plan;
+  cuda::RelaxedCapture allowed;
+  std::shared_ptr<const Graph> source(p.plan, &p.plan->source());
+  p.elsewhere.push_back(cached_plan(source, d, engine_options(0, d.kind)));
+  return p.elsewhere.back();
+}
+
+}  // namespace tsr::capi

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// KERNEL_CACHE: which plans were made with it. The kernels themselves are kept by the run time, on disk and for all
+// programs; sizes are no part of them.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.hpp"
+#include "capi/backend/planning.hpp"
+
+namespace tsr::capi {
+namespace {
+
+struct KernelCache {
+  mutable std::mutex lock;
+  mutable std::vector<std::string> entries;
+  mutable int64_t revision = 0;  // counts changes
+};
+
+void load(KernelCache& c, const std::string& text) {
+  auto j = nlohmann::json::parse(text, nullptr, false);
+  bool ok = j.is_object() && j.contains("tessera_kernel_cache") && j["tessera_kernel_cache"].is_array();
+  for (size_t i = 0; ok && i < j["tessera_kernel_cache"].size(); ++i) ok = j["tessera_kernel_cache"][i].is_string();
+  demand(ok, CUDNN_STATUS_BAD_PARAM, "KERNEL_CACHE_JSON_REPRESENTATION (", text.size(),
+         " characters) is no kernel cache of this library");
+  c.entries = j["tessera_kernel_cache"].get<std::vector<std::string>>();
+}
+
+bool holds(const KernelCache& c, const std::string& entry) {
+  std::lock_guard guard(c.lock);
+  return std::find(c.entries.begin(), c.entries.end(), entry) != c.entries.end();
+}
+
+void hand_out_number(int64_t v, int64_t requested, int64_t* count, void* elements) {
+  demand(requested <= 1, CUDNN_STATUS_BAD_PARAM, "the attribute has 1 element, asked for were ", requested);
+  hand_out(std::vector<int64_t>{v}, requested, count, elements);
+}
+
+}  // namespace
+
+void finalize_cache(Descriptor& d) {
+  std::vector<char> text = d.list<char>(CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION);
+  demand(!text.empty() || d.has(CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH), CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+         "a kernel cache needs KERNEL_CACHE_OPERATION_GRAPH or KERNEL_CACHE_JSON_REPRESENTATION");
+  auto c = std::make_shared<KernelCache>();
+  if (!text.empty()) load(*c, {text.begin(), text.end()});
+  make(d, c);
+}
+
+bool get_cache(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
+               void* elements) {
+  const auto& c = made<KernelCache>(d);
+  if (name == CUDNN_ATTR_KERNEL_CACHE_IS_ENGINECFG_KERNEL_CACHED) {
+    // The configuration comes in, the answer goes out by the count.
+    const Descriptor& config = given_descriptor(given(static_cast<cudnnBackendDescriptor_t*>(elements), "the array"),
+                                                "the configuration", CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    int64_t index = config.part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+    given(count, "elementCount") = holds(c, cache_entry(engine_of(config), index));
+    return true;
+  }
+  std::lock_guard guard(c.lock);
+  if (name == CUDNN_ATTR_KERNEL_CACHE_REVISION) {
+    hand_out_number(c.revision, requested, count, elements);
+  } else if (name == CUDNN_ATTR_KERNEL_CACHE_ENTRY_COUNT) {
+    hand_out_number(static_cast<int64_t>(c.entries.size()), requested, count, elements);
+  } else if (name == CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION) {
+    std::string text = nlohmann::json{{"tessera_kernel_cache", c.entries}}.dump();
+    hand_out(std::vector<char>(text.begin(), text.end()), requested, count, elements);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::string cache_entry(const MadeEngine& e, int64_t index) {
+  return cat(index, " ", e.device.key(), " ", e.graph->fingerprint());
+}
+
+void remember(const Descriptor& cache, const std::string& entry) {
+  const auto& c = made<KernelCache>(cache);
+  std::lock_guard guard(c.lock);
+  if (std::find(c.entries.begin(), c.entries.end(), entry) != c.entries.end()) return;
+  c.entries.push_back(entry);
+  ++c.revision;
+}
+
+}  // namespace tsr::capi

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/backend/op_graph.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "capi/types.hpp"
+
+namespace tsr::capi {
+namespace {
+
+constexpr int64_t kZero = int64_t{1} << 62, kBefore = int64_t{1} << 61;
+
+size_t at(TensorId t) { return static_cast<size_t>(t); }
+
+// Names of tensors in logs: their ids.
+std::string name_of_uid(char prefix, int64_t uid) {
+  return uid < 0 ? cat(prefix, "m", -static_cast<uint64_t>(uid)) : cat(prefix, uid);
+}
+
+// Elements that are kept together in memory, as a type of their own; such tensors count their channels in vectors.
+void vectorise(Tensor& t, int64_t count, int64_t along) {
+  demand(along == 1 && t.rank() >= 2, CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name, "': vectors of ", count,
+         " along dimension ", along, " of ", t.rank(), "; they must lie along dimension 1");
+  demand(t.dtype == DType::i8 && (count == 4 || count == 32), CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
+         "': vectors of ", count, " elements of ", t.dtype, "; allowed are 4 and 32 of INT8");
+  t.dtype = count == 4 ? DType::i8x4 : DType::i8x32;
+  t.dims[1] *= count;
+}
+
+Reordering reordering_of(const Descriptor& d, const Tensor& t) {
+  auto mode = d.one(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TENSOR_REORDERING_NONE);
+  if (mode == CUDNN_TENSOR_REORDERING_NONE) return Reordering::none;
+  demand(mode == CUDNN_TENSOR_REORDERING_F8_128x4, CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
+         "': reordering mode ", static_cast<int>(mode), "; allowed are NONE and F8_128x4");
+  return Reordering::f8_128x4;
+}
+
+// Offsets tell where the sequences of a batch begin; programs fill in anything as the stride between batches.
+void pack_batches(Tensor& t) {
+  int64_t span = 1;
+  for (int i = 1; i < t.rank(); ++i) span += std::max<int64_t>(t.dims[i] - 1, 0) * t.strides[i];
+  if (t.rank() > 0) t.strides[0] = span;
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.dtype == b.dtype && a.dims == b.dims && a.strides == b.strides && a.stored == b.stored &&
+         a.by_value == b.by_value && a.constant == b.constant && a.ragged == b.ragged &&
+         a.ragged_multiplier == b.ragged_multiplier && a.reordering == b.reordering;
+}
+
+bool is_virtual(const Tensor& t) { return !t.stored && !t.by_value && !t.is_constant(); }
+
+const char* text_of(const Descriptor& d, cudnnBackendAttributeName_t name) {
+  for (const AttributeRow& a : d.row().attributes)
+    if (a.name == name) return a.text;
+  return "an attribute";
+}
+
+}  // namespace
+
+int64_t graph_uid(int64_t uid) { return uid == 0 ? kZero : uid; }
+int64_t before_uid(int64_t uid) { return graph_uid(uid) ^ kBefore; }
+
+std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std::span<void* const> pointers) {
+  demand(uids.size() == pointers.size(), CUDNN_STATUS_BAD_PARAM, "the variant pack has ", uids.size(),
+         " unique ids but ", pointers.size(), " pointers");
+  std::vector<Binding> result;
+  result.reserve(uids.size() + 1);
+  auto bind = [&](int64_t uid, void* data) {
+    TensorId t = g.find_uid(uid);
+    if (t != kNone && (g.tensor(t).stored || g.tensor(t).by_value)) result.push_back({uid, data});
+  };
+  for (size_t i = 0; i < uids.size(); ++i) {
+    bind(graph_uid(uids[i]), pointers[i]);
+    bind(before_uid(uids[i]), pointers[i]);
+  }
+  return result;
+}
+
+DType compute_type(const Descriptor& d, cudnnBackendAttributeName_t name) {
+  auto type = d.one(name, CUDNN_DATA_FLOAT);
+  switch (type) {
+    case CUDNN_DATA_FLOAT:
+    case CUDNN_DATA_HALF:
+    case CUDNN_DATA_BFLOAT16:
+    case CUDNN_DATA_FAST_FLOAT_FOR_FP8:
+      return DType::f32;
+    case CUDNN_DATA_DOUBLE:
+      return DType::f64;
+    case CUDNN_DATA_INT8:
+    case CUDNN_DATA_UINT8:
+    case CUDNN_DATA_INT32:
+      return DType::i32;
+    case CUDNN_DATA_INT64:
+      return DType::i64;
+    case CUDNN_DATA_BOOLEAN:
+    case CUDNN_DATA_BYTE_BOOLEAN:
+      return DType::boolean;
+    case CUDNN_DATA_COMPLEX_FP32:
+      return DType::c64;
+    case CUDNN_DATA_COMPLEX_FP64:
+      return DType::c128;
+    default:
+      refuse(CUDNN_STATUS_NOT_SUPPORTED, d.describe(), ": ", text_of(d, name), " is ", name_of(type),
+             ", which is no type to compute in");
+  }
+}
+
+// --- tensors
+
+TensorId OpGraph::keep(Tensor t) {
+  tensors_.push_back(std::move(t));
+  return static_cast<TensorId>(tensors_.size()) - 1;
+}
+
+Tensor OpGraph::read(const Descriptor& d) {
+  demand(d.type() == CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, d.describe(),
+         " stands where a tensor is needed");
+  demand(d.finalized(), CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, d.describe(), " is not finalized");
+  int64_t uid = d.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
+  Tensor t;
+  t.uid = graph_uid(uid);
+  bool hidden = d.one(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false);
+  t.name = name_of_uid(hidden ? 'v' : 'u', uid);
+  t.by_value = d.one(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false);
+  t.stored = !hidden && !t.by_value;
+  t.dtype = from_data_type(d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT));
+  if (t.dtype == DType::bit && !t.stored) t.dtype = DType::boolean;  // only memory is packed
+  t.dims = Dims(d.ints(CUDNN_ATTR_TENSOR_DIMENSIONS));
+  t.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
+  t.dtype_given = t.dims_given = t.strides_given = t.uid_given = true;
+  t.alignment = t.by_value ? 1 : d.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+  if (int64_t count = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1); count != 1)
+    vectorise(t, count, d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1));
+  t.reordering = reordering_of(d, t);
+  // Virtual tensors lie nowhere: there is nothing to pack.
+  if (const Descriptor* offsets = d.part(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC); offsets && t.stored) {
+    t.ragged = tensor(*offsets);
+    t.ragged_multiplier = d.one<int64_t>(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, 1);
+    pack_batches(t);
+  }
+  if (d.has(CUDNN_ATTR_TENSOR_CONSTANT_VALUE)) {
+    t.constant = d.list<std::byte>(CUDNN_ATTR_TENSOR_CONSTANT_VALUE);
+    t.constant.resize(static_cast<size_t>(byte_size(t.dtype, 1)));
+    t.by_value = false;
+  }
+  return t;
+}
+
+TensorId OpGraph::tensor(const Descriptor& d) {
+  int64_t uid = d.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
+  if (auto known = by_uid_.find(uid); known != by_uid_.end()) {
+    TensorId id = known->second;
+    if (seen_.at(id) != &d && !same(tensors_[at(id)], read(d)))
+      refuse(CUDNN_STATUS_BAD_PARAM, "unique id ", uid, " stands for two tensors: ", seen_.at(id)->describe(), " and ",
+             d.describe());
+    return id;
+  }
+  TensorId id = keep(read(d));
+  by_uid_[uid] = id;
+  seen_[id] = &d;
+  return id;
+}
+
+TensorId OpGraph::optional(const Descriptor& op, cudnnBackendAttributeName_t name) {
+  const Descriptor* d = op.part(name);
+  return d ? tensor(*d) : kNone;
+}
+
+TensorId OpGraph::required(const Descriptor& op, cudnnBackendAttributeName_t name) {
+  TensorId t = optional(op, name);
+  demand(t != kNone, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, op.describe(), ": ", text_of(op, name), " is not set");
+  return t;
+}
+
+TensorId OpGraph::like(TensorId sizes, DType type) {
+  Tensor t;
+  t.dims = tensors_[at(sizes)].dims, t.strides = tensors_[at(sizes)].strides;
+  t.dtype = type;
+  t.dtype_given = t.dims_given = t.strides_given = true;
+  return keep(std::move(t));
+}
+
+// --- nodes
+
+void OpGraph::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
+                  DType compute, std::vector<TensorId> captures) {
+  Node n;
+  n.op = &op;
+  n.in = std::move(in), n.out = std::move(out), n.captures = std::move(captures);
+  n.out.resize(op.out.size(), kNone);
+  n.attrs = options.has_value() ? std::move(options) : op.defaults;
+  n.compute = compute, n.compute_given = true;
+  nodes_.push_back(std::move(n));
+}
+
+void OpGraph::blend(TensorId to, TensorId value, double alpha, double beta, DType compute) {
+  if (is_integer(compute)) compute = DType::f64;  // factors need not be whole numbers
+  tessera::PointwiseOptions o{.alpha1 = alpha, .alpha2 = beta};
+  if (beta == 0) return add(ops::pointwise, {value}, {to}, o, compute);
+  Tensor before = tensors_[at(to)];
+  demand(before.stored, CUDNN_STATUS_BAD_PARAM, "tensor '", before.name,
+         "' is virtual and held nothing before: beta is ", beta, ", it must be 0");
+  before.uid ^= kBefore;
+  before.name += "_before";
+  o.mode = tessera::PointwiseMode::add;
+  add(ops::pointwise, {value, keep(std::move(before))}, {to}, o, compute);
+}
+
+std::vector<bool> OpGraph::produced() const {
+  std::vector<bool> yes(tensors_.size(), false);
+  for (const Node& n : nodes_)
+    for (TensorId t : n.out)
+      if (t != kNone) yes[at(t)] = true;
+  return yes;
+}
+
+int OpGraph::readers(TensorId t) const {
+  int count = 0;
+  for (const Node& n : nodes_)
+    count +=
+        static_cast<int>(std::count(n.in.begin(), n.in.end(), t) + std::count(n.captures.begin(), n.captures.end(), t));
+  return count;
+}
+
+bool OpGraph::is_body() const {
+  std::vector<bool> made = produced();
+  for (const Node& n : nodes_)
+    for (TensorId t : n.in)
+      if (t != kNone && is_virtual(tensors_[at(t)]) && !made[at(t)]) return true;
+  return false;
+}
+
+// Some clients describe the result of a reduction like its input; what reads it shows its real sizes.
+void OpGraph::narrow_unreduced() {
+  for (const Node& n : nodes_) {
+    if (n.op != &ops::reduce || !is_virtual(tensors_[at(n.out[0])])) continue;
+    Tensor& y = tensors_[at(n.out[0])];
+    if (!(y.dims == tensors_[at(n.in[0])].dims)) continue;
+    Dims narrow = y.dims;
+    for (const Node& reader : nodes_) {
+      if (reader.op != &ops::pointwise || std::count(reader.in.begin(), reader.in.end(), n.out[0]) == 0) continue;
+      const Dims& result = tensors_[at(reader.out[0])].dims;
+      for (int i = 0; result.size() == narrow.size() && i < narrow.size(); ++i)
+        if (result[i] == 1) narrow[i] = 1;
+    }
+    if (!(narrow == y.dims)) y.dims = narrow, y.strides = packed_strides(narrow);
+  }
+}
+
+// Optional results that are virtual and that nothing reads were not asked for.
+void OpGraph::drop_unread() {
+  for (Node& n : nodes_)
+    for (size_t i = 0; i < n.out.size(); ++i)
+      if (n.op->out[i].kind == Slot::optional && n.out[i] != kNone && is_virtual(tensors_[at(n.out[i])]) &&
+          readers(n.out[i]) == 0)
+        n.out[i] = kNone;
+}
+
+// The graph's tensors for ours; kNone for those that no node uses.
+std::vector<TensorId> OpGraph::enter(Graph& g) {
+  narrow_unreduced();
+  drop_unread();
+  std::vector<bool> used(tensors_.size(), false);
+  auto use = [&](TensorId t) {
+    if (t == kNone) return;
+    used[at(t)] = true;
+    if (tensors_[at(t)].ragged != kNone) used[at(tensors_[at(t)].ragged)] = true;
+  };
+  for (const Node& n : nodes_)
+    for (const auto* list : {&n.in, &n.out, &n.captures}) std::for_each(list->begin(), list->end(), use);
+  std::vector<TensorId> ids(tensors_.size(), kNone);
+  for (size_t i = 0; i < tensors_.size(); ++i) {  // offsets were met before the tensors that they belong to
+    if (!used[i]) continue;
+    Tensor t = tensors_[i];
+    if (t.ragged != kNone) t.ragged = ids[at(t.ragged)];
+    ids[i] = g.add_tensor(std::move(t));
+  }
+  for (Node n : nodes_) {
+    for (auto* list : {&n.in, &n.out, &n.captures})
+      for (TensorId& t : *list)
+        if (t != kNone) t = ids[at(t)];
+    g.add_node_unordered(std::move(n));
+  }
+  return ids;
+}
+
+Graph OpGraph::finish() {
+  Graph g;
+  enter(g);
+  g.finalize();
+  return g;
+}
+
+TensorId OpGraph::find(int64_t uid, const char* role) const {
+  auto it = by_uid_.find(uid);
+  demand(it != by_uid_.end(), CUDNN_STATUS_BAD_PARAM, "the sub-graph's ", role, " is unique id ", uid,
+         ", which is none of its tensors");
+  return it->second;
+}
+
+const Node* OpGraph::producer(TensorId t) const {
+  for (const Node& n : nodes_)
+    if (std::count(n.out.begin(), n.out.end(), t) > 0) return &n;
+  return nullptr;
+}
+
+void OpGraph::replace(TensorId t, TensorId instead) {
+  std::erase_if(nodes_, [&](const Node& n) { return n.out[0] == t; });
+  for (Node& n : nodes_) std::replace(n.in.begin(), n.in.end(), t, instead);
+}
+
+tessera::Subgraph OpGraph::finish_body(TensorId param, DType type, TensorId result, OpGraph& outer,
+                                       std::vector<TensorId>& captured) {
+  std::vector<bool> made = produced();
+  demand(!made[at(param)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's input '", tensors_[at(param)].name,
+         "' is a result of one of its operations");
+  demand(made[at(result)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's output '", tensors_[at(result)].name,
+         "' is no result of its operations");
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    Tensor& t = tensors_[i];
+    demand(!t.stored || !made[i], CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
+           "' is a result of a sub-graph and not virtual: sub-graphs store nothing");
+    t.uid = 0, t.uid_given = false;
+    t.ragged = kNone;
+    t.stored = (!made[i] && !t.is_constant()) || static_cast<TensorId>(i) == result;
+  }
+  tensors_[at(param)].dtype = type;
+  auto body = std::make_shared<Subgraph>();
+  std::vector<TensorId> ids = enter(body->graph);
+  demand(ids[at(param)] != kNone, CUDNN_STATUS_BAD_PARAM, "no operation of the sub-graph reads its input '",
+         tensors_[at(param)].name, "'");
+  body->params = {ids[at(param)]};
+  body->results = {ids[at(result)]};
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    auto id = static_cast<TensorId>(i);
+    if (ids[i] == kNone || made[i] || id == param || tensors_[i].is_constant()) continue;
+    body->captures.push_back(ids[i]);
+    captured.push_back(outer.tensor(*seen_.at(id)));
+  }
+  body->graph.finalize();
+  return body;
+}
+
+}  // namespace tsr::capi

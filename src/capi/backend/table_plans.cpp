@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/backend/table.hpp"
+
+namespace tsr::capi {
+namespace {
+
+constexpr AttributeRow kEngine[] = {
+    required(part(NAMED(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)),
+    required(value(NAMED(CUDNN_ATTR_ENGINE_GLOBAL_INDEX), CUDNN_TYPE_INT64)),
+    read_only(list(part(NAMED(CUDNN_ATTR_ENGINE_KNOB_INFO), CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR))),
+    read_only(list(value(NAMED(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), CUDNN_TYPE_NUMERICAL_NOTE))),
+    read_only(list(part(NAMED(CUDNN_ATTR_ENGINE_LAYOUT_INFO), CUDNN_BACKEND_LAYOUT_INFO_DESCRIPTOR))),
+    read_only(list(value(NAMED(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE), CUDNN_TYPE_BEHAVIOR_NOTE))),
+    initially(0, value(NAMED(CUDNN_ATTR_ENGINE_SM_COUNT_TARGET), CUDNN_TYPE_INT32)),
+    part(NAMED(CUDNN_ATTR_ENGINE_DEVICEPROP), CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR),
+    initially(0, value(NAMED(CUDNN_ATTR_ENGINE_DISABLE_CLUSTER_COOPERATIVE), CUDNN_TYPE_BOOLEAN)),
+    initially(0, value(NAMED(CUDNN_ATTR_ENGINE_SHARED_MEMORY_LIMIT), CUDNN_TYPE_INT32)),
+};
+
+constexpr AttributeRow kEnginecfg[] = {
+    required(part(NAMED(CUDNN_ATTR_ENGINECFG_ENGINE), CUDNN_BACKEND_ENGINE_DESCRIPTOR)),
+    read_only(list(part(NAMED(CUDNN_ATTR_ENGINECFG_INTERMEDIATE_INFO), CUDNN_BACKEND_INTERMEDIATE_INFO_DESCRIPTOR))),
+    list(part(NAMED(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES), CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)),
+    read_only(value(NAMED(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE), CUDNN_TYPE_INT64)),
+    read_only(value(NAMED(CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED), CUDNN_TYPE_INT32)),
+};
+
+constexpr AttributeRow kEngineheur[] = {
+    required(value(NAMED(CUDNN_ATTR_ENGINEHEUR_MODE), CUDNN_TYPE_HEUR_MODE)),
+    required(part(NAMED(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)),
+    read_only(list(part(NAMED(CUDNN_ATTR_ENGINEHEUR_RESULTS), CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))),
+    initially(0, value(NAMED(CUDNN_ATTR_ENGINEHEUR_SM_COUNT_TARGET), CUDNN_TYPE_INT32)),
+    part(NAMED(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP), CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR),
+    initially(0, value(NAMED(CUDNN_ATTR_ENGINEHEUR_SHARED_MEMORY_LIMIT), CUDNN_TYPE_INT32)),
+};
+
+constexpr AttributeRow kExecutionPlan[] = {
+    value(NAMED(CUDNN_ATTR_EXECUTION_PLAN_HANDLE), CUDNN_TYPE_HANDLE),
+    part(NAMED(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), CUDNN_BACKEND_ENGINECFG_DESCRIPTOR),
+    read_only(value(NAMED(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE), CUDNN_TYPE_INT64)),
+    read_only(list(value(NAMED(CUDNN_ATTR_EXECUTION_PLAN_COMPUTED_INTERMEDIATE_UIDS), CUDNN_TYPE_INT64))),
+    read_only(list(value(NAMED(CUDNN_ATTR_EXECUTION_PLAN_RUN_ONLY_INTERMEDIATE_UIDS), CUDNN_TYPE_INT64))),
+    list(value(NAMED(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), CUDNN_TYPE_CHAR)),
+    part(NAMED(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE), CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR),
+    part(NAMED(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP), CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR),
+};
+
+constexpr AttributeRow kIntermediateInfo[] = {
+    read_only(value(NAMED(CUDNN_ATTR_INTERMEDIATE_INFO_UNIQUE_ID), CUDNN_TYPE_INT64)),
+    read_only(value(NAMED(CUDNN_ATTR_INTERMEDIATE_INFO_SIZE), CUDNN_TYPE_INT64)),
+    read_only(list(value(NAMED(CUDNN_ATTR_INTERMEDIATE_INFO_DEPENDENT_DATA_UIDS), CUDNN_TYPE_INT64))),
+    read_only(list(value(NAMED(CUDNN_ATTR_INTERMEDIATE_INFO_DEPENDENT_ATTRIBUTES), CUDNN_TYPE_ATTRIB_NAME))),
+};
+
+constexpr AttributeRow kKnobChoice[] = {
+    required(value(NAMED(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE), CUDNN_TYPE_KNOB_TYPE)),
+    required(value(NAMED(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE), CUDNN_TYPE_INT64)),
+};
+
+constexpr AttributeRow kKnobInfo[] = {
+    read_only(value(NAMED(CUDNN_ATTR_KNOB_INFO_TYPE), CUDNN_TYPE_KNOB_TYPE)),
+    read_only(value(NAMED(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE), CUDNN_TYPE_INT64)),
+    read_only(value(NAMED(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE), CUDNN_TYPE_INT64)),
+    read_only(value(NAMED(CUDNN_ATTR_KNOB_INFO_STRIDE), CUDNN_TYPE_INT64)),
+};
+
+constexpr AttributeRow kLayoutInfo[] = {
+    read_only(value(NAMED(CUDNN_ATTR_LAYOUT_INFO_TENSOR_UID), CUDNN_TYPE_INT64)),
+    read_only(list(value(NAMED(CUDNN_ATTR_LAYOUT_INFO_TYPES), CUDNN_TYPE_LAYOUT_TYPE))),
+};
+
+constexpr AttributeRow kOperationgraph[] = {
+    value(NAMED(CUDNN_ATTR_OPERATIONGRAPH_HANDLE), CUDNN_TYPE_HANDLE),
+    required(list(operations(NAMED(CUDNN_ATTR_OPERATIONGRAPH_OPS)))),
+    read_only(value(NAMED(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT), CUDNN_TYPE_INT64)),
+    initially(0, value(NAMED(CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED), CUDNN_TYPE_BOOLEAN)),
+    initially(0, value(NAMED(CUDNN_ATTR_OPERATIONGRAPH_IS_SAME_TOPOLOGY), CUDNN_TYPE_BOOLEAN)),
+    initially(0, value(NAMED(CUDNN_ATTR_OPERATIONGRAPH_IS_OVERRIDE_SHAPE_ENABLED), CUDNN_TYPE_BOOLEAN)),
+    value(NAMED(CUDNN_ATTR_OPERATIONGRAPH_MODE), CUDNN_TYPE_OPERATIONGRAPH_MODE),
+};
+
+constexpr AttributeRow kVariantPack[] = {
+    list(value(NAMED(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS), CUDNN_TYPE_INT64)),
+    list(value(NAMED(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS), CUDNN_TYPE_VOID_PTR)),
+    list(value(NAMED(CUDNN_ATTR_VARIANT_PACK_INTERMEDIATES), CUDNN_TYPE_VOID_PTR)),
+    value(NAMED(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), CUDNN_TYPE_VOID_PTR),
+    list(value(NAMED(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS), CUDNN_TYPE_INT64)),
+    value(NAMED(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES), CUDNN_TYPE_VOID_PTR),
+    value(NAMED(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES), CUDNN_TYPE_VOID_PTR),
+};
+
+constexpr AttributeRow kTensor[] = {
+    initially(16, value(NAMED(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT), CUDNN_TYPE_INT64)),
+    required(value(NAMED(CUDNN_ATTR_TENSOR_DATA_TYPE), CUDNN_TYPE_DATA_TYPE)),
+    required(for_dims(value(NAMED(CUDNN_ATTR_TENSOR_DIMENSIONS), CUDNN_TYPE_INT64))),
+    required(for_dims(value(NAMED(CUDNN_ATTR_TENSOR_STRIDES), CUDNN_TYPE_INT64))),
+    initially(1, value(NAMED(CUDNN_ATTR_TENSOR_VECTOR_COUNT), CUDNN_TYPE_INT64)),
+    initially(-1, value(NAMED(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION), CUDNN_TYPE_INT64)),
+    required(value(NAMED(CUDNN_ATTR_TENSOR_UNIQUE_ID), CUDNN_TYPE_INT64)),
+    initially(0, value(NAMED(CUDNN_ATTR_TENSOR_IS_VIRTUAL), CUDNN_TYPE_BOOLEAN)),
+    initially(0, value(NAMED(CUDNN_ATTR_TENSOR_IS_BY_VALUE), CUDNN_TYPE_BOOLEAN)),
+    initially(0, value(NAMED(CUDNN_ATTR_TENSOR_REORDERING_MODE), CUDNN_TYPE_TENSOR_REORDERING_MODE)),
+    value(NAMED(CUDNN_ATTR_TENSOR_CONSTANT_VALUE), CUDNN_TYPE_VOID_PTR),
+    tensor(NAMED(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC)),
+    initially(1, value(NAMED(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER), CUDNN_TYPE_INT64)),
+};
+
+constexpr AttributeRow kKernelCache[] = {
+    part(NAMED(CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH), CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR),
+    read_only(part(NAMED(CUDNN_ATTR_KERNEL_CACHE_IS_ENGINECFG_KERNEL_CACHED), CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)),
+    list(value(NAMED(CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION), CUDNN_TYPE_CHAR)),
+    read_only(value(NAMED(CUDNN_ATTR_KERNEL_CACHE_REVISION), CUDNN_TYPE_INT64)),
+    read_only(value(NAMED(CUDNN_ATTR_KERNEL_CACHE_ENTRY_COUNT), CUDNN_TYPE_INT64)),
+};
+
+constexpr AttributeRow kDeviceprop[] = {
+    initially(0, value(NAMED(CUDNN_ATTR_DEVICEPROP_DEVICE_ID), CUDNN_TYPE_INT32)),
+    value(NAMED(CUDNN_ATTR_DEVICEPROP_HANDLE), CUDNN_TYPE_HANDLE),
+    list(value(NAMED(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION), CUDNN_TYPE_CHAR)),
+};
+
+constexpr DescriptorRow kRows[] = {
+    {.type = CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+     .text = "ENGINE",
+     .attributes = kEngine,
+     .missing = CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+     .finalize = finalize_engine,
+     .get = get_engine},
+    {.type = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+     .text = "ENGINECFG",
+     .attributes = kEnginecfg,
+     .finalize = finalize_config,
+     .get = get_config},
+    {.type = CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+     .text = "ENGINEHEUR",
+     .attributes = kEngineheur,
+     .finalize = finalize_heuristics},
+    {.type = CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+     .text = "EXECUTION_PLAN",
+     .attributes = kExecutionPlan,
+     .missing = CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+     .finalize = finalize_plan,
+     .get = get_plan},
+    {.type = CUDNN_BACKEND_INTERMEDIATE_INFO_DESCRIPTOR,
+     .text = "INTERMEDIATE_INFO",
+     .attributes = kIntermediateInfo,
+     .creatable = false},
+    {.type = CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, .text = "KNOB_CHOICE", .attributes = kKnobChoice},
+    {.type = CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR, .text = "KNOB_INFO", .attributes = kKnobInfo},
+    {.type = CUDNN_BACKEND_LAYOUT_INFO_DESCRIPTOR, .text = "LAYOUT_INFO", .attributes = kLayoutInfo},
+    {.type = CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+     .text = "OPERATIONGRAPH",
+     .attributes = kOperationgraph,
+     .finalize = finalize_graph,
+     .set = set_graph,
+     .get = get_graph},
+    {.type = CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+     .text = "VARIANT_PACK",
+     .attributes = kVariantPack,
+     .finalize = finalize_pack,
+     .set = set_pack},
+    {.type = CUDNN_BACKEND_TENSOR_DESCRIPTOR,
+     .text = "TENSOR",
+     .attributes = kTensor,
+     .finalize = finalize_tensor,
+     .set = set_tensor,
+     .get = get_tensor},
+    {.type = CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR,
+     .text = "KERNEL_CACHE",
+     .attributes = kKernelCache,
+     .missing = CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+     .finalize = finalize_cache,
+     .get = get_cache},
+    {.type = CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
+     .text = "DEVICEPROP",
+     .attributes = kDeviceprop,
+     .finalize = finalize_device},
+};
+
+}  // namespace
+
+std::span<const DescriptorRow> rows_of_plans() { return kRows; }
+
+}  // namespace tsr::capi
