@@ -251,9 +251,7 @@ size_t workspace_of(NormBackward n) {
 
 void derive_params(Shape& params, const Shape& x, bool per_activation) {
   demand_rank({x, "xDesc"}, 2, 5);
-  params.type = param_type(x);
-  params.dims = param_dims(x, per_activation);
-  params.strides = packed_strides(params.dims);
+  params = packed_shape(param_type(x), param_dims(x, per_activation));
 }
 
 }  // namespace tsr::capi
