@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CTC loss: connectionist temporal classification with blank 0.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "capi/call.hpp"

@@ -34,6 +34,12 @@ Dims data_dims(const cudnnRNNDataStruct& d, bool uneven, int64_t vector) {
   }
 }
 
+// The graph's operations put 0 past the end of sequences; what is packed has no such place.
+bool pads_with_more_than_0(const cudnnRNNDataStruct& y) {
+  return y.padding && y.layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED &&
+         std::any_of(y.padding->begin(), y.padding->end(), [](std::byte b) { return b != std::byte{0}; });
+}
+
 // Frameworks describe states with up to five dimensions, the last of size 1.
 Shape without_trailing_ones(const Shape& s, int rank) {
   Shape short_one{s.type, {}, {}};
@@ -135,6 +141,7 @@ Call RnnCall::common_call(const char* name, const RnnBuffers& b, bool training) 
       .optional_input(kRnnHx, &h_, b.hx)
       .optional_input(kRnnCx, lstm ? &c_ : nullptr, b.cx);
   Shape lengths = packed_shape(CUDNN_DATA_INT32, {data_.batch});
+  c.key(uneven_, rows_.empty());
   if (uneven_ && device_lengths_)
     c.input(kRnnLengths, lengths, device_lengths_, "devSeqLengths");
   else if (uneven_)
@@ -153,9 +160,9 @@ Call RnnCall::forward_call(const RnnBuffers& b, bool training, const cudnnRNNDat
       .output(kRnnY, y_, b.y, "y")
       .optional_output(kRnnHy, &h_, b.hy)
       .optional_output(kRnnCy, lstm ? &c_ : nullptr, b.cy);
-  c.key(y.padding.has_value());
-  if (y.padding && uneven_ && y.layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED)
-    c.scalar(kRnnPadding, y.type, y.padding->data());
+  bool pads = uneven_ && pads_with_more_than_0(y);
+  c.key(pads);
+  if (pads) c.scalar(kRnnPadding, y.type, y.padding->data());
   if (!training) return c;
   c.output(kRnnKeptX, x_, at(b.reserve, reserve_.x), "reserveSpace");
   if (dropout(training) > 0) {
