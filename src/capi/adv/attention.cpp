@@ -127,8 +127,7 @@ void AttnCall::check_reserve(const void* reserve, size_t bytes) const {
 
 Call AttnCall::common_call(const char* name, const AttnArguments& x, const Windows& w, bool training) const {
   Call c(handle_, name);
-  c.key(a_.mode, a_.heads, a_.scale, a_.q_proj, a_.k_proj, a_.v_proj, a_.o_proj, w.causal, w.mask.empty(),
-        a_.has_biases(), training)
+  c.key(a_.mode, a_.heads, a_.scale, a_.q_proj, a_.k_proj, a_.v_proj, a_.o_proj, w.causal, w.mask.empty(), training)
       .key(dropout(a_.dropout, training), dropout(a_.post_dropout, training))
       .input(kAttnQ, x.q, x.q_data, "queries")
       .input(kAttnK, x.k, x.k_data, "keys")
