@@ -115,6 +115,7 @@ std::string PlanOptions::key() const {
   for (bool b : {deterministic, fuse, recognise, fallback, tuned}) s += b ? '1' : '0';
   for (const std::string& e : engines) s += " +" + e;
   for (const std::string& e : without) s += " -" + e;
+  if (!config.empty()) s += " =" + config;
   return s;
 }
 
@@ -156,7 +157,9 @@ class PlanBuilder {
       result.text += cat(s.engine->info().name, " ", to_string(s.config), ":");
       for (NodeId n : s.region.nodes) result.text += cat(" ", n);
       result.text += '\n';
+      result.candidates = s.engine->configs(s.region, plan_->device_);
     }
+    if (result.engines.size() != 1) result.candidates.clear();
     return result;
   }
 
@@ -235,8 +238,22 @@ class PlanBuilder {
     return false;
   }
 
+  bool choose_named(PlannedStep& s) const {
+    if (plan_->options_.config.empty()) return false;
+    for (const Engine* e : engines_) {
+      if (!e->check(s.region, plan_->device_).ok()) continue;
+      for (Config& c : e->configs(s.region, plan_->device_)) {
+        if (to_string(c) != plan_->options_.config) continue;
+        s.engine = e;
+        s.config = std::move(c);
+        return true;
+      }
+    }
+    return false;
+  }
+
   void choose(PlannedStep& s) const {
-    if (choose_tuned(s)) return;
+    if (choose_named(s) || choose_tuned(s)) return;
     bool found = false;
     for (const Engine* e : engines_) {
       if (found && is_last_resort(*e)) continue;

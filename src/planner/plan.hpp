@@ -19,6 +19,7 @@ struct PlanOptions {
   std::vector<std::string> engines;  // empty: all
   std::vector<std::string> without;  // engines to leave out
   bool fallback = true;              // the reference engine may take what the named engines decline
+  std::string config;                // this one (to_string) for steps that have it as a candidate; empty: the cheapest
   bool tuned = true;                 // prefer choices that were measured (planner/tuning.hpp) to the cost model
   std::string key() const;
 };
@@ -91,6 +92,7 @@ struct PlanOutline {
   double seconds = 0;                  // modelled
   std::vector<const Engine*> engines;  // by step
   std::string text;                    // steps and their configurations: plans of equal text are equal
+  std::vector<Config> candidates;      // if there is one step: what its engine could do
 };
 PlanOutline outline_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o = {});
 // The whole graph as one step of this engine; for measuring candidates. The engine must accept it.

@@ -42,6 +42,30 @@ TEST(BackendSaved, PlansComeBackFromText) {
             plan.one<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
 }
 
+// Where a plan was made with a knob, that can be read back too.
+TEST(BackendSaved, EveryPlanComesBack) {
+  Handle handle;
+  const auto f = CUDNN_DATA_FLOAT;
+  Part graph = operation_graph(
+      handle, {matmul(f, tensor(1, f, {1, 96, 64}), tensor(2, f, {1, 64, 80}), tensor(3, f, {1, 96, 80}))});
+  for (const Part& config : configs(graph, CUDNN_HEUR_MODE_A)) {
+    Part made = plan_of(config), read(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    ASSERT_OK(read.set_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                            made.text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)));
+    ASSERT_OK(read.finalize());
+    auto values = [](const Part& plan) {
+      Part c = plan.parts(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).at(0);
+      Ints v = {engine_of(c).one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)};
+      for (const Part& k : c.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR))
+        v.push_back(k.one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+      return v;
+    };
+    EXPECT_EQ(values(read), values(made));
+    EXPECT_EQ(read.one<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE),
+              made.one<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  }
+}
+
 TEST(BackendSaved, GarbageIsNoPlan) {
   Handle handle;
   std::string good = best_plan(doubling(handle)).text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);

@@ -45,6 +45,14 @@ class Product {
   Tensor a, b, bias, y;
 };
 
+Part knob(cudnnBackendKnobType_t type, int64_t value) {
+  Part k(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  EXPECT_OK(k.set_enum(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, type));
+  EXPECT_OK(k.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value));
+  EXPECT_OK(k.finalize());
+  return k;
+}
+
 TEST(Backend, ProductWithBias) {
   Handle handle;
   for (cudnnDataType_t type : kFloats) {
@@ -147,11 +155,13 @@ TEST(Backend, EveryConfigurationOfEveryModeIsRight) {
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
     std::vector<Part> found = configs(graph, mode);
     ASSERT_FALSE(found.empty());
-    std::vector<int64_t> indices;
+    std::vector<std::pair<int64_t, int64_t>> indices;
     for (const Part& config : found) {
       Part engine = engine_of(config);
-      indices.push_back(engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-      EXPECT_EQ(config.count(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR), 0);
+      int64_t knob = -1;
+      for (const Part& k : config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR))
+        knob = k.one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
+      indices.emplace_back(engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX), knob);
       EXPECT_GE(config.one<int32_t>(CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED), 0);
       Part plan = plan_of(config);
       EXPECT_EQ(config.one<int64_t>(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE),
@@ -162,7 +172,7 @@ TEST(Backend, EveryConfigurationOfEveryModeIsRight) {
     }
     std::sort(indices.begin(), indices.end());
     EXPECT_EQ(std::adjacent_find(indices.begin(), indices.end()), indices.end());
-    EXPECT_EQ(indices[0], 0);
+    EXPECT_EQ(indices[0], std::make_pair(int64_t{0}, int64_t{-1}));
   }
   Part h(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   ASSERT_OK(h.set_part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph));
@@ -190,13 +200,28 @@ TEST(Backend, EnginesByNumber) {
       continue;
     }
     ++usable;
-    EXPECT_EQ(engine.count(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR), 0);
-    Part config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
-    ASSERT_OK(config.finalize());
-    p.y.fill(-1);
-    ASSERT_OK(execute(handle, plan_of(config), p.pointers()));
-    expect_values(p.y, p.expected(), 64);
+    int64_t largest = -1;  // of the knob
+    for (const Part& k : engine.parts(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR)) {
+      largest = k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE);
+      EXPECT_EQ(k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE), 0);
+      EXPECT_EQ(k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_STRIDE), 1);
+    }
+    for (int64_t value = -1; value <= largest; ++value) {
+      SCOPED_TRACE(testing::Message() << "engine " << i << " knob " << value);
+      Part config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
+      if (value >= 0) {
+        ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob(CUDNN_KNOB_TYPE_KERNEL_CFG, value)));
+      }
+      ASSERT_OK(config.finalize());
+      p.y.fill(-1);
+      ASSERT_OK(execute(handle, plan_of(config), p.pointers()));
+      expect_values(p.y, p.expected(), 64);
+    }
+    Part beyond(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    ASSERT_OK(beyond.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
+    ASSERT_OK(beyond.set_part(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob(CUDNN_KNOB_TYPE_KERNEL_CFG, largest + 1)));
+    EXPECT_EQ(beyond.finalize(), CUDNN_STATUS_NOT_SUPPORTED);
   }
   EXPECT_GE(usable, 1);
 }
@@ -217,12 +242,9 @@ TEST(Backend, NotesAreReadAsFrontEndsDo) {
 TEST(Backend, AnUnknownKnobIsRefused) {
   Handle handle;
   Part engine = engine_of(configs(Product(CUDNN_DATA_FLOAT).graph(handle), CUDNN_HEUR_MODE_A).at(0));
-  Part knob(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  ASSERT_OK(knob.set_enum(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, CUDNN_KNOB_TYPE_STAGES));
-  ASSERT_OK(knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, int64_t{4}));
-  ASSERT_OK(knob.finalize());
+  Part config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
-  ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob));
+  ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob(CUDNN_KNOB_TYPE_STAGES, 4)));
   EXPECT_EQ(config.finalize(), CUDNN_STATUS_NOT_SUPPORTED);
 }
 

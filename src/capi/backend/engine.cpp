@@ -38,6 +38,17 @@ std::vector<cudnnBackendBehaviorNote_t> behavior_notes(const MadeEngine& e) {
   return notes;
 }
 
+std::vector<std::shared_ptr<Descriptor>> knobs(const MadeEngine& e) {
+  if (e.choices.empty()) return {};
+  auto k = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR));
+  k->put(CUDNN_ATTR_KNOB_INFO_TYPE, std::vector{CUDNN_KNOB_TYPE_KERNEL_CFG});
+  k->put(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, std::vector<int64_t>{0});
+  k->put(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, std::vector{static_cast<int64_t>(e.choices.size()) - 1});
+  k->put(CUDNN_ATTR_KNOB_INFO_STRIDE, std::vector<int64_t>{1});
+  k->mark_finalized();
+  return {k};
+}
+
 }  // namespace
 
 int64_t engine_index(const Engine& e) { return e.info().id % kFirstOfGpus; }
@@ -73,7 +84,9 @@ void finalize_engine(Descriptor& d) {
   e->graph = g.graph;
   e->device = device_for(d, CUDNN_ATTR_ENGINE_DEVICEPROP, g);
   e->options = engine_options(d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0), e->device.kind);
-  e->engines = outline_plan(e->graph, e->device, e->options).engines;
+  PlanOutline outline = outline_plan(e->graph, e->device, e->options);
+  e->engines = outline.engines;
+  e->choices = knob_choices(d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0), outline);
   make(d, e);
 }
 
@@ -84,17 +97,44 @@ bool get_engine(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t r
     hand_out(numerical_notes(e), requested, count, elements);
   else if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE)
     hand_out(behavior_notes(e), requested, count, elements);
+  else if (name == CUDNN_ATTR_ENGINE_KNOB_INFO)
+    hand_out(knobs(e), requested, count, elements);
   else
     return false;
   return true;
 }
 
-// The planner chooses what knobs would; there are none to turn.
+std::vector<std::string> knob_choices(int64_t index, const PlanOutline& outline) {
+  std::vector<std::string> texts;
+  if (index == 0 || outline.candidates.size() < 2) return texts;
+  for (const Config& c : outline.candidates) texts.push_back(to_string(c));
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+std::optional<int64_t> knob_of(const Descriptor& config) {
+  auto choices = config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
+  if (choices.empty()) return {};
+  return choices[0]->one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
+}
+
 void finalize_config(Descriptor& d) {
-  for (const auto& choice : d.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES))
-    refuse(CUDNN_STATUS_NOT_SUPPORTED, "engine ",
-           d.part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0), " has no knob ",
-           static_cast<int>(choice->one(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS)));
+  const Descriptor& engine = *d.part(CUDNN_ATTR_ENGINECFG_ENGINE);
+  auto e = std::make_shared<MadeEngine>(made<MadeEngine>(engine));
+  auto index = engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  auto choices = d.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
+  demand(choices.size() <= 1, CUDNN_STATUS_NOT_SUPPORTED, "engine ", index, " has at most one knob, given were ",
+         choices.size());
+  for (const auto& c : choices) {
+    auto type = c->one(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS);
+    auto value = c->one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
+    demand(type == CUDNN_KNOB_TYPE_KERNEL_CFG && !e->choices.empty(), CUDNN_STATUS_NOT_SUPPORTED, "engine ", index,
+           " has no knob ", static_cast<int>(type), " for this graph");
+    demand(value >= 0 && value < static_cast<int64_t>(e->choices.size()), CUDNN_STATUS_NOT_SUPPORTED,
+           "KERNEL_CFG of engine ", index, " is ", value, ", allowed are 0 to ", e->choices.size() - 1);
+    e->options.config = e->choices[static_cast<size_t>(value)];
+  }
+  make(d, e);
 }
 
 bool get_config(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
@@ -112,16 +152,15 @@ bool get_config(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t r
   return false;
 }
 
-const MadeEngine& engine_of(const Descriptor& config) {
-  return made<MadeEngine>(*config.part(CUDNN_ATTR_ENGINECFG_ENGINE));
-}
+const MadeEngine& engine_of(const Descriptor& config) { return made<MadeEngine>(config); }
 
 std::shared_ptr<const Plan> plan_of(const MadeEngine& e) {
   cuda::RelaxedCapture allowed;
   return cached_plan(e.graph, e.device, e.options);
 }
 
-std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine) {
+std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine,
+                                        std::optional<int64_t> knob) {
   auto e = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
   e->put_parts(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, {std::move(graph)});
   e->put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::vector<int64_t>{index});
@@ -129,7 +168,14 @@ std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64
   e->mark_finalized();
   auto config = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
   config->put_parts(CUDNN_ATTR_ENGINECFG_ENGINE, {std::move(e)});
-  config->mark_finalized();
+  if (knob) {
+    auto choice = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
+    choice->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, std::vector{CUDNN_KNOB_TYPE_KERNEL_CFG});
+    choice->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::vector<int64_t>{*knob});
+    choice->mark_finalized();
+    config->put_parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, {std::move(choice)});
+  }
+  config->finalize();
   return config;
 }
 

@@ -15,6 +15,7 @@ std::string to_json(const MadePlan& p) {
   nlohmann::json j;
   j["tessera_plan"] = kFormat;
   j["engine"] = p.engine;
+  if (p.knob) j["knob"] = *p.knob;
   j["device"] = p.plan->device().name;
   j["graph"] = save_graph(p.plan->source());
   j["plan"] = p.plan->save();
@@ -23,6 +24,7 @@ std::string to_json(const MadePlan& p) {
 
 struct Saved {
   int64_t engine = 0;
+  std::optional<int64_t> knob;
   std::string device, graph, plan;
 };
 
@@ -35,11 +37,18 @@ Saved parse(const std::string& text) {
          j["tessera_plan"].dump(), ", this library reads ", kFormat);
   Saved s;
   try {
-    s = {j.at("engine").get<int64_t>(), j.at("device").get<std::string>(), j.at("graph").get<std::string>(),
+    s = {j.at("engine").get<int64_t>(),
+         {},
+         j.at("device").get<std::string>(),
+         j.at("graph").get<std::string>(),
          j.at("plan").get<std::string>()};
+    if (j.contains("knob")) s.knob = j["knob"].get<int64_t>();
   } catch (const nlohmann::json::exception& e) {
     refuse(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: ", e.what());
   }
+  constexpr int64_t kKnobs = 1 << 16;  // more than any engine has configurations
+  demand(!s.knob || (*s.knob >= 0 && *s.knob < kKnobs), CUDNN_STATUS_BAD_PARAM,
+         "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: its knob is ", s.knob.value_or(0));
   return s;
 }
 
@@ -47,6 +56,7 @@ Saved parse(const std::string& text) {
 std::shared_ptr<MadePlan> load(const Saved& s, const Device& d) {
   auto p = std::make_shared<MadePlan>();
   p->engine = s.engine;
+  p->knob = s.knob;
   try {
     if (s.device == d.name)
       p->plan = load_plan(s.plan, d);
@@ -67,9 +77,11 @@ std::shared_ptr<Descriptor> config_of(const MadePlan& p) {
   auto graph = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
   make(*graph, g);
   graph->mark_finalized();
-  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}};
+  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}, {}};
   for (const PlannedStep& s : p.plan->steps()) e.engines.push_back(s.engine);
-  return make_config(graph, p.engine, std::move(e));
+  // As many choices as the knob needs; which they were stands in the plan.
+  if (p.knob) e.choices.resize(static_cast<size_t>(*p.knob) + 1);
+  return make_config(graph, p.engine, std::move(e), p.knob);
 }
 
 std::optional<Device> device_of(const Descriptor& d) {
@@ -97,6 +109,7 @@ void finalize_plan(Descriptor& d) {
   if (device) e.device = *device;
   auto p = std::make_shared<MadePlan>();
   p->engine = config->part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  p->knob = knob_of(*config);
   p->plan = plan_of(e);
   if (const Descriptor* cache = d.part(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE))
     remember(*cache, cache_entry(e, p->engine));

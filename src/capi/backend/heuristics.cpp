@@ -9,23 +9,41 @@ namespace {
 
 struct Candidate {
   int64_t index;
-  PlanOutline outline;
+  MadeEngine engine;
+  double seconds;
+  std::optional<int64_t> knob;
 };
+
+// Configurations beside the one that the model likes best; models err, and programs may measure.
+void add_choices(std::vector<Candidate>& to, const Candidate& c, const PlanOutline& outline, double best) {
+  constexpr size_t kMost = 3;
+  constexpr double kSlower = 1.3;
+  std::vector<Config> near = outline.candidates;
+  std::erase_if(near, [&](const Config& x) { return x.seconds > kSlower * best; });
+  std::sort(near.begin(), near.end(), [](const Config& x, const Config& y) { return x.seconds < y.seconds; });
+  const std::vector<std::string>& choices = c.engine.choices;
+  for (size_t i = 1; i < std::min(near.size(), kMost + 1); ++i) {
+    auto at = std::find(choices.begin(), choices.end(), to_string(near[i]));
+    if (at != choices.end()) to.push_back({c.index, c.engine, near[i].seconds, at - choices.begin()});
+  }
+}
 
 // Plans of one engine alone. Those that are what the planner would do anyway are left out, and so is the last resort:
 // programs that measure everything they are offered would wait for it.
-std::vector<Candidate> alternatives(const MadeGraph& g, const Device& d, const PlanOutline& best) {
-  std::vector<Candidate> found;
+void add_alternatives(std::vector<Candidate>& to, const MadeGraph& g, const Device& d, const PlanOutline& best) {
   for (const Engine* e : all_engines()) {
     if (e->info().device != d.kind || e->info().last_resort) continue;
     try {
-      PlanOutline outline = outline_plan(g.graph, d, engine_options(engine_index(*e), d.kind));
-      if (outline.text != best.text) found.push_back({engine_index(*e), std::move(outline)});
+      int64_t index = engine_index(*e);
+      PlanOptions options = engine_options(index, d.kind);
+      PlanOutline outline = outline_plan(g.graph, d, options);
+      Candidate c{index, {g.graph, d, options, outline.engines, knob_choices(index, outline)}, outline.seconds, {}};
+      if (outline.text != best.text) to.push_back(c);
+      add_choices(to, c, outline, best.seconds);
     } catch (const Failure&) {  // no engine of its own
     } catch (const Error&) {    // it declines a part of the graph
     }
   }
-  return found;
 }
 
 }  // namespace
@@ -37,15 +55,14 @@ void finalize_heuristics(Descriptor& d) {
   std::shared_ptr<Descriptor> graph = d.parts(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)[0];
   const MadeGraph& g = plannable(*graph);
   Device device = device_for(d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, g);
-  std::vector<Candidate> candidates = {{0, outline_plan(g.graph, device, engine_options(0, device.kind))}};
-  if (mode != CUDNN_HEUR_MODE_FALLBACK)
-    for (Candidate& c : alternatives(g, device, candidates[0].outline)) candidates.push_back(std::move(c));
+  PlanOptions options = engine_options(0, device.kind);
+  PlanOutline best = outline_plan(g.graph, device, options);
+  std::vector<Candidate> candidates = {{0, {g.graph, device, options, best.engines, {}}, best.seconds, {}}};
+  if (mode != CUDNN_HEUR_MODE_FALLBACK) add_alternatives(candidates, g, device, best);
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.outline.seconds < b.outline.seconds; });
+                   [](const Candidate& x, const Candidate& y) { return x.seconds < y.seconds; });
   std::vector<std::shared_ptr<Descriptor>> results;
-  for (const Candidate& c : candidates)
-    results.push_back(
-        make_config(graph, c.index, {g.graph, device, engine_options(c.index, device.kind), c.outline.engines}));
+  for (Candidate& c : candidates) results.push_back(make_config(graph, c.index, std::move(c.engine), c.knob));
   d.put_parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, std::move(results));
 }
 

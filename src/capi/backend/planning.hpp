@@ -15,16 +15,20 @@ struct MadeGraph {
   std::optional<Device> device;        // of the handle, if the program gave one
 };
 
+// Of an engine, and of a configuration: that of its engine, with what its knobs choose in the options.
 struct MadeEngine {
   std::shared_ptr<const Graph> graph;
   Device device;
   PlanOptions options;
   std::vector<const Engine*> engines;  // that its plan uses
+  // What the engine's one knob, CUDNN_KNOB_TYPE_KERNEL_CFG, counts: configurations of the engine in alphabetical order.
+  std::vector<std::string> choices;
 };
 
 struct MadePlan {
   std::shared_ptr<const Plan> plan;
   int64_t engine = 0;
+  std::optional<int64_t> knob;
   // Plans made without a device run on any: one for each.
   mutable std::mutex lock;
   mutable std::vector<std::shared_ptr<const Plan>> elsewhere;
@@ -51,8 +55,12 @@ PlanOptions engine_options(int64_t index, DeviceKind kind);
 Device device_for(const Descriptor& d, cudnnBackendAttributeName_t device_prop, const MadeGraph& g);
 const MadeGraph& plannable(const Descriptor& graph);  // refuses a graph that cannot be planned
 
+// What the knob of an engine counts, of the outline of its plan.
+std::vector<std::string> knob_choices(int64_t index, const PlanOutline& outline);
+std::optional<int64_t> knob_of(const Descriptor& config);
 // A finalized engine configuration, without asking the planner again.
-std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine);
+std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine,
+                                        std::optional<int64_t> knob = {});
 // The plan of a configuration.
 std::shared_ptr<const Plan> plan_of(const MadeEngine& e);
 const MadeEngine& engine_of(const Descriptor& config);
