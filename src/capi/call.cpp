@@ -26,13 +26,13 @@ void demand_set(const Shape& s, const char* name) {
 
 Call& Call::input(int64_t id, const Shape& s, const void* data, const char* name) {
   demand_set(s, name);
-  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
+  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", s);
   return optional_input(id, &s, data);
 }
 
 Call& Call::output(int64_t id, const Shape& s, void* data, const char* name) {
   demand_set(s, name);
-  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
+  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", s);
   return optional_output(id, &s, data);
 }
 
@@ -252,7 +252,7 @@ std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std
 }
 
 TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute) {
-  return add(ops::pointwise, std::move(in), {kNew}, std::move(options), compute)[0];
+  return add(ops::pointwise, std::move(in), {kNew}, options, compute)[0];
 }
 
 TensorId Maker::target(const Blend& b, int64_t id) {

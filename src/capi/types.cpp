@@ -68,7 +68,11 @@ size_t bytes_of(cudnnDataType_t t) { return static_cast<size_t>(byte_size(from_d
 
 Shape packed_shape(cudnnDataType_t type, const Dims& dims) { return {type, dims, packed_strides(dims)}; }
 
-std::string describe(const Shape& s) { return cat(name_of(s.type), " ", s.dims, " strides ", s.strides); }
+std::ostream& operator<<(std::ostream& o, const Shape& s) {
+  return o << name_of(s.type) << ' ' << s.dims << " strides " << s.strides;
+}
+
+std::string describe(const Shape& s) { return cat(s); }
 
 Dims format_strides(cudnnTensorFormat_t format, const Dims& dims) {
   if (format != CUDNN_TENSOR_NHWC) return packed_strides(dims);

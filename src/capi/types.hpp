@@ -20,7 +20,8 @@ struct Shape {
   Dims dims, strides;
 };
 Shape packed_shape(cudnnDataType_t type, const Dims& dims);
-std::string describe(const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
+std::ostream& operator<<(std::ostream& o, const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
+std::string describe(const Shape& s);                       // the same at once
 
 // More than any memory holds; what is below does not leave 64 bits when it is multiplied by the size of an element.
 constexpr double kMostElements = 0x1p55;

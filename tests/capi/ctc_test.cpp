@@ -144,7 +144,7 @@ TEST_F(Ctc, too_short) {
     set(CUDNN_LOSS_NORMALIZATION_SOFTMAX, mode);
     gradients.fill(3);
     ASSERT_OK(run(l, false));
-    EXPECT_TRUE(std::isinf(costs.get(1)));
+    EXPECT_EQ(costs.get(1), 0);
     for (int64_t i = 0; i < gradients.count(); ++i) {
       bool short_one = i / kClasses % kBatch == 1;
       if (short_one) {

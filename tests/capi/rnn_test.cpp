@@ -17,7 +17,7 @@ class Network {
         rnn(cudnnCreateRNNDescriptor, cudnnDestroyRNNDescriptor),
         x_desc(cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor),
         y_desc(cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor),
-        h_desc(c.type, {c.layers * c.directions(), c.batch(), c.outputs()}),
+        h_desc(c.type, {c.layers * c.directions(), c.batch(), c.outputs(), 1, 1}),  // as PyTorch says it
         c_desc(c.type, {c.layers * c.directions(), c.batch(), c.hidden}) {
     cudnnDataType_t math = c.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     EXPECT_OK(cudnnSetRNNDescriptor_v8(rnn, CUDNN_RNN_ALGO_STANDARD, c.mode, c.bias, c.direction, c.input, c.type, math,

@@ -120,6 +120,44 @@ def recurrent():
 
 
 @check
+def packed_sequences():
+    lengths = [7, 5, 5, 2]
+    for kind, options in ((torch.nn.LSTM, {"bidirectional": True}), (torch.nn.LSTM, {"proj_size": 6}), (torch.nn.GRU, {})):
+        torch.manual_seed(4)
+        narrow, wide = (kind(12, 20, num_layers=2, **options) for _ in range(2))
+        wide.load_state_dict(narrow.state_dict())
+        narrow, wide = narrow.cuda(), wide.double()
+        x = torch.randn(7, 4, 12)
+        a, b = x.cuda().requires_grad_(), x.double().requires_grad_()
+        ya, yb = (layer(torch.nn.utils.rnn.pack_padded_sequence(v, lengths))[0].data for layer, v in ((narrow, a), (wide, b)))
+        close(kind.__name__, ya, yb, torch.float32)
+        g = torch.randn(yb.shape, dtype=torch.float64)
+        ya.backward(g.float().cuda())
+        yb.backward(g.float().double())
+        close(f"{kind.__name__} dx", a.grad, b.grad, torch.float32, 2)
+        for (name, p), q in zip(narrow.named_parameters(), wide.named_parameters()):
+            close(f"{kind.__name__} {name}", p.grad, q[1].grad, torch.float32, 2)
+
+
+@check
+def dropout_between_layers():
+    """Masks change from call to call, and evaluation has none."""
+    torch.manual_seed(5)
+    layer, x = torch.nn.LSTM(12, 20, num_layers=3, dropout=0.5).cuda(), torch.randn(9, 5, 12, device="cuda")
+    first, second = layer(x)[0].detach(), layer(x)[0].detach()
+    if torch.equal(first, second):
+        raise AssertionError("two calls have the same masks")
+    layer.eval()
+    if torch.equal(layer(x)[0], first):
+        raise AssertionError("training drops nothing")
+    layer.train()
+    x.requires_grad_()
+    layer(x)[0].sum().backward()
+    if not torch.isfinite(x.grad).all() or x.grad.abs().max() == 0:
+        raise AssertionError("the gradient is not finite, or 0")
+
+
+@check
 def ctc():
     torch.manual_seed(3)
     logits = torch.randn(30, 4, 11)

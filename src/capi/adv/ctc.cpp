@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CTC loss: connectionist temporal classification with blank 0.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "capi/call.hpp"
@@ -82,22 +83,25 @@ void check_lengths(const Shape& probs, const int* labels, const int* label_lengt
   }
 }
 
+// Where no path is long enough for the labels, the graph's cost is infinite; cuDNN says 0, which clients ask for.
+// Gradients are then 0, or stay as they were.
 void build(Maker& m, const cudnnCTCLossStruct& d) {
   bool normalizes = d.normalization == CUDNN_LOSS_NORMALIZATION_SOFTMAX;
   TensorId logits = normalizes ? m[kProbs] : m.pointwise({.mode = M::log}, {m[kProbs]});
-  TensorId costs = m.result(kCosts), gradients = m.result(kGradients);
+  TensorId gradients = m.result(kGradients);
   bool skips = gradients != tsr::kNone && d.gradients == CUDNN_CTC_SKIP_OOB_GRADIENTS;
   auto r = m.add(tsr::ops::ctc_loss, {logits, m[kLabels], m[kLabelLengths], m[kInputLengths]},
-                 {costs, skips ? tsr::kNew : gradients}, tessera::CtcOptions{});
+                 {tsr::kNew, skips ? tsr::kNew : gradients}, tessera::CtcOptions{});
+  auto choose = [&](TensorId yes, TensorId no, TensorId costs, TensorId to) {
+    TensorId possible = m.temporary(DType::boolean);
+    m.add(tsr::ops::pointwise, {costs, m.constant(INFINITY)}, {possible}, tessera::PointwiseOptions{.mode = M::cmp_lt});
+    m.add(tsr::ops::pointwise, {yes, no, possible}, {to}, tessera::PointwiseOptions{.mode = M::select});
+  };
+  choose(r[0], m.constant(0), r[0], m.result(kCosts));
   if (!skips) return;
-  // Where no path is long enough, the cost is infinite and gradients stay as they were.
-  int64_t batch = m.graph().tensor(costs).dims[0];
-  TensorId by_batch = m.add(tsr::ops::reshape, {costs}, {tsr::kNew}, tessera::ReshapeOptions{.size = {1, batch, 1}})[0];
-  TensorId possible = m.temporary(DType::boolean);
-  m.add(tsr::ops::pointwise, {by_batch, m.constant(INFINITY)}, {possible},
-        tessera::PointwiseOptions{.mode = M::cmp_lt});
-  m.add(tsr::ops::pointwise, {r[1], m.before(kGradients), possible}, {gradients},
-        tessera::PointwiseOptions{.mode = M::select});
+  int64_t batch = m.graph().tensor(r[0]).dims[0];
+  TensorId by_batch = m.add(tsr::ops::reshape, {r[0]}, {tsr::kNew}, tessera::ReshapeOptions{.size = {1, batch, 1}})[0];
+  choose(r[1], m.before(kGradients), by_batch, gradients);
 }
 
 Call common_call(cudnnHandle_t handle, const cudnnCTCLossStruct& d, const Shape& probs, const void* data, void* costs,

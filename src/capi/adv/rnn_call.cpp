@@ -34,6 +34,14 @@ Dims data_dims(const cudnnRNNDataStruct& d, bool uneven, int64_t vector) {
   }
 }
 
+// Frameworks describe states with up to five dimensions, the last of size 1.
+Shape without_trailing_ones(const Shape& s, int rank) {
+  Shape short_one{s.type, {}, {}};
+  for (int i = 0; i < s.dims.size(); ++i)
+    if (i < rank || s.dims[i] != 1) short_one.dims.push_back(s.dims[i]), short_one.strides.push_back(s.strides[i]);
+  return short_one;
+}
+
 }  // namespace
 
 RnnCall::RnnCall(cudnnHandle_t handle, const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x,
@@ -92,7 +100,7 @@ void RnnCall::check_y(const cudnnRNNDataStruct& y) const {
 
 void RnnCall::use_states(const Shape* h, const Shape* c, const RnnBuffers& b) {
   auto use = [&](const Shape* given_shape, Shape& ours, const char* name) {
-    const Shape& s = given(given_shape, name);
+    Shape s = without_trailing_ones(given(given_shape, name), ours.dims.size());
     demand(s.dims == ours.dims && s.type == ours.type, CUDNN_STATUS_BAD_PARAM, name, " is ", describe(s),
            ", needed is ", name_of(ours.type), " ", ours.dims);
     ours = s;

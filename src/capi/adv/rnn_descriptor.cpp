@@ -52,8 +52,7 @@ void check_rnn_type(cudnnDataType_t type, cudnnDataType_t precision) {
   bool wide = type == CUDNN_DATA_DOUBLE, narrow = type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
   demand(wide || narrow || type == CUDNN_DATA_FLOAT, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "dataType is ",
          name_of(type), ", allowed are FLOAT, DOUBLE, HALF and BFLOAT16");
-  bool fits =
-      wide ? precision == CUDNN_DATA_DOUBLE : precision == CUDNN_DATA_FLOAT || (narrow && precision == CUDNN_DATA_HALF);
+  bool fits = wide ? precision == CUDNN_DATA_DOUBLE : precision == CUDNN_DATA_FLOAT || (narrow && precision == type);
   demand(fits, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "mathPrec is ", name_of(precision), ", allowed for ",
          name_of(type), " is ",
          wide     ? "DOUBLE"

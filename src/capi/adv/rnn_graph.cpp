@@ -19,7 +19,7 @@ RnnGraph::RnnGraph(Maker& m, const RnnOptions& o, int64_t input_size, double dro
     plain.bias = tessera::RnnBias::none;
     g.matrices = RnnWeights(plain, layout_.inputs(l)).total();
     g.biases = with.total() - g.matrices;
-    groups_.push_back(std::move(g));
+    groups_.push_back(g);
   }
 }
 

@@ -1,59 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 // DEVICEPROP: a device that need not be there, for planning without one.
-#include <nlohmann/json.hpp>
+#include <type_traits>
 
+#include "capi/backend/json.hpp"
 #include "capi/backend/planning.hpp"
 #include "runtime/devices.hpp"
 
 namespace tsr::capi {
 namespace {
 
-using nlohmann::json;
-
-std::string to_json(const Device& d) {
-  json j;
-  j["tessera_device"] = d.name;
-  if (d.kind == DeviceKind::cuda) {
-    j["target"] = d.target;
-    j["arch"] = d.arch;
-    j["units"] = d.units;
-    j["shared_bytes"] = d.shared_bytes;
-    j["cache_bytes"] = d.cache_bytes;
-    j["bytes_per_second"] = d.bytes_per_second;
-    j["flops_per_second"] = d.flops_per_second;
-    j["narrow_flops_per_second"] = d.narrow_flops_per_second;
-    j["step_seconds"] = d.step_seconds;
-  }
-  return j.dump();
+// Everything of a device that planning asks for, under its name in JSON.
+template <class D, class Visit>
+void visit_numbers(D& d, const Visit& visit) {
+  visit("arch", d.arch);
+  visit("units", d.units);
+  visit("shared_bytes", d.shared_bytes);
+  visit("cache_bytes", d.cache_bytes);
+  visit("bytes_per_second", d.bytes_per_second);
+  visit("flops_per_second", d.flops_per_second);
+  visit("narrow_flops_per_second", d.narrow_flops_per_second);
+  visit("step_seconds", d.step_seconds);
 }
 
-Device gpu_from(const json& j) {
+std::string to_json(const Device& d) {
+  JsonObject j = {{"tessera_device", d.name}};
+  if (d.kind == DeviceKind::cuda) {
+    j["target"] = d.target;
+    visit_numbers(d, [&](const char* name, auto v) { j[name] = static_cast<double>(v); });
+  }
+  return print_json(j);
+}
+
+Device gpu_from(const JsonObject& j, const std::string& name, const std::string& target) {
   Device d;
   d.kind = DeviceKind::cuda;
-  d.name = j.at("tessera_device").get<std::string>();
-  d.target = j.at("target").get<std::string>();
-  d.arch = j.at("arch").get<int>();
-  d.units = j.at("units").get<int>();
-  d.shared_bytes = j.at("shared_bytes").get<int64_t>();
-  d.cache_bytes = j.at("cache_bytes").get<int64_t>();
-  d.bytes_per_second = j.at("bytes_per_second").get<double>();
-  d.flops_per_second = j.at("flops_per_second").get<double>();
-  d.narrow_flops_per_second = j.at("narrow_flops_per_second").get<double>();
-  d.step_seconds = j.at("step_seconds").get<double>();
+  d.name = name;
+  d.target = target;
+  visit_numbers(d, [&](const char* member, auto& v) {
+    const auto* number = find<double>(j, member);
+    constexpr double kLargest = 0x1p53;
+    demand(number && *number >= 0 && *number < kLargest, CUDNN_STATUS_BAD_PARAM,
+           "DEVICEPROP_JSON_REPRESENTATION is damaged: ", member, " must be a number that is not negative");
+    v = static_cast<std::remove_reference_t<decltype(v)>>(*number);
+  });
   return d;
 }
 
 // A name alone stands for a device that find_device knows.
 Device from_json(const std::string& text) {
-  json j = json::parse(text, nullptr, false);
-  demand(j.is_object() && j.contains("tessera_device") && j["tessera_device"].is_string(), CUDNN_STATUS_BAD_PARAM,
-         "DEVICEPROP_JSON_REPRESENTATION (", text.size(), " characters) describes no device of this library; it reads ",
-         "for instance {\"tessera_device\":\"h200\"}");
-  try {
-    return j.contains("target") ? gpu_from(j) : find_device(j["tessera_device"].get<std::string>());
-  } catch (const json::exception& e) {
-    refuse(CUDNN_STATUS_BAD_PARAM, "DEVICEPROP_JSON_REPRESENTATION is damaged: ", e.what());
-  }
+  std::optional<JsonObject> j = parse_json(text);
+  const auto* name = j ? find<std::string>(*j, "tessera_device") : nullptr;
+  demand(name, CUDNN_STATUS_BAD_PARAM, "DEVICEPROP_JSON_REPRESENTATION (", text.size(),
+         " characters) describes no device of this library; it reads for instance {\"tessera_device\":\"h200\"}");
+  if (!j->contains("target")) return find_device(*name);
+  const auto* target = find<std::string>(*j, "target");
+  demand(target, CUDNN_STATUS_BAD_PARAM, "DEVICEPROP_JSON_REPRESENTATION is damaged: target must be a text");
+  return gpu_from(*j, *name, *target);
 }
 
 Device by_number(int number) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // EXECUTION_PLAN: a plan of the planner, and its form as text.
-#include <nlohmann/json.hpp>
-
+#include "capi/backend/json.hpp"
 #include "capi/backend/planning.hpp"
 #include "graph/text.hpp"
 #include "runtime/cuda/driver.hpp"
@@ -9,17 +8,16 @@
 namespace tsr::capi {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr double kFormat = 1;
 
 std::string to_json(const MadePlan& p) {
-  nlohmann::json j;
-  j["tessera_plan"] = kFormat;
-  j["engine"] = p.engine;
-  if (p.knob) j["knob"] = *p.knob;
-  j["device"] = p.plan->device().name;
-  j["graph"] = save_graph(p.plan->source());
-  j["plan"] = p.plan->save();
-  return j.dump();
+  JsonObject j = {{"tessera_plan", kFormat},
+                  {"engine", static_cast<double>(p.engine)},
+                  {"device", p.plan->device().name},
+                  {"graph", save_graph(p.plan->source())},
+                  {"plan", p.plan->save()}};
+  if (p.knob) j["knob"] = static_cast<double>(*p.knob);
+  return print_json(j);
 }
 
 struct Saved {
@@ -29,26 +27,21 @@ struct Saved {
 };
 
 Saved parse(const std::string& text) {
-  auto j = nlohmann::json::parse(text, nullptr, false);
-  bool ok = j.is_object() && j.contains("tessera_plan") && j["tessera_plan"].is_number_integer();
-  demand(ok, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION (", text.size(),
+  std::optional<JsonObject> j = parse_json(text);
+  const double* format = j ? find<double>(*j, "tessera_plan") : nullptr;
+  demand(format, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION (", text.size(),
          " characters) is no plan of this library");
-  demand(j["tessera_plan"] == kFormat, CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "the plan has the format ",
-         j["tessera_plan"].dump(), ", this library reads ", kFormat);
-  Saved s;
-  try {
-    s = {j.at("engine").get<int64_t>(),
-         {},
-         j.at("device").get<std::string>(),
-         j.at("graph").get<std::string>(),
-         j.at("plan").get<std::string>()};
-    if (j.contains("knob")) s.knob = j["knob"].get<int64_t>();
-  } catch (const nlohmann::json::exception& e) {
-    refuse(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: ", e.what());
-  }
-  constexpr int64_t kKnobs = 1 << 16;  // more than any engine has configurations
-  demand(!s.knob || (*s.knob >= 0 && *s.knob < kKnobs), CUDNN_STATUS_BAD_PARAM,
-         "EXECUTION_PLAN_JSON_REPRESENTATION is damaged: its knob is ", s.knob.value_or(0));
+  demand(*format == kFormat, CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "the plan has the format ", *format,
+         ", this library reads ", kFormat);
+  constexpr double kMost = 1 << 16;  // more than there are engines, and than any has configurations
+  const auto *engine = find<double>(*j, "engine"), *knob = find<double>(*j, "knob");
+  const auto *device = find<std::string>(*j, "device"), *graph = find<std::string>(*j, "graph"),
+             *plan = find<std::string>(*j, "plan");
+  bool complete = engine && device && graph && plan;
+  for (const double* number : {engine, knob}) complete = complete && (!number || (*number >= 0 && *number < kMost));
+  demand(complete, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged");
+  Saved s{static_cast<int64_t>(*engine), {}, *device, *graph, *plan};
+  if (knob) s.knob = static_cast<int64_t>(*knob);
   return s;
 }
 

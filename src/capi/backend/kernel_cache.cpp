@@ -2,9 +2,8 @@
 // KERNEL_CACHE: which plans were made with it. The kernels themselves are kept by the run time, on disk and for all
 // programs; sizes are no part of them.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "base/hash.hpp"
+#include "capi/backend/json.hpp"
 #include "capi/backend/planning.hpp"
 
 namespace tsr::capi {
@@ -16,13 +15,14 @@ struct KernelCache {
   mutable int64_t revision = 0;  // counts changes
 };
 
+constexpr const char* kMember = "tessera_kernel_cache";
+
 void load(KernelCache& c, const std::string& text) {
-  auto j = nlohmann::json::parse(text, nullptr, false);
-  bool ok = j.is_object() && j.contains("tessera_kernel_cache") && j["tessera_kernel_cache"].is_array();
-  for (size_t i = 0; ok && i < j["tessera_kernel_cache"].size(); ++i) ok = j["tessera_kernel_cache"][i].is_string();
-  demand(ok, CUDNN_STATUS_BAD_PARAM, "KERNEL_CACHE_JSON_REPRESENTATION (", text.size(),
+  std::optional<JsonObject> j = parse_json(text);
+  const auto* entries = j ? find<std::vector<std::string>>(*j, kMember) : nullptr;
+  demand(entries, CUDNN_STATUS_BAD_PARAM, "KERNEL_CACHE_JSON_REPRESENTATION (", text.size(),
          " characters) is no kernel cache of this library");
-  c.entries = j["tessera_kernel_cache"].get<std::vector<std::string>>();
+  c.entries = *entries;
 }
 
 bool holds(const KernelCache& c, const std::string& entry) {
@@ -63,7 +63,7 @@ bool get_cache(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t re
   } else if (name == CUDNN_ATTR_KERNEL_CACHE_ENTRY_COUNT) {
     hand_out_number(static_cast<int64_t>(c.entries.size()), requested, count, elements);
   } else if (name == CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION) {
-    std::string text = nlohmann::json{{"tessera_kernel_cache", c.entries}}.dump();
+    std::string text = print_json({{kMember, c.entries}});
     hand_out(std::vector<char>(text.begin(), text.end()), requested, count, elements);
   } else {
     return false;

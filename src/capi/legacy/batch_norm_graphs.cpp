@@ -41,8 +41,8 @@ cudnnDataType_t param_type(const Shape& x) {
 
 void check_params(const NormCall& n, const Named& p) {
   Dims wanted = param_dims(*n.x_desc, n.per_activation);
-  demand(p.shape.dims == wanted, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, p.name, " is ", describe(p.shape),
-         ", for xDesc ", describe(*n.x_desc), " its sizes must be ", wanted);
+  demand(p.shape.dims == wanted, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, p.name, " is ", p.shape, ", for xDesc ",
+         *n.x_desc, " its sizes must be ", wanted);
   demand(p.shape.type == param_type(*n.x_desc), CUDNN_STATUS_BAD_PARAM, p.name, " is ", name_of(p.shape.type),
          ", for xDesc ", name_of(n.x_desc->type), " it must be ", name_of(param_type(*n.x_desc)));
 }
@@ -251,9 +251,7 @@ size_t workspace_of(NormBackward n) {
 
 void derive_params(Shape& params, const Shape& x, bool per_activation) {
   demand_rank({x, "xDesc"}, 2, 5);
-  params.type = param_type(x);
-  params.dims = param_dims(x, per_activation);
-  params.strides = packed_strides(params.dims);
+  params = packed_shape(param_type(x), param_dims(x, per_activation));
 }
 
 }  // namespace tsr::capi

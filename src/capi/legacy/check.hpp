@@ -13,13 +13,13 @@ struct Named {
 };
 
 inline void demand_equal_sizes(const Named& a, const Named& b) {
-  demand(a.shape.dims == b.shape.dims, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, a.name, " is ", describe(a.shape), ", ",
-         b.name, " is ", describe(b.shape), ": sizes must be equal");
+  demand(a.shape.dims == b.shape.dims, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, a.name, " is ", a.shape, ", ", b.name,
+         " is ", b.shape, ": sizes must be equal");
 }
 
 inline void demand_equal_types(const Named& a, const Named& b) {
-  demand(a.shape.type == b.shape.type, CUDNN_STATUS_BAD_PARAM, a.name, " is ", describe(a.shape), ", ", b.name, " is ",
-         describe(b.shape), ": types must be equal");
+  demand(a.shape.type == b.shape.type, CUDNN_STATUS_BAD_PARAM, a.name, " is ", a.shape, ", ", b.name, " is ", b.shape,
+         ": types must be equal");
 }
 
 inline void demand_rank(const Named& a, int least, int most) {
@@ -33,8 +33,8 @@ inline void demand_broadcast(const Named& a, const Named& target) {
   bool fits = a.shape.dims.size() == target.shape.dims.size();
   for (int i = 0; fits && i < a.shape.dims.size(); ++i)
     fits = a.shape.dims[i] == 1 || a.shape.dims[i] == target.shape.dims[i];
-  demand(fits, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, a.name, " is ", describe(a.shape),
-         ": each size must be 1 or that of ", target.name, ", ", describe(target.shape));
+  demand(fits, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, a.name, " is ", a.shape, ": each size must be 1 or that of ",
+         target.name, ", ", target.shape);
 }
 
 template <class E>

@@ -180,8 +180,8 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionBiasActivationForward(
     call.key(a.mode, a.coef, a.swish_beta);
     if (factors.adds()) {  // otherwise z is not read and may be anything
       const Shape& zs = given(zDesc, "zDesc");
-      demand(zs.dims == c.y.dims && is_vectored(zs) == is_vectored(c.y), CUDNN_STATUS_BAD_PARAM, "z is ", describe(zs),
-             ", y is ", describe(c.y), ", they must be alike");
+      demand(zs.dims == c.y.dims && is_vectored(zs) == is_vectored(c.y), CUDNN_STATUS_BAD_PARAM, "z is ", zs, ", y is ",
+             c.y, ", they must be alike");
       call.input(kZ, in_memory(zs), z, "z");
     }
     follow(call, handle, route);

@@ -16,7 +16,7 @@ void* seed_in(void* states) { return states; }
 void* offset_in(void* states) { return static_cast<char*>(states) + 8; }
 
 // One byte for each element, in the order of the elements' places in row-major order.
-Shape mask_of(const Shape& x) { return {CUDNN_DATA_BYTE_BOOLEAN, x.dims, tsr::packed_strides(x.dims)}; }
+Shape mask_of(const Shape& x) { return packed_shape(CUDNN_DATA_BYTE_BOOLEAN, x.dims); }
 size_t mask_bytes(const Shape& x) {
   demand(!x.dims.empty(), CUDNN_STATUS_BAD_PARAM, "xdesc has not been set");
   return static_cast<size_t>(tsr::volume(x.dims));
@@ -28,8 +28,8 @@ void check_mask(const Shape& x, size_t bytes) {
 }
 
 void check_sizes(const Shape& x, const Shape& y, const char* xname, const char* yname) {
-  demand(x.dims == y.dims && x.type == y.type, CUDNN_STATUS_BAD_PARAM, xname, " is ", describe(x), ", ", yname, " is ",
-         describe(y), ": sizes and types must be equal");
+  demand(x.dims == y.dims && x.type == y.type, CUDNN_STATUS_BAD_PARAM, xname, " is ", x, ", ", yname, " is ", y,
+         ": sizes and types must be equal");
 }
 
 void fill(cudnnDropoutStruct& d, float dropout, void* states, size_t bytes, unsigned long long seed) {

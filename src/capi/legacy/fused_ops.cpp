@@ -99,7 +99,7 @@ class Sequence {
       if (i != 1) strides[i] = strides[i] / x->dims[1] * pitch;
     int64_t bits = volume(x->dims) / x->dims[1] * pitch;
     demand(d->type == CUDNN_DATA_INT32 && volume(d->dims) * 32 >= bits, CUDNN_STATUS_BAD_PARAM, "activationBitmask is ",
-           describe(*d), ", it must be INT32 with at least ", bits / 32, " elements");
+           *d, ", it must be INT32 with at least ", bits / 32, " elements");
     return {CUDNN_DATA_BOOLEAN, x->dims, strides};
   }
 

@@ -58,8 +58,8 @@ void check(const cudnnPoolingStruct& d, const Named& x) {
 void check_planes(const Named& x, const Named& y) {
   demand(y.shape.dims.size() == x.shape.dims.size() && y.shape.dims[0] == x.shape.dims[0] &&
              y.shape.dims[1] == x.shape.dims[1],
-         CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, x.name, " is ", describe(x.shape), ", ", y.name, " is ",
-         describe(y.shape), ": batches and channels must be equal");
+         CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, x.name, " is ", x.shape, ", ", y.name, " is ", y.shape,
+         ": batches and channels must be equal");
 }
 
 void set(cudnnPoolingStruct& d, cudnnPoolingMode_t mode, cudnnNanPropagation_t nan, int count, const int* window,

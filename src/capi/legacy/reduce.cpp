@@ -130,7 +130,7 @@ void take_indices(Call& c, const cudnnReduceTensorStruct& d, const Shape& as, co
   size_t width = index_bytes(d.index_type);
   demand(width >= 4 || reduced <= int64_t{1} << (8 * width), CUDNN_STATUS_NOT_SUPPORTED, "indices of ", 8 * width,
          " bits cannot tell ", reduced, " reduced elements apart");
-  Shape s{CUDNN_DATA_INT32, cs.dims, tsr::packed_strides(cs.dims)};
+  Shape s = packed_shape(CUDNN_DATA_INT32, cs.dims);
   if (width == 8) s.type = CUDNN_DATA_INT64;
   if (width <= 2) s.type = CUDNN_DATA_UINT8;
   if (width == 2)

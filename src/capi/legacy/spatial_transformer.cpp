@@ -23,10 +23,8 @@ const cudnnSpatialTransformerStruct& ready(const cudnnSpatialTransformerDescript
 
 int64_t spatial(const cudnnSpatialTransformerStruct& d) { return d.dims.size() - 2; }
 
-Shape packed(cudnnDataType_t type, const Dims& dims) { return {type, dims, tsr::packed_strides(dims)}; }
-
 Shape theta_of(const cudnnSpatialTransformerStruct& d) {
-  return packed(d.type, {d.dims[0], spatial(d), spatial(d) + 1});
+  return packed_shape(d.type, {d.dims[0], spatial(d), spatial(d) + 1});
 }
 
 // The places of a result with these sizes.
@@ -34,7 +32,7 @@ Shape grid_of(const cudnnSpatialTransformerStruct& d, const Dims& result) {
   Dims dims{result[0]};
   for (int i = 2; i < result.size(); ++i) dims.push_back(result[i]);
   dims.push_back(spatial(d));
-  return packed(d.type, dims);
+  return packed_shape(d.type, dims);
 }
 
 // Spatial sizes are those of y: there are clients whose stDesc has those of x.
@@ -42,8 +40,8 @@ void check_images(const cudnnSpatialTransformerStruct& d, const Named& x, const 
   const Dims &from = x.shape.dims, &to = y.shape.dims;
   bool fits = from.size() == d.dims.size() && to.size() == d.dims.size() && to[0] == d.dims[0] && from[0] == to[0] &&
               from[1] == to[1];
-  demand(fits, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, x.name, " is ", describe(x.shape), ", ", y.name, " is ",
-         describe(y.shape), ", stDesc has ", d.dims, ": dimensions, batches and channels must be equal");
+  demand(fits, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, x.name, " is ", x.shape, ", ", y.name, " is ", y.shape,
+         ", stDesc has ", d.dims, ": dimensions, batches and channels must be equal");
 }
 
 }  // namespace

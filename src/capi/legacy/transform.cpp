@@ -100,8 +100,8 @@ Shape split_channels(const Shape& s, int64_t lanes) {
 void copy_plain(const Copy& c, const Shape& source, const Shape& dest) {
   int64_t lanes = std::max(lanes_of(source), lanes_of(dest));
   if (lanes == 1) return c.copy({source}, {dest});
-  demand(source.dims.size() > 1 && source.dims[1] % lanes == 0, CUDNN_STATUS_BAD_PARAM, "the source is ",
-         describe(source), ": its channels must be a multiple of ", lanes);
+  demand(source.dims.size() > 1 && source.dims[1] % lanes == 0, CUDNN_STATUS_BAD_PARAM, "the source is ", source,
+         ": its channels must be a multiple of ", lanes);
   demand(lanes_of(source) == 1 || lanes_of(dest) == 1 || lanes_of(source) == lanes_of(dest), CUDNN_STATUS_NOT_SUPPORTED,
          "vectors of ", name_of(source.type), " do not become vectors of ", name_of(dest.type));
   c.copy({split_channels(source, lanes)}, {split_channels(dest, lanes)});
@@ -109,8 +109,8 @@ void copy_plain(const Copy& c, const Shape& source, const Shape& dest) {
 
 void check_ready(const cudnnTensorTransformStruct& t, const Shape& source) {
   demand(!t.fold.empty(), CUDNN_STATUS_BAD_PARAM, "the transform descriptor has not been set");
-  demand(source.dims.size() == t.fold.size(), CUDNN_STATUS_BAD_PARAM, "the source is ", describe(source),
-         ", the transform has ", t.fold.size(), " dimensions");
+  demand(source.dims.size() == t.fold.size(), CUDNN_STATUS_BAD_PARAM, "the source is ", source, ", the transform has ",
+         t.fold.size(), " dimensions");
 }
 
 Dims result_dims(const cudnnTensorTransformStruct& t, const Shape& source) {
@@ -163,14 +163,13 @@ void copy_residue(const Copy& c, const cudnnTensorTransformStruct& t, const Shap
 
 void transform(const Copy& c, const cudnnTensorTransformStruct& t, const Shape& source, const Shape& dest) {
   Dims wanted = result_dims(t, source);
-  demand(dest.dims == wanted, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "the result is ", describe(dest), ", for ",
-         describe(source), " its sizes must be ", wanted);
+  demand(dest.dims == wanted, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "the result is ", dest, ", for ", source,
+         " its sizes must be ", wanted);
   bool moves = t.residues() > 1;
   for (int i = 0; i < t.fold.size(); ++i) moves = moves || t.before[i] != 0 || t.after[i] != 0;
   if (!moves) return copy_plain(c, source, dest);
   demand(lanes_of(source) == 1 && lanes_of(dest) == 1, CUDNN_STATUS_NOT_SUPPORTED,
-         "vectorised types are neither padded nor folded; the source is ", describe(source), ", the result ",
-         describe(dest));
+         "vectorised types are neither padded nor folded; the source is ", source, ", the result ", dest);
   for (int64_t r = 0; r < t.residues(); ++r) copy_residue(c, t, source, dest, r);
 }
 
