@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend_client.hpp"
+#include "memory.hpp"
 
 namespace client {
 
@@ -58,24 +59,66 @@ inline std::unique_ptr<Piece> first_plan(const Piece& graph, cudnnHandle_t handl
   return plan;
 }
 
+// Where a tensor's values lie in the test's own memory.
+struct Place {
+  int64_t uid;
+  void* data;
+  size_t bytes;
+  bool by_value = false;
+};
+
+// On a GPU, a copy of the test's memory that comes back in the end; elsewhere that memory itself.
+class Copy {
+ public:
+  Copy(void* host, size_t bytes, bool by_value) : host_(host), bytes_(bytes) {
+    if (by_value || bytes == 0 || !Gpu::get()) return;
+    device_ = Gpu::get()->allocate(bytes);
+    Gpu::get()->copy_in(device_, host, bytes);
+  }
+  Copy(Copy&& o) noexcept : host_(o.host_), device_(std::exchange(o.device_, nullptr)), bytes_(o.bytes_) {}
+  Copy& operator=(Copy&&) = delete;
+  ~Copy() {
+    if (!device_) return;
+    Gpu::get()->copy_out(host_, device_, bytes_);
+    Gpu::get()->release(device_);
+  }
+  void* data() const { return device_ ? device_ : host_; }
+
+ private:
+  void* host_;
+  void* device_ = nullptr;
+  size_t bytes_;
+};
+
 // Runs the first plan. Bytes around the workspace must stay as they are.
-inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<int64_t>& uids,
-                           const std::vector<void*>& pointers) {
+inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<Place>& places) {
   std::unique_ptr<Piece> plan = first_plan(graph, handle);
   int64_t bytes = 0;
   must(plan->get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, nullptr, &bytes));
   constexpr size_t kBand = 256;
   std::vector<unsigned char> memory(static_cast<size_t>(bytes) + 3 * kBand, 0xff);
-  unsigned char* workspace = memory.data() + kBand;
-  workspace += (kBand - reinterpret_cast<uintptr_t>(workspace) % kBand) % kBand;
-  Piece pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector<void*>{bytes > 0 ? workspace : nullptr});
-  pack.finalize();
-  must(cudnnBackendExecute(handle, *plan, pack));
-  for (const unsigned char* p = memory.data(); p < memory.data() + memory.size(); ++p)
-    if ((p < workspace || p >= workspace + bytes) && *p != 0xff)
+  {
+    std::vector<Copy> copies;
+    std::vector<int64_t> uids;
+    std::vector<void*> pointers;
+    for (const Place& p : places) {
+      copies.emplace_back(p.data, p.bytes, p.by_value);
+      uids.push_back(p.uid), pointers.push_back(copies.back().data());
+    }
+    size_t skew = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand;
+    Copy room(memory.data() + skew, memory.size() - skew, false);
+    void* workspace = static_cast<unsigned char*>(room.data()) + kBand;
+    Piece pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
+             std::vector<void*>{bytes > 0 ? workspace : nullptr});
+    pack.finalize();
+    must(cudnnBackendExecute(handle, *plan, pack));
+  }
+  size_t first = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand + kBand;
+  for (size_t i = 0; i < memory.size(); ++i)
+    if ((i < first || i >= first + static_cast<size_t>(bytes)) && memory[i] != 0xff)
       throw Failure{CUDNN_STATUS_EXECUTION_FAILED, "memory around the workspace was overwritten"};
 }
 
@@ -111,6 +154,7 @@ struct GraphTensor {
   }
 
   unsigned char* data() { return memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16; }
+  size_t bytes() { return static_cast<size_t>(memory.data() + memory.size() - data()); }
   // Elements in row-major order of the indices.
   int64_t offset(int64_t i) const {
     int64_t o = 0;
@@ -197,11 +241,10 @@ class Net {
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
     graph.finalize();
-    std::vector<int64_t> uids;
-    std::vector<void*> pointers;
+    std::vector<Place> places;
     for (const auto& t : tensors_)
-      if (!t->hidden) uids.push_back(t->uid), pointers.push_back(t->data());
-    run_first_plan(graph, handle, uids, pointers);
+      if (!t->hidden) places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
+    run_first_plan(graph, handle, places);
   }
 
   // One pointwise operation; a null pointer for operands that it does not have.

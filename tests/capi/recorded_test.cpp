@@ -20,15 +20,13 @@ void run(const client::RecordedGraph& r, const tsr::Case& c, cudnnHandle_t handl
   tsr::Graph g = tsr::parse_graph(c.text);
   g.finalize();
   tsr::GraphBuffers actual(g, c.data);
-  std::vector<void*> table = actual.table(), pointers;
-  std::vector<int64_t> uids;
-  for (tsr::TensorId t = 0; t < g.tensor_count(); ++t) {
-    if (!table[static_cast<size_t>(t)]) continue;
-    uids.push_back(std::stoll(g.tensor(t).name.substr(1)));
-    pointers.push_back(table[static_cast<size_t>(t)]);
-  }
+  std::vector<void*> table = actual.table();
+  std::vector<client::Place> places;
+  for (tsr::TensorId t = 0; t < g.tensor_count(); ++t)
+    if (void* data = table[static_cast<size_t>(t)])
+      places.push_back({std::stoll(g.tensor(t).name.substr(1)), data, actual.buffer(t).size(), g.tensor(t).by_value});
   client::Recording recording(r.lines, handle);
-  client::run_first_plan(recording.graph(), handle, uids, pointers);
+  client::run_first_plan(recording.graph(), handle, places);
   tsr::Oracle oracle(g, c.data);
   EXPECT_EQ("", tsr::compare(g, oracle, actual));
   EXPECT_EQ("", actual.damage());
