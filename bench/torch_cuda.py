@@ -106,6 +106,7 @@ def main():
     parser.add_argument("rows", help="the .jsonl file of `tessera bench --device cuda --json`; rewritten")
     parser.add_argument("--tessera", default="build/tessera")
     parser.add_argument("--seconds", type=float, default=0.2, help="time for each measurement")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which the rest is not measured")
     parser.add_argument("--compile", metavar="PART/PARTS", help="only compile a part of the rows, for several processes")
     a = parser.parse_args()
     if not torch.cuda.is_available():
@@ -115,9 +116,11 @@ def main():
     rows = [json.loads(line) for line in path.read_text().splitlines() if line]
     if a.compile:
         return compile_rows(rows, *map(int, a.compile.split("/")), a.tessera)
-    measured = 0
+    measured, begin = 0, time.perf_counter()
     for row in rows:
         try:
+            if time.perf_counter() - begin > a.limit:
+                raise TimeoutError("not measured, the time was up")
             times, reasons = measure(read_graph(a.tessera, row["case"]), a.seconds)
         except Exception as e:
             times, reasons = {}, {"torch": f"{type(e).__name__}: {e}"[:300]}

@@ -175,7 +175,8 @@ typedef enum {
   CUDNN_ACTIVATION_SWISH = 6,
 } cudnnActivationMode_t CUDNN_DEPRECATED;
 
-// What CTC loss does with gradients of time steps past a sequence's length: write zeros, or leave them alone.
+// What CTC loss does with gradients of sequences that have too few steps for their labels: write zeros, or leave them
+// alone.
 typedef enum { CUDNN_CTC_ZERO_OOB_GRADIENTS = 0, CUDNN_CTC_SKIP_OOB_GRADIENTS = 1 } cudnnCTCGradMode_t;
 
 // --- logging

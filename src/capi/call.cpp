@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/cuda/driver.hpp"
+#include "runtime/devices.hpp"
 
 namespace tsr::capi {
 
@@ -15,31 +16,56 @@ Call::Call(cudnnHandle_t handle, const char* function) : handle_(given(handle, "
   append(std::string_view(function));
 }
 
+namespace {
+
+void demand_set(const Shape& s, const char* name) {
+  demand(!s.dims.empty(), CUDNN_STATUS_BAD_PARAM, "the descriptor of ", name, " has not been set");
+}
+
+}  // namespace
+
 Call& Call::input(int64_t id, const Shape& s, const void* data, const char* name) {
-  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
+  demand_set(s, name);
+  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", s);
   return optional_input(id, &s, data);
 }
 
 Call& Call::output(int64_t id, const Shape& s, void* data, const char* name) {
-  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", describe(s));
+  demand_set(s, name);
+  demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", s);
   return optional_output(id, &s, data);
 }
 
 Call& Call::optional_input(int64_t id, const Shape* s, const void* data) {
   if (!s || !data) return key('-');
+  demand_set(*s, "a tensor");
   arguments_.push_back({id, *s, const_cast<void*>(data), false, false});
   return key(id, *s);
 }
 
 Call& Call::optional_output(int64_t id, const Shape* s, void* data) {
   if (!s || !data) return key('-');
+  demand_set(*s, "a tensor");
   arguments_.push_back({id, *s, data, true, false});
   return key(id, *s);
+}
+
+Call& Call::host_input(int64_t id, const Shape& s, const void* data, const char* name) {
+  input(id, s, data, name);
+  arguments_.back().on_host = true;
+  return *this;
 }
 
 Call& Call::scalar(int64_t id, cudnnDataType_t type, const void* value) {
   arguments_.push_back({id, {type, {1}, {1}}, const_cast<void*>(value), false, true});
   return key(id, type);
+}
+
+Call& Call::keep_apart(const void* result, const void* operand) {
+  if (!result || result != operand) return *this;
+  overlaps_ = true;
+  options.fuse = false;  // the copy must be a step of its own
+  return *this;
 }
 
 bool Call::has(int64_t id) const {
@@ -66,6 +92,12 @@ void Call::append_shape(const Shape& s) {
 namespace {
 
 constexpr int64_t kVector = 16;
+constexpr size_t kPiece = 256;
+
+size_t bytes_of_packed(const Shape& s) {
+  return static_cast<size_t>(byte_size(from_data_type(s.type), volume(s.dims)));
+}
+size_t staged_bytes_of(const Shape& s) { return (bytes_of_packed(s) + kPiece - 1) / kPiece * kPiece; }
 
 // What a pointer lets a plan promise: whole vectors, or single elements.
 int64_t alignment_of(const void* p, cudnnDataType_t type) {
@@ -73,6 +105,8 @@ int64_t alignment_of(const void* p, cudnnDataType_t type) {
 }
 
 }  // namespace
+
+bool Call::is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kVector == 0; }
 
 void Call::finish_key() {
   if (finished_) return;
@@ -94,10 +128,32 @@ std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), c
   return plan;
 }
 
+size_t Call::staged_bytes() const {
+  size_t bytes = 0;
+  for (const Argument& a : arguments_)
+    if (a.on_host && is_gpu(handle_.device)) bytes += staged_bytes_of(a.shape);
+  return bytes;
+}
+
+size_t Call::workspace_bytes(const Plan& p) const { return staged_bytes() + p.workspace_bytes(); }
+
+void* Call::stage(void* workspace) {
+  if (staged_bytes() == 0) return workspace;
+  demand(workspace, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the workspace is a null pointer");
+  for (Argument& a : arguments_) {
+    if (!a.on_host) continue;
+    handle_.copy_in(workspace, a.data, bytes_of_packed(a.shape));
+    a.data = workspace;
+    workspace = static_cast<std::byte*>(workspace) + staged_bytes_of(a.shape);
+  }
+  return workspace;
+}
+
 void Call::execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace) {
-  if (own_workspace) bytes = p.workspace_bytes(), workspace = handle_.scratch(bytes);
-  demand(bytes >= p.workspace_bytes(), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
-         " bytes, needed are ", p.workspace_bytes());
+  if (own_workspace) bytes = workspace_bytes(p), workspace = handle_.scratch(bytes);
+  demand(bytes >= workspace_bytes(p), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
+         " bytes, needed are ", workspace_bytes(p));
+  workspace = stage(workspace), bytes -= staged_bytes();
   std::vector<Binding> bindings;
   bindings.reserve(arguments_.size() + 1);
   for (const Argument& a : arguments_) {
@@ -171,6 +227,14 @@ TensorId Maker::temporary(DType type) {
 
 TensorId Maker::constant(double value, DType type) { return graph_.add_tensor(make_scalar_constant(type, value)); }
 
+TensorId Maker::zeros(const Dims& dims, DType type) {
+  Tensor t;
+  t.dtype = type, t.dims = dims, t.strides = packed_strides(dims);
+  t.dtype_given = t.dims_given = t.strides_given = true;
+  t.constant.resize(static_cast<size_t>(byte_size(type, volume(dims))));
+  return graph_.add_tensor(std::move(t));
+}
+
 std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out,
                                  std::any options, DType compute) {
   for (TensorId& t : out)
@@ -188,10 +252,12 @@ std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std
 }
 
 TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute) {
-  return add(ops::pointwise, std::move(in), {kNew}, std::move(options), compute)[0];
+  return add(ops::pointwise, std::move(in), {kNew}, options, compute)[0];
 }
 
-TensorId Maker::target(const Blend& b, int64_t id) { return b.trivial() ? result(id) : temporary(compute(id)); }
+TensorId Maker::target(const Blend& b, int64_t id) {
+  return b.trivial() && !call_.overlaps_ ? result(id) : temporary(compute(id));
+}
 
 TensorId Maker::before(int64_t id) {
   auto it = before_.find(id);
@@ -206,17 +272,6 @@ TensorId Maker::scale(const Blend& b, TensorId value, DType compute) {
   return b.scales() ? pointwise({.mode = M::mul}, {value, (*this)[b.alpha_id()]}, compute) : value;
 }
 
-TensorId Maker::expand(TensorId value, int64_t id) {
-  const Tensor& v = graph_.tensor(value);
-  DType type = is_integer(v.dtype) || v.dtype == DType::f64 ? v.dtype : DType::f32;
-  // Only the sizes of what was there before count: indices need no elements.
-  TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
-  TensorId everywhere = temporary(DType::boolean);
-  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
-      DType::i32);
-  return pointwise({.mode = M::select}, {value, value, everywhere}, type);
-}
-
 namespace {
 
 // Integers stay exact when they are only moved.
@@ -227,12 +282,24 @@ DType copy_type(DType from, DType to, DType otherwise) {
 
 }  // namespace
 
+TensorId Maker::expand(TensorId value, int64_t id) {
+  DType type = graph_.tensor(value).dtype;
+  // Only the sizes of what was there before count: indices need no elements.
+  TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
+  TensorId everywhere = temporary(DType::boolean);
+  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
+      DType::i32);
+  return pointwise({.mode = M::select}, {value, value, everywhere},
+                   copy_type(type, type, type == DType::f64 ? DType::f64 : DType::f32));
+}
+
 void Maker::blend(const Blend& b, int64_t id, TensorId value) {
   DType type = compute(id);
   TensorId to = result(id);
   if (value == to) return;
   value = scale(b, value, type);
   if (!b.adds()) {
+    if (!(graph_.tensor(value).dims == graph_.tensor(to).dims)) value = expand(value, id);
     if (!b.scales()) type = copy_type(graph_.tensor(value).dtype, graph_.tensor(to).dtype, type);
     add(ops::pointwise, {value}, {to}, tessera::PointwiseOptions{.mode = M::identity}, type);
     return;
@@ -240,6 +307,10 @@ void Maker::blend(const Blend& b, int64_t id, TensorId value) {
   // The result's memory is read and written: element by element, by the same step.
   TensorId scaled = pointwise({.mode = M::mul}, {before(id), (*this)[b.beta_id()]}, type);
   add(ops::pointwise, {value, scaled}, {to}, tessera::PointwiseOptions{.mode = M::add}, type);
+}
+
+void Maker::accumulate(int64_t id, TensorId value) {
+  add(ops::pointwise, {value, before(id)}, {result(id)}, tessera::PointwiseOptions{.mode = M::add}, compute(id));
 }
 
 }  // namespace tsr::capi

@@ -40,8 +40,14 @@ class Call {
   // The same for those that may be left out: null descriptors or pointers say so.
   Call& optional_input(int64_t id, const Shape* s, const void* data);
   Call& optional_output(int64_t id, const Shape* s, void* data);
+  // A packed array in host memory that the graph reads as a tensor; its values are no part of the key. A GPU gets a
+  // copy, at the front of the workspace and in the order of the stream.
+  Call& host_input(int64_t id, const Shape& s, const void* data, const char* name);
   // A number in host memory that the graph reads at execution: another value is no other graph.
   Call& scalar(int64_t id, cudnnDataType_t type, const void* value);
+  // For operations that read around the element they write: a result that lies where an operand does is computed
+  // elsewhere first. Operations that read an element only before they write it need not ask.
+  Call& keep_apart(const void* result, const void* operand);
   bool has(int64_t id) const;
   const Shape& shape(int64_t id) const;
 
@@ -55,7 +61,8 @@ class Call {
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
     std::shared_ptr<const Plan> p = plan(make);
-    execute(*p, workspace, workspace_bytes, !workspace || workspace_bytes < p->workspace_bytes());
+    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= this->workspace_bytes(*p);
+    execute(*p, workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
   template <class Make>
@@ -64,6 +71,8 @@ class Call {
     if (auto found = handle_.find_plan(key_)) return found;
     return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
   }
+  // What the plan needs, and room for arrays from host memory.
+  size_t workspace_bytes(const Plan& p) const;
   // Engines that the plan may not use, or must use; part of the key.
   PlanOptions options;
 
@@ -74,6 +83,7 @@ class Call {
     Shape shape;
     void* data;
     bool written, by_value;
+    bool on_host = false;
   };
   template <class T>
   void append(const T& v) {
@@ -91,8 +101,11 @@ class Call {
       key_.append(bytes, sizeof(T));
     }
   }
+  static bool is_aligned(const void* p);  // to whole vectors
   void append_shape(const Shape& s);
   void append_dims(const Dims& d);
+  size_t staged_bytes() const;
+  void* stage(void* workspace);  // gives the memory behind what was staged
   void finish_key();
   std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
@@ -100,7 +113,7 @@ class Call {
   cudnnContext& handle_;
   std::string key_;
   std::vector<Argument> arguments_;
-  bool finished_ = false;
+  bool finished_ = false, overlaps_ = false;
 };
 
 // Stands for memory in workspace queries, which are not given any.
@@ -130,7 +143,7 @@ class Maker {
   TensorId operator[](int64_t id) const;
   // A result's tensor, for operations that write it themselves.
   TensorId result(int64_t id);
-  // Where an operation should put what is to be blended: the result itself if nothing is.
+  // Where an operation should put what is to be blended: the result itself if nothing is and it is apart.
   TensorId target(const Blend& b, int64_t id);
   // What a result's memory held when the call began; whoever reads it must write the result in the same order.
   TensorId before(int64_t id);
@@ -139,6 +152,7 @@ class Maker {
   // A temporary of any type; its sizes are inferred.
   TensorId temporary(DType type = DType::f32);
   TensorId constant(double value, DType type = DType::f32);  // one element
+  TensorId zeros(const Dims& dims, DType type);              // part of the plan: for small tensors
   // A node; inputs by slot, kNone where one is left out. Outputs likewise; kNew: a temporary that comes back.
   std::vector<TensorId> add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
                             DType compute = DType::f32);
@@ -148,8 +162,10 @@ class Maker {
   TensorId scale(const Blend& b, TensorId value, DType compute);
   // The value repeated over all the elements of a result.
   TensorId expand(TensorId value, int64_t id);
-  // Ends a call: the result `id` gets alpha * value + beta * before, in its own type.
+  // Ends a call: the result `id` gets alpha * value + beta * before, in its own type; the value's sizes of 1 repeat.
   void blend(const Blend& b, int64_t id, TensorId value);
+  // The same for results to which is added: the result `id` gets value + before.
+  void accumulate(int64_t id, TensorId value);
   Graph& graph() { return graph_; }
 
  private:

@@ -48,6 +48,21 @@ void* cudnnContext::scratch(size_t bytes) {
   return pieces.back().data;
 }
 
+void cudnnContext::copy_in(void* to, const void* from, size_t bytes) {
+  tsr::cuda::ensure_context(device.index);
+  int capturing = 0;
+  if (stream) tsr::cuda::driver().StreamIsCapturing(static_cast<tsr::cuda::Stream>(stream), &capturing);
+  if (capturing) {
+    std::lock_guard guard(lock_);
+    auto* first = static_cast<const std::byte*>(from);
+    from = captured_.emplace_back(first, first + bytes).data();
+  }
+  // From pageable memory: the driver has taken its own copy when this returns.
+  tsr::cuda::check(tsr::cuda::driver().MemcpyHtoDAsync(reinterpret_cast<tsr::cuda::Pointer>(to), from, bytes,
+                                                       static_cast<tsr::cuda::Stream>(stream)),
+                   "cuMemcpyHtoDAsync", "an array of the call");
+}
+
 std::shared_ptr<const tsr::Plan> cudnnContext::find_plan(const std::string& key) {
   std::lock_guard guard(lock_);
   auto it = plans_.find(key);

@@ -2,6 +2,7 @@
 // What stands behind cudnnHandle_t: a device, a stream, and what repeated calls find again.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -26,6 +27,10 @@ struct cudnnContext {
   // Memory for calls whose interface has no workspace: one piece for each stream, in whose order it is used. Grows.
   void* scratch(size_t bytes);
 
+  // A copy from host memory to the GPU's, in the order of the stream; the source is free on return. Where the stream is
+  // being captured, the handle keeps a copy for all times that the captured graph is run.
+  void copy_in(void* to, const void* from, size_t bytes);
+
   // Plans of calls that were made before, by everything that shapes them (capi/call.hpp).
   std::shared_ptr<const tsr::Plan> find_plan(const std::string& key);
   void keep_plan(const std::string& key, std::shared_ptr<const tsr::Plan> plan);
@@ -37,5 +42,6 @@ struct cudnnContext {
     void* data = nullptr;
     size_t bytes = 0;
   };
+  std::list<std::vector<std::byte>> captured_;             // sources of copies that captured graphs repeat
   std::unordered_map<void*, std::vector<Piece>> scratch_;  // by stream; the last is in use, others may still be
 };

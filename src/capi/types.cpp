@@ -66,7 +66,13 @@ const char* name_of(cudnnDataType_t t) {
 
 size_t bytes_of(cudnnDataType_t t) { return static_cast<size_t>(byte_size(from_data_type(t), 1)); }
 
-std::string describe(const Shape& s) { return cat(name_of(s.type), " ", s.dims, " strides ", s.strides); }
+Shape packed_shape(cudnnDataType_t type, const Dims& dims) { return {type, dims, packed_strides(dims)}; }
+
+std::ostream& operator<<(std::ostream& o, const Shape& s) {
+  return o << name_of(s.type) << ' ' << s.dims << " strides " << s.strides;
+}
+
+std::string describe(const Shape& s) { return cat(s); }
 
 Dims format_strides(cudnnTensorFormat_t format, const Dims& dims) {
   if (format != CUDNN_TENSOR_NHWC) return packed_strides(dims);

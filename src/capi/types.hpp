@@ -19,7 +19,12 @@ struct Shape {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   Dims dims, strides;
 };
-std::string describe(const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
+Shape packed_shape(cudnnDataType_t type, const Dims& dims);
+std::ostream& operator<<(std::ostream& o, const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
+std::string describe(const Shape& s);                       // the same at once
+
+// More than any memory holds; what is below does not leave 64 bits when it is multiplied by the size of an element.
+constexpr double kMostElements = 0x1p55;
 
 // Strides of dimensions n, c, spatial.. in a format; checks that the format exists for the type.
 Dims format_strides(cudnnTensorFormat_t format, const Dims& dims);

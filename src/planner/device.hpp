@@ -16,6 +16,8 @@ enum class DeviceKind : uint8_t { cpu, cuda };
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
+  // Makes the device usable for the calling thread, which may never have met it. Cheap: asked by every execution.
+  virtual void attach() const {}
   virtual void* allocate(size_t bytes) const = 0;
   virtual void release(void* data) const noexcept = 0;
   virtual void copy_in(void* to, const void* from, size_t bytes) const = 0;

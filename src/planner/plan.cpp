@@ -347,6 +347,7 @@ void require_present(const Device& d) {
 
 void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const {
   require_present(device_);
+  if (device_.memory) device_.memory->attach();
   const Graph& g = *graph_;
   // Grows once per thread; executing a plan allocates nothing after that.
   thread_local std::vector<void*> table;

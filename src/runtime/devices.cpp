@@ -15,6 +15,7 @@ namespace {
 class CudaMemory : public DeviceMemory {
  public:
   explicit CudaMemory(int device) : device_(device) {}
+  void attach() const override { cuda::ensure_context(device_); }
   void* allocate(size_t bytes) const override {
     cuda::ensure_context(device_);
     cuda::Pointer p = 0;

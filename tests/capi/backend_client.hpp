@@ -130,10 +130,10 @@ inline Ints packed(const Ints& dims) {
   return s;
 }
 
-enum class Memory { stored, none, by_value };
+enum class Storage { stored, none, by_value };
 
 inline Part tensor(int64_t uid, cudnnDataType_t type, const Ints& dims, Ints strides = {},
-                   Memory memory = Memory::stored) {
+                   Storage storage = Storage::stored) {
   if (strides.empty()) strides = packed(dims);
   Part t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type));
@@ -141,13 +141,13 @@ inline Part tensor(int64_t uid, cudnnDataType_t type, const Ints& dims, Ints str
   EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_STRIDES, strides));
   EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid));
   EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16}));
-  EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, memory == Memory::none));
-  EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, memory == Memory::by_value));
+  EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, storage == Storage::none));
+  EXPECT_OK(t.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, storage == Storage::by_value));
   EXPECT_OK(t.finalize());
   return t;
 }
 inline Part virtual_tensor(int64_t uid, cudnnDataType_t type, const Ints& dims) {
-  return tensor(uid, type, dims, {}, Memory::none);
+  return tensor(uid, type, dims, {}, Storage::none);
 }
 
 inline cudnnDataType_t compute_of(cudnnDataType_t t) {

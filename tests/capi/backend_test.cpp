@@ -120,7 +120,7 @@ TEST(Backend, ScalarsArriveByValueOrAreEmbedded) {
   x.random(1);
   float three = 3;
   void* address = &three;
-  Part by_value = tensor(2, CUDNN_DATA_FLOAT, {1, 1}, {}, Memory::by_value);
+  Part by_value = tensor(2, CUDNN_DATA_FLOAT, {1, 1}, {}, Storage::by_value);
   Part embedded(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   ASSERT_OK(embedded.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT));
   ASSERT_OK(embedded.set(CUDNN_ATTR_TENSOR_DIMENSIONS, Ints{1, 1}));

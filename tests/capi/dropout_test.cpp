@@ -5,8 +5,6 @@ using namespace client;
 
 namespace {
 
-using Bytes = std::vector<unsigned char>;
-
 struct DropoutDescriptor : Descriptor<cudnnDropoutDescriptor_t> {
   DropoutDescriptor() : Descriptor(cudnnCreateDropoutDescriptor, cudnnDestroyDropoutDescriptor) {}
 };
@@ -31,7 +29,7 @@ TEST(Dropout, keeps_its_share_and_sends_gradients_the_same_way) {
           dx(type, x.dims(), layout);
       x.fill(1), dy.fill(2);
       DropoutDescriptor d;
-      Bytes states(states_size(h)), reserve(reserve_size(x));
+      Memory states(states_size(h)), reserve(reserve_size(x));
       ASSERT_OK(cudnnSetDropoutDescriptor(d, h, 0.25f, states.data(), states.size(), 7));
       ASSERT_OK(cudnnDropoutForward(h, d, x, x.data(), y, y.data(), reserve.data(), reserve.size()));
       ASSERT_OK(cudnnDropoutBackward(h, d, dy, dy.data(), dx, dx.data(), reserve.data(), reserve.size()));
@@ -54,10 +52,10 @@ TEST(Dropout, masks_follow_from_states) {
       again(CUDNN_DATA_FLOAT, x.dims());
   x.fill(1);
   DropoutDescriptor d, restored;
-  Bytes states(states_size(h)), reserve(reserve_size(x));
+  Memory states(states_size(h)), reserve(reserve_size(x));
   ASSERT_OK(cudnnSetDropoutDescriptor(d, h, 0.5f, states.data(), states.size(), 1234567890123ull));
   ASSERT_OK(cudnnDropoutForward(h, d, x, x.data(), first, first.data(), reserve.data(), reserve.size()));
-  Bytes saved = states;
+  Memory saved = states;
   ASSERT_OK(cudnnDropoutForward(h, d, x, x.data(), second, second.data(), reserve.data(), reserve.size()));
   EXPECT_NE(first.values(), second.values());
 
@@ -83,7 +81,7 @@ TEST(Dropout, extremes) {
   Tensor x(CUDNN_DATA_FLOAT, {1, 2, 3, 1}), y(CUDNN_DATA_FLOAT, x.dims());
   x.random(1);
   DropoutDescriptor d;
-  Bytes states(states_size(h)), reserve(reserve_size(x));
+  Memory states(states_size(h)), reserve(reserve_size(x));
   ASSERT_OK(cudnnSetDropoutDescriptor(d, h, 0, nullptr, 0, 0));  // keeps everything: no states needed
   ASSERT_OK(cudnnDropoutForward(h, d, x, x.data(), y, y.data(), reserve.data(), reserve.size()));
   EXPECT_EQ(x.values(), y.values());
@@ -101,7 +99,7 @@ TEST(Dropout, mistakes) {
   Handle h;
   Tensor x(CUDNN_DATA_FLOAT, {1, 2, 3, 4}), other(CUDNN_DATA_FLOAT, {1, 2, 3, 5});
   DropoutDescriptor d;
-  Bytes states(states_size(h)), reserve(reserve_size(x));
+  Memory states(states_size(h)), reserve(reserve_size(x));
   EXPECT_TRUE(is_bad_param(cudnnDropoutGetStatesSize(nullptr, nullptr)));
   EXPECT_TRUE(is_bad_param(cudnnSetDropoutDescriptor(d, h, 0.5f, states.data(), states.size() - 1, 0)));
   EXPECT_TRUE(is_bad_param(cudnnSetDropoutDescriptor(d, h, 1.5f, states.data(), states.size(), 0)));

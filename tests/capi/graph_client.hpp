@@ -42,25 +42,28 @@ class Piece : public Part {
   }
 };
 
-// Runs the first plan that the heuristics propose. Bytes around the workspace must stay as they are.
-inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<int64_t>& uids,
-                           const std::vector<void*>& pointers) {
-  Piece heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+// The first plan that the heuristics propose.
+inline std::unique_ptr<Piece> first_plan(const Piece& graph, cudnnHandle_t handle) {
+  Piece heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR), config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, {graph});
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, std::vector{CUDNN_HEUR_MODE_A});
   heuristics.finalize();
-  Piece config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   cudnnBackendDescriptor_t result = config;
   int64_t count = 0;
-  must(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                                &result));
+  must(heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &result));
   if (count != 1) throw Failure{CUDNN_STATUS_NOT_SUPPORTED, "the heuristics propose nothing"};
-  Piece plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {config});
-  plan.finalize();
+  auto plan = std::make_unique<Piece>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
+  plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, {config}).finalize();
+  return plan;
+}
+
+// Runs the first plan. Bytes around the workspace must stay as they are.
+inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<int64_t>& uids,
+                           const std::vector<void*>& pointers) {
+  std::unique_ptr<Piece> plan = first_plan(graph, handle);
   int64_t bytes = 0;
-  must(cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes));
+  must(plan->get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, nullptr, &bytes));
   constexpr size_t kBand = 256;
   std::vector<unsigned char> memory(static_cast<size_t>(bytes) + 3 * kBand, 0xff);
   unsigned char* workspace = memory.data() + kBand;
@@ -70,7 +73,7 @@ inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector<void*>{bytes > 0 ? workspace : nullptr});
   pack.finalize();
-  must(cudnnBackendExecute(handle, plan, pack));
+  must(cudnnBackendExecute(handle, *plan, pack));
   for (const unsigned char* p = memory.data(); p < memory.data() + memory.size(); ++p)
     if ((p < workspace || p >= workspace + bytes) && *p != 0xff)
       throw Failure{CUDNN_STATUS_EXECUTION_FAILED, "memory around the workspace was overwritten"};

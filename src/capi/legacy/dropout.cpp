@@ -16,8 +16,11 @@ void* seed_in(void* states) { return states; }
 void* offset_in(void* states) { return static_cast<char*>(states) + 8; }
 
 // One byte for each element, in the order of the elements' places in row-major order.
-Shape mask_of(const Shape& x) { return {CUDNN_DATA_BYTE_BOOLEAN, x.dims, tsr::packed_strides(x.dims)}; }
-size_t mask_bytes(const Shape& x) { return static_cast<size_t>(tsr::volume(x.dims)); }
+Shape mask_of(const Shape& x) { return packed_shape(CUDNN_DATA_BYTE_BOOLEAN, x.dims); }
+size_t mask_bytes(const Shape& x) {
+  demand(!x.dims.empty(), CUDNN_STATUS_BAD_PARAM, "xdesc has not been set");
+  return static_cast<size_t>(tsr::volume(x.dims));
+}
 
 void check_mask(const Shape& x, size_t bytes) {
   demand(bytes >= mask_bytes(x), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "reserveSpaceSizeInBytes is ", bytes,
@@ -25,8 +28,8 @@ void check_mask(const Shape& x, size_t bytes) {
 }
 
 void check_sizes(const Shape& x, const Shape& y, const char* xname, const char* yname) {
-  demand(x.dims == y.dims && x.type == y.type, CUDNN_STATUS_BAD_PARAM, xname, " is ", describe(x), ", ", yname, " is ",
-         describe(y), ": sizes and types must be equal");
+  demand(x.dims == y.dims && x.type == y.type, CUDNN_STATUS_BAD_PARAM, xname, " is ", x, ", ", yname, " is ", y,
+         ": sizes and types must be equal");
 }
 
 void fill(cudnnDropoutStruct& d, float dropout, void* states, size_t bytes, unsigned long long seed) {
@@ -56,8 +59,16 @@ namespace tsr::capi {
 
 void read_dropout_state(Call& c, const cudnnDropoutStruct& d, int64_t seed_id, int64_t offset_id) {
   demand(d.states, CUDNN_STATUS_BAD_PARAM, "the dropout descriptor has no states");
-  c.input(seed_id, kOneInteger, seed_in(d.states), "states")
-      .input(offset_id, kOneInteger, offset_in(d.states), "states");
+  read_dropout_copy(c, d.states, seed_id, offset_id);
+}
+
+void write_dropout_copy(Call& c, void* copy, int64_t seed_id, int64_t offset_id) {
+  c.output(seed_id, kOneInteger, seed_in(copy), "states").output(offset_id, kOneInteger, offset_in(copy), "states");
+}
+
+void read_dropout_copy(Call& c, const void* copy, int64_t seed_id, int64_t offset_id) {
+  void* states = const_cast<void*>(copy);
+  c.input(seed_id, kOneInteger, seed_in(states), "states").input(offset_id, kOneInteger, offset_in(states), "states");
 }
 
 void advance_dropout_state(cudnnHandle_t handle, const cudnnDropoutStruct& d) {

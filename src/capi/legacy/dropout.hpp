@@ -19,6 +19,9 @@ constexpr size_t kDropoutStateBytes = 16;  // two 64-bit integers
 
 // The call reads seed and offset under these ids. Refuses a descriptor without states.
 void read_dropout_state(Call& c, const cudnnDropoutStruct& d, int64_t seed_id, int64_t offset_id);
+// Copies of them, for gradients: the call writes them under other ids, another call reads them.
+void write_dropout_copy(Call& c, void* copy, int64_t seed_id, int64_t offset_id);
+void read_dropout_copy(Call& c, const void* copy, int64_t seed_id, int64_t offset_id);
 // Moves the offset on, behind a call that has used it.
 void advance_dropout_state(cudnnHandle_t handle, const cudnnDropoutStruct& d);
 

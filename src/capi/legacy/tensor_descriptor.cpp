@@ -29,13 +29,25 @@ void set(Shape& s, cudnnDataType_t type, const Dims& dims, const Dims& strides) 
   s.type = type, s.dims = dims, s.strides = strides;
 }
 
-// Vectors of channels are elements of their own: their number is that of vectors.
+int64_t vector_of(cudnnDataType_t type) { return tsr::info(from_data_type(type)).vector; }
+
 void check_format(cudnnTensorFormat_t format, cudnnDataType_t type) {
   bool vectors = type == CUDNN_DATA_INT8x4 || type == CUDNN_DATA_UINT8x4 || type == CUDNN_DATA_INT8x32;
   demand(format >= CUDNN_TENSOR_NCHW && format <= CUDNN_TENSOR_NCHW_VECT_C, CUDNN_STATUS_BAD_PARAM, "format ",
          static_cast<int>(format), " does not exist");
   demand(vectors == (format == CUDNN_TENSOR_NCHW_VECT_C), CUDNN_STATUS_BAD_PARAM, "data type ", name_of(type),
          vectors ? " needs" : " cannot have", " the format NCHW_VECT_C");
+}
+
+// Sizes count channels; strides of vectorised types count vectors of channels.
+Dims strides_in(cudnnTensorFormat_t format, cudnnDataType_t type, Dims dims) {
+  check_format(format, type);
+  if (format != CUDNN_TENSOR_NCHW_VECT_C) return format_strides(format, dims);
+  int64_t vector = vector_of(type);
+  demand(dims.size() > 1 && dims[1] % vector == 0, CUDNN_STATUS_BAD_PARAM, "dimensions ", dims, " of type ",
+         name_of(type), ": the channels must be a multiple of ", vector);
+  dims[1] /= vector;
+  return format_strides(CUDNN_TENSOR_NCHW, dims);
 }
 
 void copy_out(int requested, const Shape& s, int* dims, int* strides) {
@@ -46,9 +58,12 @@ void copy_out(int requested, const Shape& s, int* dims, int* strides) {
 }
 
 size_t bytes_of(const Shape& s) {
-  int64_t last = 0;
-  for (int i = 0; i < s.dims.size(); ++i) last += (s.dims[i] - 1) * std::max<int64_t>(0, s.strides[i]);
-  return static_cast<size_t>(tsr::byte_size(from_data_type(s.type), last + 1));
+  int64_t last = 0, vector = vector_of(s.type);
+  for (int i = 0; i < s.dims.size(); ++i) {
+    int64_t count = i == 1 ? (s.dims[i] + vector - 1) / vector : s.dims[i];
+    last += (count - 1) * std::max<int64_t>(0, s.strides[i]);
+  }
+  return static_cast<size_t>(tsr::byte_size(from_data_type(s.type), (last + 1) * vector));
 }
 
 }  // namespace
@@ -64,10 +79,9 @@ cudnnStatus_t CUDNNWINAPI cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t t
 cudnnStatus_t CUDNNWINAPI cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
                                                      cudnnDataType_t dataType, int n, int c, int h, int w) {
   return answer("cudnnSetTensor4dDescriptor", [&] {
-    check_format(format, dataType);
     Dims dims{n, c, h, w};
     check_sizes(dims, "dimension");
-    set(given(tensorDesc, "tensorDesc"), dataType, dims, format_strides(format, dims));
+    set(given(tensorDesc, "tensorDesc"), dataType, dims, strides_in(format, dataType, dims));
   });
 }
 
@@ -105,10 +119,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t ten
 cudnnStatus_t CUDNNWINAPI cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
                                                        cudnnDataType_t dataType, int nbDims, const int dimA[]) {
   return answer("cudnnSetTensorNdDescriptorEx", [&] {
-    check_format(format, dataType);
     Dims dims = dims_of(nbDims, dimA, "dimA");
     check_sizes(dims, "dimA");
-    set(given(tensorDesc, "tensorDesc"), dataType, dims, format_strides(format, dims));
+    set(given(tensorDesc, "tensorDesc"), dataType, dims, strides_in(format, dataType, dims));
   });
 }
 
@@ -158,11 +171,10 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor
 cudnnStatus_t CUDNNWINAPI cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
                                                      cudnnTensorFormat_t format, int nbDims, const int filterDimA[]) {
   return answer("cudnnSetFilterNdDescriptor", [&] {
-    check_format(format, dataType);
     Dims dims = dims_of(nbDims, filterDimA, "filterDimA");
     check_sizes(dims, "filterDimA");
     cudnnFilterStruct& f = given(filterDesc, "filterDesc");
-    set(f, dataType, dims, format_strides(format, dims));
+    set(f, dataType, dims, strides_in(format, dataType, dims));
     f.format = format;
   });
 }

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN's algorithms stand for engines of this library; queries list, order and measure them.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+
+#include "capi/legacy/convolution.hpp"
+#include "runtime/devices.hpp"
+
+using namespace tsr;
+using namespace tsr::capi;
+
+namespace {
+
+// By the value of the algorithm's enumerator; docs/cudnn.md explains the choice.
+constexpr Route kForward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
+    Route::small, Route::planner, Route::products, Route::onednn, Route::none, Route::none, Route::none, Route::none};
+constexpr Route kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {Route::small, Route::planner, Route::none,
+                                                                        Route::none,  Route::none,    Route::none};
+constexpr Route kBackwardFilter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
+    Route::small, Route::planner, Route::none, Route::products, Route::none, Route::none, Route::none};
+
+std::span<const Route> routes_of(ConvPass pass) {
+  if (pass == ConvPass::forward) return kForward;
+  if (pass == ConvPass::backward_data) return kBackwardData;
+  return kBackwardFilter;
+}
+
+struct Candidate {
+  int algorithm;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  double milliseconds = -1;
+  size_t memory = 0;
+  bool deterministic = true;
+};
+
+// Describes the plain convolution to a call of its own; all queries and calls share its plan.
+struct PlainCall {
+  PlainCall(cudnnHandle_t handle, const Convolution& convolution, Route route, const ConvPointers& p)
+      : c(convolution), call(handle, "convolution"), blend(call, nullptr, nullptr, c.y.type) {
+    describe_to(call, c, p);
+    follow(call, handle, route);
+    plan = call.plan(make);
+    own = route == Route::small;
+    workspace_bytes = own ? 0 : plan->workspace_bytes();
+  }
+  void run(void* workspace, size_t bytes) { call.run(make, workspace, bytes, own); }
+
+  const Convolution& c;
+  Call call;
+  Blend blend;
+  std::function<void(Maker&)> make = [this](Maker& m) { make_convolution_graph(m, c, blend); };
+  std::shared_ptr<const Plan> plan;
+  bool own = false;            // in the handle's memory
+  size_t workspace_bytes = 0;  // of the caller's
+};
+
+// Memory of the handle's device, all zeros, for measurements.
+class Memory {
+ public:
+  Memory(const Device& d, size_t bytes) : device_(d) {
+    constexpr size_t kAlign = 256;
+    size_t rounded = std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+    if (device_.memory) {
+      std::vector<std::byte> zeros(rounded);
+      data_ = device_.memory->allocate(rounded);
+      device_.memory->copy_in(data_, zeros.data(), rounded);
+    } else if ((data_ = std::aligned_alloc(kAlign, rounded))) {
+      std::memset(data_, 0, rounded);
+    } else {
+      throw std::bad_alloc();
+    }
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { device_.memory ? device_.memory->release(data_) : std::free(data_); }
+  void* data() const { return data_; }
+
+ private:
+  const Device& device_;
+  void* data_ = nullptr;
+};
+
+size_t bytes_of(const Shape& s) {
+  Tensor t;
+  t.dtype = from_data_type(s.type), t.dims = s.dims, t.strides = s.strides;
+  return static_cast<size_t>(t.bytes());
+}
+
+// One run to warm up, then as many as fit into some milliseconds.
+template <class Run>
+double measure(const cudnnContext& handle, const Run& run) {
+  auto timed = [&](int count) {
+    auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) run();
+    synchronize(handle.device, handle.stream);
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / count;
+  };
+  constexpr double kBudget = 5;
+  run();
+  synchronize(handle.device, handle.stream);
+  double once = timed(1);
+  int count = static_cast<int>(std::clamp(kBudget / std::max(once, 1e-3), 0.0, 20.0));
+  return count < 2 ? once : timed(count);
+}
+
+// What the plan's cost model expects.
+double modelled(const Plan& p) {
+  double seconds = 0;
+  for (const PlannedStep& s : p.steps()) seconds += s.config.seconds;
+  return seconds * 1e3;
+}
+
+// Fills in a candidate by `use`, or says why it is none.
+template <class Use>
+Candidate candidate(int algorithm, const Use& use) {
+  Candidate k{algorithm};
+  try {
+    use(k);
+  } catch (const Failure& f) {
+    k.status = f.status;
+  } catch (const Error& e) {
+    k.status = e.status() == Status::not_supported ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_INTERNAL_ERROR;
+  } catch (const std::bad_alloc&) {
+    k.status = CUDNN_STATUS_ALLOC_FAILED;
+  }
+  return k;
+}
+
+// All algorithms of a pass, the fastest first, those that cannot be used last. The planner's own choice wins ties.
+template <class Use>
+std::vector<Candidate> ranked(ConvPass pass, const Use& use) {
+  std::span<const Route> routes = routes_of(pass);
+  std::vector<Candidate> list;
+  for (bool planner : {true, false})
+    for (int i = 0; i < static_cast<int>(routes.size()); ++i)
+      if ((routes[static_cast<size_t>(i)] == Route::planner) == planner)
+        list.push_back(candidate(i, [&](Candidate& k) { use(k, route_of(pass, i)); }));
+  std::stable_sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) {
+    bool works = a.status == CUDNN_STATUS_SUCCESS, other = b.status == CUDNN_STATUS_SUCCESS;
+    return works != other ? works : works && a.milliseconds < b.milliseconds;
+  });
+  return list;
+}
+
+template <class Perf>
+void give(const std::vector<Candidate>& list, const Convolution& c, int requested, int* returned, Perf* results) {
+  demand(requested > 0, CUDNN_STATUS_BAD_PARAM, "requestedAlgoCount is ", requested, ", it must be positive");
+  given(returned, "returnedAlgoCount");
+  given(results, "perfResults");
+  *returned = std::min(requested, static_cast<int>(list.size()));
+  for (int i = 0; i < *returned; ++i) {
+    const Candidate& k = list[static_cast<size_t>(i)];
+    Perf& r = results[i];
+    r = Perf{};
+    r.algo = static_cast<decltype(r.algo)>(k.algorithm);
+    r.status = k.status;
+    r.time = static_cast<float>(k.milliseconds);
+    r.memory = k.memory;
+    r.determinism = k.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
+    r.mathType = c.conv.math;
+  }
+}
+
+std::vector<Candidate> expected(cudnnHandle_t handle, const Convolution& c) {
+  given(handle, "handle");
+  return ranked(c.pass, [&](Candidate& k, Route route) {
+    PlainCall p(handle, c, route, kUnknownPointers);
+    k.milliseconds = modelled(*p.plan), k.memory = p.workspace_bytes;
+    k.deterministic = p.plan->deterministic();
+  });
+}
+
+std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c, const ConvPointers& p, void* workspace,
+                                size_t bytes) {
+  Call probe(handle, "convolution");
+  describe_to(probe, c, p);  // refuses null pointers, which no algorithm can do anything about
+  return ranked(c.pass, [&](Candidate& k, Route route) {
+    PlainCall plain(handle, c, route, p);
+    k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
+    demand(k.memory <= bytes, CUDNN_STATUS_ALLOC_FAILED, "the workspace is too small");
+    k.milliseconds = measure(*handle, [&] { plain.run(workspace, bytes); });
+  });
+}
+
+// In memory of its own, with as much workspace as each algorithm wants.
+std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c) {
+  const Device& d = given(handle, "handle").device;
+  Memory x(d, bytes_of(c.x)), w(d, bytes_of(c.w)), y(d, bytes_of(c.y));
+  ConvPointers p{x.data(), w.data(), y.data()};
+  return ranked(c.pass, [&](Candidate& k, Route route) {
+    PlainCall plain(handle, c, route, p);
+    k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
+    Memory workspace(d, k.memory);
+    k.milliseconds = measure(*handle, [&] { plain.run(workspace.data(), k.memory); });
+  });
+}
+
+void give_count(cudnnHandle_t handle, ConvPass pass, int* count) {
+  given(handle, "handle");
+  given(count, "count") = static_cast<int>(routes_of(pass).size());
+}
+
+void give_workspace(cudnnHandle_t handle, const Convolution& c, int algorithm, size_t* bytes) {
+  given(handle, "handle");
+  given(bytes, "sizeInBytes") = workspace_of(handle, c, route_of(c.pass, algorithm));
+}
+
+}  // namespace
+
+namespace tsr::capi {
+
+Route route_of(ConvPass pass, int algorithm) {
+  std::span<const Route> routes = routes_of(pass);
+  demand(algorithm >= 0 && algorithm < static_cast<int>(routes.size()), CUDNN_STATUS_BAD_PARAM, "algorithm ", algorithm,
+         " does not exist, there are ", routes.size());
+  Route r = routes[static_cast<size_t>(algorithm)];
+  demand(r != Route::none, CUDNN_STATUS_NOT_SUPPORTED, "algorithm ", algorithm, " (by Fourier transform or Winograd's ",
+         "method) is not in this library");
+  return r;
+}
+
+void follow(Call& call, cudnnHandle_t handle, Route route) {
+  const DeviceKind kind = given(handle, "handle").device.kind;
+  std::vector<std::string> without;
+  if (route == Route::products || route == Route::small) without = {"onednn", "reference", "host_cuda"};
+  if (route == Route::onednn) without = {"gemm_cpu", "reference"};
+  demand(route != Route::onednn || (kind == DeviceKind::cpu && find_engine("onednn")), CUDNN_STATUS_NOT_SUPPORTED,
+         "this algorithm is oneDNN's, which is not there for this device");
+  for (std::string& name : without)
+    if (find_engine(name)) call.options.without.push_back(std::move(name));
+}
+
+size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route) {
+  return PlainCall(handle, c, route, kUnknownPointers).workspace_bytes;
+}
+
+}  // namespace tsr::capi
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
+  return answer("cudnnGetConvolutionForwardAlgorithmMaxCount", [&] { give_count(handle, ConvPass::forward, count); });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
+  return answer("cudnnGetConvolutionBackwardDataAlgorithmMaxCount",
+                [&] { give_count(handle, ConvPass::backward_data, count); });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
+  return answer("cudnnGetConvolutionBackwardFilterAlgorithmMaxCount",
+                [&] { give_count(handle, ConvPass::backward_filter, count); });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardAlgorithm_v7(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t srcDesc, const cudnnFilterDescriptor_t filterDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
+  return answer("cudnnGetConvolutionForwardAlgorithm_v7", [&] {
+    Convolution c = make_convolution(ConvPass::forward, convDesc, srcDesc, filterDesc, destDesc);
+    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataAlgorithm_v7(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t filterDesc, const cudnnTensorDescriptor_t diffDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
+  return answer("cudnnGetConvolutionBackwardDataAlgorithm_v7", [&] {
+    Convolution c = make_convolution(ConvPass::backward_data, convDesc, gradDesc, filterDesc, diffDesc);
+    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t srcDesc, const cudnnTensorDescriptor_t diffDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
+  return answer("cudnnGetConvolutionBackwardFilterAlgorithm_v7", [&] {
+    Convolution c = make_convolution(ConvPass::backward_filter, convDesc, srcDesc, gradDesc, diffDesc);
+    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithm(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
+  return answer("cudnnFindConvolutionForwardAlgorithm", [&] {
+    Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
+    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithm(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t wDesc, const cudnnTensorDescriptor_t dyDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
+  return answer("cudnnFindConvolutionBackwardDataAlgorithm", [&] {
+    Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
+    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithm(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t dyDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
+    int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
+  return answer("cudnnFindConvolutionBackwardFilterAlgorithm", [&] {
+    Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
+    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithmEx(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const void* x, const cudnnFilterDescriptor_t wDesc,
+    const void* w, const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t yDesc, void* y,
+    const int requestedAlgoCount, int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults, void* workSpace,
+    size_t workSpaceSizeInBytes) {
+  return answer("cudnnFindConvolutionForwardAlgorithmEx", [&] {
+    Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
+    give(measured(handle, c, {x, w, y}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
+         perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithmEx(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t wDesc, const void* w, const cudnnTensorDescriptor_t dyDesc,
+    const void* dy, const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t dxDesc, void* dx,
+    const int requestedAlgoCount, int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults,
+    void* workSpace, size_t workSpaceSizeInBytes) {
+  return answer("cudnnFindConvolutionBackwardDataAlgorithmEx", [&] {
+    Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
+    give(measured(handle, c, {dx, w, dy}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
+         perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const void* x, const cudnnTensorDescriptor_t dyDesc,
+    const void* y, const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t dwDesc, void* dw,
+    const int requestedAlgoCount, int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults,
+    void* workSpace, size_t workSpaceSizeInBytes) {
+  return answer("cudnnFindConvolutionBackwardFilterAlgorithmEx", [&] {
+    Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
+    give(measured(handle, c, {x, dw, y}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
+         perfResults);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle,
+                                                                  const cudnnTensorDescriptor_t xDesc,
+                                                                  const cudnnFilterDescriptor_t wDesc,
+                                                                  const cudnnConvolutionDescriptor_t convDesc,
+                                                                  const cudnnTensorDescriptor_t yDesc,
+                                                                  cudnnConvolutionFwdAlgo_t algo, size_t* sizeInBytes) {
+  return answer("cudnnGetConvolutionForwardWorkspaceSize", [&] {
+    Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
+    give_workspace(handle, c, algo, sizeInBytes);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataWorkspaceSize(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t wDesc, const cudnnTensorDescriptor_t dyDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t dxDesc,
+    cudnnConvolutionBwdDataAlgo_t algo, size_t* sizeInBytes) {
+  return answer("cudnnGetConvolutionBackwardDataWorkspaceSize", [&] {
+    Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
+    give_workspace(handle, c, algo, sizeInBytes);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t dyDesc,
+    const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t gradDesc,
+    cudnnConvolutionBwdFilterAlgo_t algo, size_t* sizeInBytes) {
+  return answer("cudnnGetConvolutionBackwardFilterWorkspaceSize", [&] {
+    Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, gradDesc, dyDesc);
+    give_workspace(handle, c, algo, sizeInBytes);
+  });
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation by its names of version 8. Both algorithms are one; nothing is kept in the reserve space.
+#include "capi/legacy/batch_norm.hpp"
+#include "capi/legacy/check.hpp"
+
+using namespace tsr::capi;
+
+namespace {
+
+bool per_activation(cudnnNormMode_t mode) {
+  demand_enumerator(mode, CUDNN_NORM_PER_CHANNEL, "mode");
+  return mode == CUDNN_NORM_PER_ACTIVATION;
+}
+
+AfterNorm after(cudnnNormOps_t ops) {
+  demand_enumerator(ops, CUDNN_NORM_OPS_NORM_ADD_ACTIVATION, "normOps");
+  return static_cast<AfterNorm>(ops);
+}
+
+void check(cudnnNormAlgo_t algo, int groups) {
+  demand_enumerator(algo, CUDNN_NORM_ALGO_PERSIST, "algo");
+  demand(groups == 1, groups < 1 ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_NOT_SUPPORTED, "groupCnt is ", groups,
+         ", allowed is 1");
+}
+
+}  // namespace
+
+cudnnStatus_t CUDNNWINAPI cudnnDeriveNormTensorDescriptor(cudnnTensorDescriptor_t derivedNormScaleBiasDesc,
+                                                          cudnnTensorDescriptor_t derivedNormMeanVarDesc,
+                                                          const cudnnTensorDescriptor_t xDesc, cudnnNormMode_t mode,
+                                                          int groupCnt) {
+  return answer("cudnnDeriveNormTensorDescriptor", [&] {
+    check(CUDNN_NORM_ALGO_STANDARD, groupCnt);
+    derive_params(given(derivedNormScaleBiasDesc, "derivedNormScaleBiasDesc"), given(xDesc, "xDesc"),
+                  per_activation(mode));
+    if (derivedNormMeanVarDesc) derive_params(*derivedNormMeanVarDesc, *xDesc, per_activation(mode));
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnNormalizationForwardInference(
+    cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo, const void* alpha,
+    const void* beta, const cudnnTensorDescriptor_t xDesc, const void* x,
+    const cudnnTensorDescriptor_t normScaleBiasDesc, const void* normScale, const void* normBias,
+    const cudnnTensorDescriptor_t normMeanVarDesc, const void* estimatedMean, const void* estimatedVariance,
+    const cudnnTensorDescriptor_t zDesc, const void* z, cudnnActivationDescriptor_t activationDesc,
+    const cudnnTensorDescriptor_t yDesc, void* y, double epsilon, int groupCnt) {
+  return answer("cudnnNormalizationForwardInference", [&] {
+    NormInference n{};
+    check(algo, groupCnt);
+    n.handle = handle;
+    n.function = "cudnnNormalizationForwardInference";
+    n.per_activation = per_activation(mode);
+    n.after = after(normOps);
+    n.activation = activationDesc;
+    n.epsilon = epsilon;
+    n.x_desc = xDesc, n.x = x;
+    n.z_desc = zDesc, n.z = z;
+    n.params_desc = normScaleBiasDesc, n.scale = normScale, n.bias = normBias;
+    n.stats_desc = normMeanVarDesc, n.mean = estimatedMean, n.variance = estimatedVariance;
+    n.alpha = alpha, n.beta = beta;
+    n.y_desc = yDesc, n.y = y;
+    run(n);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetNormalizationForwardTrainingWorkspaceSize(
+    cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
+    const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t zDesc, const cudnnTensorDescriptor_t yDesc,
+    const cudnnTensorDescriptor_t normScaleBiasDesc, const cudnnActivationDescriptor_t activationDesc,
+    const cudnnTensorDescriptor_t normMeanVarDesc, size_t* sizeInBytes, int groupCnt) {
+  return answer("cudnnGetNormalizationForwardTrainingWorkspaceSize", [&] {
+    NormTraining n{};
+    check(algo, groupCnt);
+    n.handle = handle;
+    n.function = "cudnnNormalizationForwardTraining";
+    n.per_activation = per_activation(mode);
+    n.after = after(normOps);
+    n.activation = activationDesc;
+    n.x_desc = xDesc, n.z_desc = zDesc, n.y_desc = yDesc;
+    n.params_desc = normScaleBiasDesc, n.stats_desc = normMeanVarDesc;
+    given(sizeInBytes, "sizeInBytes") = workspace_of(n);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnGetNormalizationBackwardWorkspaceSize(
+    cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
+    const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t yDesc, const cudnnTensorDescriptor_t dyDesc,
+    const cudnnTensorDescriptor_t dzDesc, const cudnnTensorDescriptor_t dxDesc,
+    const cudnnTensorDescriptor_t dNormScaleBiasDesc, const cudnnActivationDescriptor_t activationDesc,
+    const cudnnTensorDescriptor_t normMeanVarDesc, size_t* sizeInBytes, int groupCnt) {
+  return answer("cudnnGetNormalizationBackwardWorkspaceSize", [&] {
+    NormBackward n{};
+    check(algo, groupCnt);
+    n.handle = handle;
+    n.function = "cudnnNormalizationBackward";
+    n.per_activation = per_activation(mode);
+    n.after = after(normOps);
+    n.activation = activationDesc;
+    n.x_desc = xDesc, n.y_desc = yDesc, n.dy_desc = dyDesc, n.dz_desc = dzDesc, n.dx_desc = dxDesc;
+    n.params_desc = dNormScaleBiasDesc, n.stats_desc = normMeanVarDesc;
+    given(sizeInBytes, "sizeInBytes") = workspace_of(n);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI
+cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps,
+                                              cudnnNormAlgo_t algo, const cudnnActivationDescriptor_t activationDesc,
+                                              const cudnnTensorDescriptor_t xDesc, size_t* sizeInBytes, int groupCnt) {
+  return answer("cudnnGetNormalizationTrainingReserveSpaceSize", [&] {
+    given(handle, "handle"), given(xDesc, "xDesc");
+    check(algo, groupCnt);
+    (void)per_activation(mode);
+    if (after(normOps) != AfterNorm::nothing) given(activationDesc, "activationDesc");
+    given(sizeInBytes, "sizeInBytes") = 0;
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnNormalizationForwardTraining(
+    cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo, const void* alpha,
+    const void* beta, const cudnnTensorDescriptor_t xDesc, const void* xData,
+    const cudnnTensorDescriptor_t normScaleBiasDesc, const void* normScale, const void* normBias,
+    double exponentialAverageFactor, const cudnnTensorDescriptor_t normMeanVarDesc, void* resultRunningMean,
+    void* resultRunningVariance, double epsilon, void* resultSaveMean, void* resultSaveInvVariance,
+    cudnnActivationDescriptor_t activationDesc, const cudnnTensorDescriptor_t zDesc, const void* zData,
+    const cudnnTensorDescriptor_t yDesc, void* yData, void* workspace, size_t workSpaceSizeInBytes, void*, size_t,
+    int groupCnt) {
+  return answer("cudnnNormalizationForwardTraining", [&] {
+    NormTraining n{};
+    check(algo, groupCnt);
+    n.handle = handle;
+    n.function = "cudnnNormalizationForwardTraining";
+    n.per_activation = per_activation(mode);
+    n.after = after(normOps);
+    n.activation = activationDesc;
+    n.epsilon = epsilon;
+    n.x_desc = xDesc, n.x = xData;
+    n.z_desc = zDesc, n.z = zData;
+    n.params_desc = normScaleBiasDesc, n.scale = normScale, n.bias = normBias;
+    n.alpha = alpha, n.beta = beta;
+    n.y_desc = yDesc, n.y = yData;
+    n.stats_desc = normMeanVarDesc, n.factor = exponentialAverageFactor;
+    n.running_mean = resultRunningMean, n.running_variance = resultRunningVariance;
+    n.saved_mean = resultSaveMean, n.saved_inv_variance = resultSaveInvVariance;
+    n.workspace = workspace, n.workspace_bytes = workSpaceSizeInBytes;
+    run(n);
+  });
+}
+
+cudnnStatus_t CUDNNWINAPI cudnnNormalizationBackward(
+    cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo, const void* alphaDataDiff,
+    const void* betaDataDiff, const void* alphaParamDiff, const void* betaParamDiff,
+    const cudnnTensorDescriptor_t xDesc, const void* xData, const cudnnTensorDescriptor_t yDesc, const void* yData,
+    const cudnnTensorDescriptor_t dyDesc, const void* dyData, const cudnnTensorDescriptor_t dzDesc, void* dzData,
+    const cudnnTensorDescriptor_t dxDesc, void* dxData, const cudnnTensorDescriptor_t dNormScaleBiasDesc,
+    const void* normScaleData, const void* normBiasData, void* dNormScaleData, void* dNormBiasData, double epsilon,
+    const cudnnTensorDescriptor_t normMeanVarDesc, const void* savedMean, const void* savedInvVariance,
+    cudnnActivationDescriptor_t activationDesc, void* workSpace, size_t workSpaceSizeInBytes, void*, size_t,
+    int groupCnt) {
+  return answer("cudnnNormalizationBackward", [&] {
+    NormBackward n{};
+    check(algo, groupCnt);
+    n.handle = handle;
+    n.function = "cudnnNormalizationBackward";
+    n.per_activation = per_activation(mode);
+    n.after = after(normOps);
+    n.activation = activationDesc;
+    n.epsilon = epsilon;
+    n.x_desc = xDesc, n.x = xData;
+    n.y_desc = yDesc, n.y = yData;
+    n.params_desc = dNormScaleBiasDesc, n.scale = normScaleData, n.bias = normBiasData;
+    n.stats_desc = normMeanVarDesc, n.mean = savedMean, n.inv_variance = savedInvVariance;
+    n.alpha_data = alphaDataDiff, n.beta_data = betaDataDiff;
+    n.alpha_params = alphaParamDiff, n.beta_params = betaParamDiff;
+    n.dy_desc = dyDesc, n.dy = dyData;
+    n.dz_desc = dzDesc, n.dz = dzData;
+    n.dx_desc = dxDesc, n.dx = dxData;
+    n.dscale = dNormScaleData, n.dbias = dNormBiasData;
+    n.workspace = workSpace, n.workspace_bytes = workSpaceSizeInBytes;
+    run(n);
+  });
+}

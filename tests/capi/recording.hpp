@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs as front ends send them (tests/capi/recorded), made through the C interface.
+#pragma once
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "graph_client.hpp"
+
+namespace client {
+
+inline std::vector<std::string> split(const std::string& s, char at) {
+  std::vector<std::string> parts;
+  std::istringstream in(s);
+  for (std::string p; std::getline(in, p, at);) parts.push_back(p);
+  return parts;
+}
+
+// Values of an attribute, as the program's memory holds them.
+inline void set_values(Piece& d, int name, cudnnBackendAttributeType_t type, const std::vector<std::string>& text) {
+  auto as = [&](auto convert) {
+    std::vector<decltype(convert(text[0]))> v;
+    for (const std::string& t : text) v.push_back(convert(t));
+    d.set(name, type, v);
+  };
+  switch (type) {
+    case CUDNN_TYPE_FLOAT:
+      return as([](const std::string& t) { return std::stof(t); });
+    case CUDNN_TYPE_DOUBLE:
+      return as([](const std::string& t) { return std::stod(t); });
+    case CUDNN_TYPE_INT64:
+      return as([](const std::string& t) { return static_cast<int64_t>(std::stoll(t)); });
+    case CUDNN_TYPE_BOOLEAN:
+      return as([](const std::string& t) { return static_cast<char>(t == "1"); });
+    case CUDNN_TYPE_FRACTION:
+      return as([](const std::string& t) {
+        auto parts = split(t, '/');
+        return cudnnFraction_t{std::stoll(parts[0]), std::stoll(parts[1])};
+      });
+    case CUDNN_TYPE_VOID_PTR: {  // a constant
+      float value = std::stof(text[0]);
+      d.set(name, type, std::vector<void*>{&value});
+      return;
+    }
+    default:  // INT32 and enumerations
+      return as([](const std::string& t) { return std::stoi(t); });
+  }
+}
+
+// The descriptors of one graph, by their names.
+class Recording {
+ public:
+  Recording(const std::vector<std::string>& lines, cudnnHandle_t handle) {
+    for (const std::string& line : lines) {
+      std::istringstream in(line);
+      std::string name, token;
+      int type;
+      in >> name >> type;
+      auto d = std::make_unique<Piece>(type);
+      while (in >> token) set(*d, token);
+      if (name == "graph") d->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
+      d->finalize();
+      parts_[name] = std::move(d);
+    }
+  }
+  const Piece& graph() const { return *parts_.at("graph"); }
+
+ private:
+  // ATTRIBUTE=#NAME,.. or ATTRIBUTE=TYPE:VALUE,..
+  void set(Piece& d, const std::string& token) {
+    size_t equal = token.find('=');
+    int name = std::stoi(token.substr(0, equal));
+    std::string value = token.substr(equal + 1);
+    if (value[0] == '#') {
+      std::vector<cudnnBackendDescriptor_t> others;
+      for (const std::string& other : split(value, ',')) others.push_back(*parts_.at(other.substr(1)));
+      d.set(name, others);
+      return;
+    }
+    size_t colon = value.find(':');
+    set_values(d, name, static_cast<cudnnBackendAttributeType_t>(std::stoi(value.substr(0, colon))),
+               split(value.substr(colon + 1), ','));
+  }
+  std::map<std::string, std::unique_ptr<Piece>> parts_;
+};
+
+// A graph of a file: its title, its descriptors line by line, and the line at which its text form begins.
+struct RecordedGraph {
+  std::string title;
+  std::vector<std::string> lines;
+  int text_at = 0;
+};
+
+inline std::string recorded_path(const std::string& file) { return std::string(TESSERA_RECORDED) + "/" + file; }
+
+inline std::vector<RecordedGraph> read_recorded(const std::string& file) {
+  std::ifstream in(recorded_path(file));
+  std::vector<RecordedGraph> graphs;
+  RecordedGraph next;
+  std::string line;
+  for (int at = 1; std::getline(in, line); ++at) {
+    if (line.rfind("#% ", 0) == 0) {
+      next.lines.push_back(line.substr(3));
+    } else if (line.rfind("# ", 0) == 0) {
+      next.title = line.substr(2);
+    } else if (!next.lines.empty()) {
+      next.text_at = at;
+      graphs.push_back(std::move(next));
+      next = {};
+    }
+  }
+  return graphs;
+}
+
+}  // namespace client

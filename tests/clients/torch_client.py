@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""PyTorch as a client of the library: convolutions, batch norm, attention, recurrent layers and CTC loss on a GPU, forward
+and backward, compared with PyTorch on the CPU in f64. Usage: LD_PRELOAD=.../libcudnn.so.9 torch_client.py [--json OUT]
+[NAME..]. Without the preload it checks NVIDIA's library the same way, which tells a client's fault from ours."""
+import argparse
+import json
+import sys
+import time
+import traceback
+
+import torch
+import torch.nn.functional as F
+
+CHECKS = {}
+EPSILON = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 8e-2}  # of the largest value; TF32 is allowed
+
+
+def check(f):
+    CHECKS[f.__name__] = f
+    return f
+
+
+def close(name, got, want, dtype, factor=1.0):
+    got, want = got.detach().double().cpu(), want.detach().double()
+    if not torch.isfinite(got).all():
+        raise AssertionError(f"{name} is not finite")
+    error, scale = (got - want).abs().max().item(), want.abs().max().item() + 1e-6
+    if error > factor * EPSILON[dtype] * scale:
+        raise AssertionError(f"{name}: error {error:.3g} of {scale:.3g}")
+
+
+def both(function, tensors, dtype):
+    """Runs on the GPU in `dtype` and on the CPU in f64, forward and backward, and compares results and gradients."""
+    torch.manual_seed(1)
+    small = [t.to(dtype) for t in tensors]
+    gpu = [t.detach().cuda().requires_grad_() for t in small]
+    cpu = [t.detach().double().requires_grad_() for t in small]
+    y, want = function(*gpu), function(*cpu)
+    close("result", y, want, dtype)
+    g = torch.randn(want.shape, dtype=torch.float64)
+    y.backward(g.to(y.dtype).cuda())
+    want.backward(g.to(y.dtype).double())
+    for i, (a, b) in enumerate(zip(gpu, cpu)):
+        if b.grad is not None:
+            close(f"gradient {i}", a.grad, b.grad, dtype, 2)
+
+
+@check
+def convolutions():
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for n, c, k, size, groups, stride, pad, dilation in (
+                (2, 8, 16, 14, 1, 1, 1, 1), (2, 16, 16, 15, 4, 2, 1, 1), (1, 8, 8, 12, 1, 1, 2, 2), (2, 3, 7, 11, 1, 1, 0, 1)):
+            x, w, b = torch.randn(n, c, size, size), torch.randn(k, c // groups, 3, 3), torch.randn(k)
+
+            def f(x, w, b):
+                return F.conv2d(x, w, b, stride, pad, dilation, groups)
+            both(f, [x, w, b], dtype)
+        x = torch.randn(2, 16, 14, 14).to(memory_format=torch.channels_last)
+        w = torch.randn(8, 16, 3, 3).to(memory_format=torch.channels_last)
+        both(lambda x, w: F.conv2d(x, w, padding=1), [x, w], dtype)
+        both(lambda x, w: F.conv_transpose2d(x, w, stride=2), [torch.randn(2, 8, 7, 7), torch.randn(8, 6, 3, 3)], dtype)
+        both(lambda x, w: F.conv3d(x, w, padding=1), [torch.randn(1, 4, 5, 6, 7), torch.randn(6, 4, 3, 3, 3)], dtype)
+        both(lambda x, w: F.conv1d(x, w, padding=2), [torch.randn(2, 8, 31), torch.randn(12, 8, 5)], dtype)
+
+
+@check
+def benchmarked_convolutions():
+    torch.backends.cudnn.benchmark = True
+    both(lambda x, w: F.conv2d(x, w, padding=1), [torch.randn(4, 16, 20, 20), torch.randn(16, 16, 3, 3)], torch.float16)
+    torch.backends.cudnn.benchmark = False
+
+
+@check
+def batch_norm():
+    for dtype in (torch.float32, torch.float16):
+        for layout in (torch.contiguous_format, torch.channels_last):
+            x = torch.randn(8, 16, 9, 9).to(memory_format=layout)
+
+            def f(x):
+                mean, var = torch.zeros(16, device=x.device), torch.ones(16, device=x.device)
+                wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+                w, b = torch.linspace(0.5, 2, 16, dtype=wide), torch.linspace(-1, 1, 16, dtype=wide)
+                return F.batch_norm(x, mean.to(wide), var.to(wide), w.to(x.device), b.to(x.device), True, 0.1, 1e-5)
+            both(f, [x], dtype)
+
+
+@check
+def attention():
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    for dtype in (torch.float16, torch.bfloat16):
+        for causal in (False, True):
+            for heads_kv in (4,):
+                q, k, v = torch.randn(2, 4, 96, 64), torch.randn(2, heads_kv, 96, 64), torch.randn(2, heads_kv, 96, 64)
+
+                def f(q, k, v):
+                    backend = SDPBackend.CUDNN_ATTENTION if q.is_cuda else SDPBackend.MATH
+                    with sdpa_kernel(backend):
+                        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+                both(f, [q, k, v], dtype)
+
+
+@check
+def recurrent():
+    for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+        for dtype in (torch.float32, torch.float16):
+            torch.manual_seed(2)
+            layer = kind(12, 20, num_layers=2, bidirectional=True)
+            wide, narrow = kind(12, 20, num_layers=2, bidirectional=True).double(), layer.to(dtype).cuda()
+            wide.load_state_dict({k: v.double().cpu() for k, v in narrow.state_dict().items()})
+            x = torch.randn(9, 5, 12).to(dtype)
+            a, b = x.cuda().requires_grad_(), x.double().requires_grad_()
+            ya, yb = narrow(a)[0], wide(b)[0]
+            close(kind.__name__, ya, yb, dtype, 3)
+            g = torch.randn(yb.shape, dtype=torch.float64)
+            ya.backward(g.to(dtype).cuda())
+            yb.backward(g.to(dtype).double())
+            close(f"{kind.__name__} dx", a.grad, b.grad, dtype, 5)
+            for (name, p), q in zip(narrow.named_parameters(), wide.parameters()):
+                close(f"{kind.__name__} {name}", p.grad, q.grad, dtype, 5)
+
+
+@check
+def packed_sequences():
+    lengths = [7, 5, 5, 2]
+    for kind, options in ((torch.nn.LSTM, {"bidirectional": True}), (torch.nn.LSTM, {"proj_size": 6}), (torch.nn.GRU, {})):
+        torch.manual_seed(4)
+        narrow, wide = (kind(12, 20, num_layers=2, **options) for _ in range(2))
+        wide.load_state_dict(narrow.state_dict())
+        narrow, wide = narrow.cuda(), wide.double()
+        x = torch.randn(7, 4, 12)
+        a, b = x.cuda().requires_grad_(), x.double().requires_grad_()
+        ya, yb = (layer(torch.nn.utils.rnn.pack_padded_sequence(v, lengths))[0].data for layer, v in ((narrow, a), (wide, b)))
+        close(kind.__name__, ya, yb, torch.float32)
+        g = torch.randn(yb.shape, dtype=torch.float64)
+        ya.backward(g.float().cuda())
+        yb.backward(g.float().double())
+        close(f"{kind.__name__} dx", a.grad, b.grad, torch.float32, 2)
+        for (name, p), q in zip(narrow.named_parameters(), wide.named_parameters()):
+            close(f"{kind.__name__} {name}", p.grad, q[1].grad, torch.float32, 2)
+
+
+@check
+def dropout_between_layers():
+    """Masks change from call to call, and evaluation has none."""
+    torch.manual_seed(5)
+    layer, x = torch.nn.LSTM(12, 20, num_layers=3, dropout=0.5).cuda(), torch.randn(9, 5, 12, device="cuda")
+    first, second = layer(x)[0].detach(), layer(x)[0].detach()
+    if torch.equal(first, second):
+        raise AssertionError("two calls have the same masks")
+    layer.eval()
+    if torch.equal(layer(x)[0], first):
+        raise AssertionError("training drops nothing")
+    layer.train()
+    x.requires_grad_()
+    layer(x)[0].sum().backward()
+    if not torch.isfinite(x.grad).all() or x.grad.abs().max() == 0:
+        raise AssertionError("the gradient is not finite, or 0")
+
+
+@check
+def ctc():
+    torch.manual_seed(3)
+    logits = torch.randn(30, 4, 11)
+    targets = torch.randint(1, 11, (24,), dtype=torch.int32)
+    lengths, sizes = torch.full((4,), 30, dtype=torch.int32), torch.tensor([6, 7, 5, 6], dtype=torch.int32)
+    a, b = logits.cuda().requires_grad_(), logits.double().requires_grad_()
+    la = F.ctc_loss(a.log_softmax(-1), targets, lengths, sizes, reduction="sum")
+    lb = F.ctc_loss(b.log_softmax(-1), targets.long(), lengths.long(), sizes.long(), reduction="sum")
+    close("loss", la, lb, torch.float32)
+    la.backward()
+    lb.backward()
+    close("gradient", a.grad, b.grad, torch.float32)
+
+
+@check
+def cuda_graph():
+    x, w = torch.randn(4, 8, 16, 16, device="cuda"), torch.randn(8, 8, 3, 3, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        F.conv2d(x, w, padding=1)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = F.batch_norm(F.conv2d(x, w, padding=1), None, None, training=True)
+    x.normal_()
+    graph.replay()
+    torch.cuda.synchronize()
+    want = F.batch_norm(F.conv2d(x.double().cpu(), w.double().cpu(), padding=1), None, None, training=True)
+    close("replayed", y, want, torch.float32)
+
+
+@check
+def streams():
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    x, w = torch.randn(4, 8, 32, 32, device="cuda"), torch.randn(8, 8, 3, 3, device="cuda")
+    want = F.conv2d(x.double().cpu(), w.double().cpu(), padding=1)
+    torch.cuda.synchronize()
+    results = []
+    for _ in range(10):
+        for s in streams:
+            with torch.cuda.stream(s):
+                results.append(F.conv2d(x, w, padding=1))
+    torch.cuda.synchronize()
+    for y in results:
+        close("stream", y, want, torch.float32)
+
+
+def train(model, batch, steps):
+    torch.manual_seed(5)
+    model = model.cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(steps):
+        x, y = batch()
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@check
+def resnet_training():
+    torch.manual_seed(4)
+
+    def block(c, k, stride):
+        return torch.nn.Sequential(torch.nn.Conv2d(c, k, 3, stride, 1, bias=False), torch.nn.BatchNorm2d(k), torch.nn.ReLU())
+    model = torch.nn.Sequential(block(3, 16, 1), block(16, 32, 2), block(32, 32, 1), block(32, 64, 2),
+                                torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(64, 4))
+    centres = torch.randn(4, 3, 16, 16, device="cuda")
+
+    def batch():
+        y = torch.randint(0, 4, (32,), device="cuda")
+        return centres[y] + 0.5 * torch.randn(32, 3, 16, 16, device="cuda"), y
+    losses = train(model, batch, 50)
+    if not losses[-1] < 0.5 * losses[0]:
+        raise AssertionError(f"the loss fell only from {losses[0]:.3f} to {losses[-1]:.3f}")
+    return {"losses": [round(v, 4) for v in losses[::7]]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--json")
+    a = parser.parse_args()
+    record = {"torch": torch.__version__, "library": torch.backends.cudnn.version(), "gpu": torch.cuda.get_device_name(),
+              "checks": {}}
+    print(f"PyTorch {record['torch']}, library {record['library']}, {record['gpu']}", flush=True)
+    failed = 0
+    for name, f in CHECKS.items():
+        if a.names and name not in a.names:
+            continue
+        start = time.time()
+        try:
+            said = {"passed": True, **(f() or {})}
+        except Exception as e:
+            failed += 1
+            said = {"passed": False, "why": f"{type(e).__name__}: {e}"[:600]}
+            traceback.print_exc(limit=3)
+        said["seconds"] = round(time.time() - start, 2)
+        record["checks"][name] = said
+        print("ok  " if said["passed"] else "FAIL", name, said.get("why", ""), flush=True)
+    if a.json:
+        with open(a.json, "w") as out:
+            json.dump(record, out, indent=2)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
