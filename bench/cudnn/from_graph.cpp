@@ -115,8 +115,24 @@ void pointwise(Writer& w, const tsr::Node& n) {
   set_tensor(node, backward ? Attr::operation_pointwise_dxdesc : Attr::operation_pointwise_ydesc, y);
 }
 
+// The node that computes an input, if it is this pointwise operation; null otherwise.
+const tsr::Node* made_by(const tsr::Graph& g, const tsr::Node* n, Mode mode) {
+  tsr::NodeId p = n ? g.producer(n->in[0]) : tsr::kNone;
+  if (p == tsr::kNone || g.node(p).op != &tsr::ops::pointwise) return nullptr;
+  return attrs<tessera::PointwiseOptions>(g.node(p)).mode == mode ? &g.node(p) : nullptr;
+}
+
+// Sums of exp(sink - statistics) * ..: front ends spell the gradient of attention's sink so, and mean its negative.
+bool is_sink_gradient(const tsr::Graph& g, const tsr::Node& sum) {
+  const tsr::Node* sub = made_by(g, made_by(g, made_by(g, &sum, Mode::mul), Mode::exp), Mode::sub);
+  if (!sub || attrs<tessera::ReduceOptions>(sum).mode != tessera::ReduceMode::add) return false;
+  const tsr::Dims &sink = g.tensor(sub->in[0]).dims, &stats = g.tensor(sub->in[1]).dims;
+  return sink.size() == 4 && stats.size() == 4 && sink == tsr::Dims{1, stats[1], 1, 1} && stats[3] == 1;
+}
+
 void reduce(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::ReduceOptions>(n);
+  if (is_sink_gradient(w.source(), n)) refuse("the gradient of a sink, spelled out: cuDNN takes it for its negative");
   if (Writer::has(n, 1)) w.need(92400, "a reduction by groups");
   int64_t x = w.in(n, 0), offset = w.in(n, 1), y = w.out(n, 0);
   ReduceMode mode = static_cast<ReduceMode>(o.mode);

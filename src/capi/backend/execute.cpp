@@ -30,9 +30,8 @@ class Execution {
  public:
   Execution(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack)
       : plan_(plan_for(handle, plan, pack)),
-        bindings_(bindings(plan_->source(), pack.list<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
-                           pack.list<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS))),
-        workspace_(pack.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr)) {
+        bindings_(bindings(plan_->source(), made<MadePack>(pack).ids, made<MadePack>(pack).pointers)),
+        workspace_(made<MadePack>(pack).workspace) {
     demand(workspace_ || plan_->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
            "VARIANT_PACK_WORKSPACE is a null pointer, the plan needs ", plan_->workspace_bytes(), " bytes");
     demand(plan_->workspace_bytes() == 0 || reinterpret_cast<uintptr_t>(workspace_) % kAlignment == 0,

@@ -34,6 +34,13 @@ struct MadePlan {
   mutable std::vector<std::shared_ptr<const Plan>> elsewhere;
 };
 
+// Of a variant pack, so that executing copies nothing.
+struct MadePack {
+  std::vector<int64_t> ids;
+  std::vector<void*> pointers;
+  void* workspace = nullptr;
+};
+
 template <class T>
 const T& made(const Descriptor& d) {
   return **std::any_cast<std::shared_ptr<const T>>(&d.made);

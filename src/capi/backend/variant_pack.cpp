@@ -41,10 +41,13 @@ bool set_pack(Descriptor& d, cudnnBackendAttributeName_t name, const void* eleme
 }
 
 void finalize_pack(Descriptor& d) {
-  std::vector<int64_t> ids = d.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-  size_t pointers = d.list<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).size();
-  demand(ids.size() == pointers, CUDNN_STATUS_BAD_PARAM, "the variant pack has ", ids.size(), " unique ids but ",
-         pointers, " pointers");
+  auto p = std::make_shared<MadePack>();
+  p->ids = d.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  p->pointers = d.list<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  p->workspace = d.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
+  demand(p->ids.size() == p->pointers.size(), CUDNN_STATUS_BAD_PARAM, "the variant pack has ", p->ids.size(),
+         " unique ids but ", p->pointers.size(), " pointers");
+  std::vector<int64_t> ids = p->ids;
   std::sort(ids.begin(), ids.end());
   auto twice = std::adjacent_find(ids.begin(), ids.end());
   demand(twice == ids.end(), CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES, "the variant pack has unique id ",
@@ -59,6 +62,7 @@ void finalize_pack(Descriptor& d) {
     demand(shapes[i].size() == strides[i].size() && shapes[i].size() <= CUDNN_DIM_MAX, CUDNN_STATUS_BAD_PARAM,
            "override ", i, " has ", shapes[i].size(), " sizes and ", strides[i].size(), " strides, at most ",
            CUDNN_DIM_MAX, " are allowed");
+  make(d, p);
 }
 
 std::vector<ShapeOverride> overrides(const Descriptor& pack, const Graph& g) {
