@@ -71,7 +71,7 @@ class Descriptor {
   template <class T>
   T one(cudnnBackendAttributeName_t name, T absent) const {
     T v = absent;
-    if (has(name)) copy_bytes(name, &v, sizeof v);
+    if (has(name)) copy_bytes(name, &v, sizeof(T));
     return v;
   }
   // TENSOR_CONSTANT_VALUE is the scalar's bytes: list<std::byte>(..), as many as its type has.

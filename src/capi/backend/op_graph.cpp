@@ -190,7 +190,8 @@ void OpGraph::add(const OpSpec& op, std::vector<TensorId> in, std::vector<Tensor
   n.op = &op;
   n.in = std::move(in), n.out = std::move(out), n.captures = std::move(captures);
   n.out.resize(op.out.size(), kNone);
-  n.attrs = options.has_value() ? std::move(options) : op.defaults;
+  n.attrs = op.defaults;
+  if (options.has_value()) n.attrs = std::move(options);
   n.compute = compute, n.compute_given = true;
   draft_.nodes.push_back(std::move(n));
 }
