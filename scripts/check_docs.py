@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every example of the documentation: ```tessera blocks, `build/tessera` lines of ```sh blocks, ```cpp programs."""
+"""Runs every example of the documentation: ```tessera blocks, `build/tessera` lines of ```sh blocks, ```cpp programs,
+```c programs that are clients of cuDNN's interface."""
 import json
 import pathlib
 import re
@@ -24,7 +25,7 @@ def has_nvrtc(build):
 
 def main():
     build = pathlib.Path(sys.argv[1])
-    counts = {"tessera": 0, "sh": 0, "cpp": 0}
+    counts = {"tessera": 0, "sh": 0, "cpp": 0, "c": 0}
     skipped, nvrtc = 0, has_nvrtc(build)
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text()
@@ -42,6 +43,13 @@ def main():
                     elif line.startswith("build/tessera"):
                         run(line, where)
                         counts[kind] += 1
+            elif kind == "c":
+                with tempfile.TemporaryDirectory() as folder:
+                    source, program = f"{folder}/example.c", f"{folder}/example"
+                    pathlib.Path(source).write_text(body)
+                    run(["cc", source, "-Iinclude/cudnn", f"-L{build}", "-lcudnn", "-o", program], where)
+                    run(f"TESSERA_DEVICE=cpu LD_LIBRARY_PATH={build} {program}", where)
+                counts[kind] += 1
             elif kind == "cpp" and "int main" in body:
                 with tempfile.TemporaryDirectory() as folder:
                     source = pathlib.Path(folder) / "example.cpp"
