@@ -379,6 +379,7 @@ void run_fuzz(int64_t count, uint64_t seed, const RunnerOptions& o, Tally& tally
     tally.passed += mine.passed;
     tally.failed += mine.failed;
     tally.skipped += mine.skipped;
+    for (auto& [why, n] : mine.skip_reasons) tally.skip_reasons[why] += n;
     for (auto& [name, n] : mine.by_engine) tally.by_engine[name] += n;
     if (mine.failed == 0) continue;
     if (g.finalized()) {

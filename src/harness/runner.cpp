@@ -183,7 +183,7 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
         // On a GPU the last resort does not take attention over packed sequences: some graphs need several engines.
         if (!engine || e.status() != Status::not_supported) throw;
         ++tally.skipped;
-        ++tally.skip_reasons[name + " alone: its neighbours need other engines"];
+        ++tally.skip_reasons[name + " alone: neither it nor the last resort takes some operation of the graph"];
         return;
       }
       if (!used) return;
