@@ -245,16 +245,16 @@ size_t Descriptor::count_of(cudnnBackendAttributeName_t name) const {
   return it == values_.end() ? 0 : static_cast<size_t>(it->second.count);
 }
 
-void Descriptor::copy_bytes(cudnnBackendAttributeName_t name, void* to, size_t bytes) const {
+void Descriptor::copy_bytes(cudnnBackendAttributeName_t name, std::span<std::byte> to) const {
   const Value& v = values_.at(name);
-  if (bytes > v.bytes.size())
-    refuse(CUDNN_STATUS_INTERNAL_ERROR, attribute(name).text, " holds ", v.bytes.size(), " bytes, read were ", bytes);
-  std::memcpy(to, v.bytes.data(), bytes);
+  if (to.size() > v.bytes.size())
+    refuse(CUDNN_STATUS_INTERNAL_ERROR, attribute(name).text, " holds ", v.bytes.size(), " bytes, read were ",
+           to.size());
+  std::memcpy(to.data(), v.bytes.data(), to.size());
 }
 
-void Descriptor::put_bytes(cudnnBackendAttributeName_t name, const void* from, size_t count, size_t size) {
-  const auto* bytes = static_cast<const std::byte*>(from);
-  values_[name] = {attribute(name).type, static_cast<int64_t>(count), {bytes, bytes + count * size}, {}};
+void Descriptor::put_bytes(cudnnBackendAttributeName_t name, std::span<const std::byte> from, size_t count) {
+  values_[name] = {attribute(name).type, static_cast<int64_t>(count), {from.begin(), from.end()}, {}};
 }
 
 }  // namespace tsr::capi

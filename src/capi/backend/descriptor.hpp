@@ -71,7 +71,7 @@ class Descriptor {
   template <class T>
   T one(cudnnBackendAttributeName_t name, T absent) const {
     T v = absent;
-    if (has(name)) copy_bytes(name, &v, sizeof(T));
+    if (has(name)) copy_bytes(name, std::as_writable_bytes(std::span(&v, 1)));
     return v;
   }
   // TENSOR_CONSTANT_VALUE is the scalar's bytes: list<std::byte>(..), as many as its type has.
@@ -81,7 +81,7 @@ class Descriptor {
   template <class T>
   std::vector<T> list(cudnnBackendAttributeName_t name) const {
     std::vector<T> v(count_of(name));
-    if (!v.empty()) copy_bytes(name, v.data(), v.size() * sizeof(T));
+    if (!v.empty()) copy_bytes(name, std::as_writable_bytes(std::span(v)));
     return v;
   }
   const Descriptor* part(cudnnBackendAttributeName_t name) const;  // null: not set
@@ -89,7 +89,7 @@ class Descriptor {
   // Stores a value as if it had been set; for descriptors that the library makes.
   template <class T>
   void put(cudnnBackendAttributeName_t name, const std::vector<T>& values) {
-    put_bytes(name, values.data(), values.size(), sizeof(T));
+    put_bytes(name, std::as_bytes(std::span(values)), values.size());
   }
   void put_parts(cudnnBackendAttributeName_t name, std::vector<std::shared_ptr<Descriptor>> parts);
   void mark_finalized() { finalized_ = true; }
@@ -107,8 +107,8 @@ class Descriptor {
   };
   const AttributeRow& attribute(cudnnBackendAttributeName_t name) const;
   size_t count_of(cudnnBackendAttributeName_t name) const;
-  void copy_bytes(cudnnBackendAttributeName_t name, void* to, size_t bytes) const;
-  void put_bytes(cudnnBackendAttributeName_t name, const void* from, size_t count, size_t size);
+  void copy_bytes(cudnnBackendAttributeName_t name, std::span<std::byte> to) const;
+  void put_bytes(cudnnBackendAttributeName_t name, std::span<const std::byte> from, size_t count);
 
   const DescriptorRow* row_;
   std::map<cudnnBackendAttributeName_t, Value> values_;
