@@ -18,7 +18,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cc "$source/tests/install/cudnn/beside.c" "-I$source/include/cudnn" "-L$build" -lcudnn -o "$work/beside"
-run() { env -i TESSERA_DEVICE=cpu TESSERA_REPORT_VERSION=90000 "$@"; }
+run() { env -i HOME="$work" TESSERA_DEVICE=cpu TESSERA_REPORT_VERSION=90000 "$@"; }
 for opened in local global; do
   for first in ours theirs; do
     run LD_PRELOAD="$build/libcudnn.so.9" "$work/beside" "$theirs" "$opened" "$first"
