@@ -55,6 +55,12 @@ for pair in graph:cudnnGraphVersionCheck ops:cudnnOpsVersionCheck cnn:cudnnCnnVe
   cc "$programs/part.c" "-DCALL=${pair#*:}" "${link[@]}" "-lcudnn_${pair%:*}" -o "$work/part"
   run "$work/part"
 done
+# One that was copied without the main library says so.
+mkdir "$work/alone"
+cp "$folder/libcudnn_heuristic.so.9" "$work/alone"
+(ulimit -c 0 && run LD_LIBRARY_PATH="$work/alone" "$work/part") 2>"$work/said" || true
+grep -qF "$work/alone/libcudnn_heuristic.so.9 needs libcudnn.so.9" "$work/said"
+
 cc "$programs/client.c" "${link[@]}" -lcudnn_graph -lcudnn_ops -lcudnn_cnn -o "$work/by_parts"
 run "$work/by_parts" "$folder/libcudnn_cnn.so.9" "$library"
 all=()

@@ -42,7 +42,10 @@ const Entry kEntries[] = {FUNCTIONS(ENTRY){nullptr, nullptr}};
 
 // There is nobody to give a status to: a missing file is reported as the loader reports one.
 [[noreturn]] void stop() {
-  std::fprintf(stderr, "libcudnn.so.9 beside its sub-library cannot be used: %s\n", dlerror());
+  const char* problem = dlerror();
+  Dl_info self = {};
+  dladdr(kEntries, &self);
+  std::fprintf(stderr, "%s needs libcudnn.so.9 of the same version in its folder: %s\n", self.dli_fname, problem);
   std::abort();
 }
 
