@@ -124,7 +124,7 @@ std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), c
   g->finalize();
   log_graph(*g);
   auto plan = tsr::make_plan(g, handle_.device, options);
-  handle_.keep_plan(key_, plan);
+  handle_.plans.keep(key_, plan);
   return plan;
 }
 

@@ -68,7 +68,7 @@ class Call {
   template <class Make>
   std::shared_ptr<const Plan> plan(const Make& make) {
     finish_key();
-    if (auto found = handle_.find_plan(key_)) return found;
+    if (auto found = handle_.plans.find(key_)) return found;
     return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
   }
   // What the plan needs, and room for arrays from host memory.
