@@ -116,6 +116,19 @@ void Call::finish_key() {
   append(options.key());
 }
 
+std::shared_ptr<const Plan> Call::plan_graph(const std::shared_ptr<const Graph>& g) const {
+  try {
+    return tsr::make_plan(g, handle_.device, options);
+  } catch (const Error& e) {
+    if (!engines_are_a_wish || e.status() != Status::not_supported) throw;
+    if (logs(CUDNN_SEV_WARNING))
+      log_message(CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS, cat("all engines are asked instead: ", e.what()));
+  }
+  PlanOptions any = options;
+  any.engines.clear(), any.without.clear();
+  return tsr::make_plan(g, handle_.device, any);
+}
+
 std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), const void* f) {
   cuda::RelaxedCapture allowed;
   Maker m(*this);
@@ -123,7 +136,7 @@ std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), c
   auto g = std::make_shared<Graph>(std::move(m.graph()));
   g->finalize();
   log_graph(*g);
-  auto plan = tsr::make_plan(g, handle_.device, options);
+  auto plan = plan_graph(g);
   handle_.keep_plan(key_, plan);
   return plan;
 }

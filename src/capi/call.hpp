@@ -75,6 +75,8 @@ class Call {
   size_t workspace_bytes(const Plan& p) const;
   // Engines that the plan may not use, or must use; part of the key.
   PlanOptions options;
+  // Where these engines cannot do it, any may. No part of the key: the same for each call of a function.
+  bool engines_are_a_wish = false;
 
  private:
   friend class Maker;
@@ -107,6 +109,7 @@ class Call {
   size_t staged_bytes() const;
   void* stage(void* workspace);  // gives the memory behind what was staged
   void finish_key();
+  std::shared_ptr<const Plan> plan_graph(const std::shared_ptr<const Graph>& g) const;
   std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
 
