@@ -143,6 +143,7 @@ class Maker {
  public:
   explicit Maker(const Call& c);
   // A tensor of the call: one that is read, or by-value. kNone if the call has none of that id.
+  // Vectors of channels (INT8x4 ..) are plain tensors here and in all that follows.
   TensorId operator[](int64_t id) const;
   // A result's tensor, for operations that write it themselves.
   TensorId result(int64_t id);
@@ -169,11 +170,17 @@ class Maker {
   void blend(const Blend& b, int64_t id, TensorId value);
   // The same for results to which is added: the result `id` gets value + before.
   void accumulate(int64_t id, TensorId value);
+  // Ends the graph.
+  void finish();
   Graph& graph() { return graph_; }
 
  private:
+  TensorId add_memory(const Call::Argument& a, int64_t uid);
+  TensorId from_memory(TensorId memory, const Shape& s);
+
   const Call& call_;
   Graph graph_;
+  std::vector<std::pair<TensorId, TensorId>> vectored_;  // results as plain tensors, and their memory
   std::unordered_map<int64_t, TensorId> read_, written_, before_;
 };
 

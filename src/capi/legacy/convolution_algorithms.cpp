@@ -98,12 +98,6 @@ class Memory {
   void* data_ = nullptr;
 };
 
-size_t bytes_of(const Shape& s) {
-  Tensor t;
-  t.dtype = from_data_type(s.type), t.dims = s.dims, t.strides = s.strides;
-  return static_cast<size_t>(t.bytes());
-}
-
 // One run to warm up, then as many as fit into some milliseconds.
 template <class Run>
 double measure(const cudnnContext& handle, const Run& run) {
