@@ -239,15 +239,19 @@ class Parser {
         t.ragged = lookup(scope, expect_word("the tensor of ragged offsets"));
         if (accept("*")) t.ragged_multiplier = integer();
       } else if (key.text == "reorder") {
-        Token v = expect_word("a reordering");
-        const std::vector<std::string> names = {"none", "f8_128x4", "i8x32", "f16x16"};
-        auto it = std::find(names.begin(), names.end(), v.text);
-        if (it == names.end()) unknown(v, "reordering", names);
-        t.reordering = static_cast<Reordering>(it - names.begin());
+        t.reordering = reordering();
       } else {
         unknown(key, "tensor option", std::vector<std::string>{"align", "frozen", "ragged", "reorder"});
       }
     }
+  }
+
+  Reordering reordering() {
+    Token v = expect_word("a reordering");
+    const std::vector<std::string> names = {"none", "f8_128x4", "i8x32", "f16x16"};
+    auto it = std::find(names.begin(), names.end(), v.text);
+    if (it == names.end()) unknown(v, "reordering", names);
+    return static_cast<Reordering>(it - names.begin());
   }
 
   struct Target {
@@ -268,6 +272,12 @@ class Parser {
     pending_layout_ = {};
     if (is_type()) type(t.tensor);
     if (t.tensor.strides_given && !t.tensor.dims_given) error(t.name, "a layout needs sizes: write type[sizes]:layout");
+    // Sizes of scales are whole tiles where they are reordered: the operation must know at once.
+    if (t.tensor.dims_given && peek().text == "reorder") {
+      take();
+      expect("=");
+      t.tensor.reordering = reordering();
+    }
     t.tensor.name = t.name.text;
     return t;
   }

@@ -73,7 +73,10 @@ class Printer {
     };
     for (int i = 0; i < g_.tensor_count(); ++i)
       if (g_.producer(i) == kNone && !skip.count(i) && !offsets_come_first(i)) with(i, ragged_option(g_.tensor(i)));
-    for (TensorId i : produced()) with(i, tensor_options(g_.tensor(i)) + ragged_option(g_.tensor(i)));
+    for (TensorId i : produced()) {
+      const Tensor& t = g_.tensor(i);
+      with(i, tensor_options(t) + (t.dims_given ? "" : reorder_option(t)) + ragged_option(t));
+    }
     if (body) return out;
     for (TensorId i : produced()) {
       if (!g_.tensor(i).stored) continue;
@@ -97,6 +100,7 @@ class Printer {
       // Declared sizes may decide what the operation does (a reshape, a reduction without axes): it needs them at once.
       std::string type = t.stored && !t.dims_given ? "" : given_type(t);
       if (!type.empty()) s += " " + type;
+      if (t.dims_given) s += reorder_option(t);
     }
     s += " = " + spelling(n);
     // Inputs up to the first optional one by position; the others by name, a variadic tail by position again.
@@ -155,9 +159,13 @@ class Printer {
     std::string s;
     if (t.alignment != 16) s += " align=" + std::to_string(t.alignment);
     if (t.frozen) s += " frozen=true";
-    static constexpr const char* kReordering[] = {"none", "f8_128x4", "i8x32", "f16x16"};
-    if (t.reordering != Reordering::none) s += std::string(" reorder=") + kReordering[static_cast<int>(t.reordering)];
     return s;
+  }
+
+  static std::string reorder_option(const Tensor& t) {
+    static constexpr const char* kReordering[] = {"none", "f8_128x4", "i8x32", "f16x16"};
+    if (t.reordering == Reordering::none) return "";
+    return std::string(" reorder=") + kReordering[static_cast<int>(t.reordering)];
   }
 
   std::string ragged_option(const Tensor& t) const {
@@ -192,7 +200,7 @@ class Printer {
     const Tensor& t = g_.tensor(id);
     std::string s = target_name(id) + " = ";
     if (t.is_constant()) return s + "const " + print_type(t) + " " + constant_values(t);
-    s += (t.by_value ? "scalar " : "input ") + print_type(t) + tensor_options(t);
+    s += (t.by_value ? "scalar " : "input ") + print_type(t) + tensor_options(t) + reorder_option(t);
     return offsets_come_first(id) ? s + ragged_option(t) : s;
   }
 

@@ -140,6 +140,9 @@ class PlanBuilder {
     }
   }
 
+  // What regions are cut from; it lives as long as the plan.
+  const Graph& graph() const { return *plan_->graph_; }
+
   std::shared_ptr<const Plan> build() {
     const Graph& g = *plan_->graph_;
     for (Region& r : partition(g, [&](const Region& region) { return cost(region); })) add_step(std::move(r));
@@ -492,22 +495,22 @@ std::shared_ptr<const Plan> load_plan(std::string_view text, const Device& d) {
   std::string rest((std::istreambuf_iterator<char>(in)), {});
   auto g = std::make_shared<Graph>(parse_graph(rest));
   PlanBuilder builder(g, d, options);
-  std::shared_ptr<const Graph> planned = prepared(g, d, options);
-  GraphIndex index(*planned);
+  const Graph& planned = builder.graph();
+  GraphIndex index(planned);
   size_t covered = 0, live = static_cast<size_t>(std::count(index.live.begin(), index.live.end(), true));
-  std::vector<bool> seen(static_cast<size_t>(planned->node_count()), false);
+  std::vector<bool> seen(static_cast<size_t>(planned.node_count()), false);
   for (Line& l : lines) {
     const Engine* e = find_engine(l.engine);
     if (!e) bad("engine '", l.engine, "' does not exist here");
     for (NodeId n : l.nodes) {
-      if (n < 0 || n >= planned->node_count() || seen[static_cast<size_t>(n)]) bad("a step names node ", n);
+      if (n < 0 || n >= planned.node_count() || seen[static_cast<size_t>(n)]) bad("a step names node ", n);
       seen[static_cast<size_t>(n)] = true;
       ++covered;
     }
     std::sort(l.nodes.begin(), l.nodes.end());
-    Region r = make_region(*planned, index, l.nodes);
+    Region r = make_region(planned, index, l.nodes);
     for (TensorId t : r.inputs)
-      if (NodeId p = planned->producer(t); p != kNone && !seen[static_cast<size_t>(p)])
+      if (NodeId p = planned.producer(t); p != kNone && !seen[static_cast<size_t>(p)])
         bad("the steps are out of order");
     if (Reason why = e->check(r, d); !why) bad("engine '", l.engine, "' declines its step: ", why.text());
     builder.add_step(std::move(r), e, &l.config);

@@ -36,6 +36,20 @@ bool is_share_of_sink(Draft& d, TensorId t) {
   });
 }
 
+// Whether each axis steps over all that the axes with smaller strides reach.
+bool is_nested(const Tensor& t) {
+  std::vector<std::pair<int64_t, int64_t>> axes;  // stride, size
+  for (int i = 0; i < t.rank(); ++i)
+    if (t.dims[i] > 1) axes.emplace_back(t.strides[i], t.dims[i]);
+  std::sort(axes.begin(), axes.end());
+  int64_t reach = 0;
+  for (auto [stride, size] : axes) {
+    if (stride <= reach) return false;
+    reach += stride * (size - 1);
+  }
+  return true;
+}
+
 }  // namespace
 
 void narrow_unreduced(Draft& d) {
@@ -74,6 +88,27 @@ void correct_sink_gradient(Draft& d) {
     d.tensors.push_back(std::move(limited));
     exp->in[0] = limit.out[0];
     d.nodes.push_back(std::move(limit));
+  }
+}
+
+void separate_elements(Draft& d) {
+  for (const Node& n : d.nodes)
+    for (TensorId id : n.out) {
+      if (id == kNone) continue;
+      Tensor& t = d.tensors[at(id)];
+      if (!t.stored && t.strides_given && !is_nested(t)) t.strides = packed_strides(t.dims);
+    }
+}
+
+void widen_offsets(Draft& d) {
+  constexpr int kHeads = 1, kRows = 2;
+  for (const Node& n : d.nodes) {
+    if (n.op != &ops::reduce) continue;
+    Tensor& x = d.tensors[at(n.in[0])];
+    const Tensor& y = d.tensors[at(n.out[0])];
+    if (x.ragged == kNone || x.ragged != y.ragged || x.rank() != 4 || y.rank() != 4) continue;
+    int64_t more = x.dims[kHeads] / y.dims[kHeads];
+    if (x.strides[kRows] == more * y.strides[kRows]) x.ragged_multiplier = y.ragged_multiplier * more;
   }
 }
 

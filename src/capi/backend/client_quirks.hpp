@@ -17,5 +17,11 @@ void narrow_unreduced(Draft& d);
 // The gradient of attention's sink is spelled as sum(exp(sink - stats) rowsum(do o)). It has the opposite sign, which
 // the library is expected to know, and rows beyond the sequences, whose statistics are minus infinity, do not count.
 void correct_sink_gradient(Draft& d);
+// Virtual tensors between packed sequences are described by strides that make their elements overlap. They lie nowhere:
+// others serve as well.
+void separate_elements(Draft& d);
+// Gradients of keys that heads share are summed from a tensor with all heads, which is packed like the sum: its offsets
+// are those of the sum and stand for as many times more as it has heads.
+void widen_offsets(Draft& d);
 
 }  // namespace tsr::capi

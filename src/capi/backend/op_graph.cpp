@@ -166,6 +166,23 @@ TensorId OpGraph::like(TensorId sizes, DType type) {
   return keep(std::move(t));
 }
 
+TensorId OpGraph::inferred(DType type) {
+  Tensor t;
+  t.dtype = type;
+  t.dtype_given = true;
+  return keep(std::move(t));
+}
+
+void OpGraph::read_as_bits(TensorId bytes) {
+  Tensor& t = draft_.tensors[at(bytes)];
+  if (t.dtype == DType::bit) return;  // another operation reads it too
+  demand(t.stored && t.strides.back() == 1, CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
+         "' is read as bits: it must lie in memory, with stride 1 in its last dimension, not ", t.strides.back());
+  t.dtype = DType::bit;
+  for (int i = 0; i + 1 < t.rank(); ++i) t.strides[i] *= 8;
+  t.dims[t.rank() - 1] *= 8;
+}
+
 // --- nodes
 
 void OpGraph::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
@@ -232,6 +249,8 @@ void OpGraph::drop_unread() {
 std::vector<TensorId> OpGraph::enter(Graph& g) {
   narrow_unreduced(draft_);
   correct_sink_gradient(draft_);
+  separate_elements(draft_);
+  widen_offsets(draft_);
   drop_unread();
   std::vector<bool> used(draft_.tensors.size(), false);
   auto use = [&](TensorId t) {

@@ -37,6 +37,10 @@ class OpGraph {
   TensorId required(const Descriptor& op, cudnnBackendAttributeName_t name);
   // A virtual tensor between two nodes of one operation, with the sizes of another.
   TensorId like(TensorId sizes, DType type);
+  // The same with the sizes that its operation gives it.
+  TensorId inferred(DType type);
+  // Reads an input of bytes as eight bits each, the lowest first, in its last dimension.
+  void read_as_bits(TensorId bytes);
   // A node; inputs and outputs by slot, kNone where one is left out; without options: the operation's defaults.
   void add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options, DType compute,
            std::vector<TensorId> captures = {});

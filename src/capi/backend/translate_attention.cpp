@@ -5,6 +5,7 @@
 
 #include "capi/backend/translate.hpp"
 #include "graph/gradient.hpp"
+#include "graph/ops/sdpa_common.hpp"
 
 namespace tsr::capi {
 namespace {
@@ -152,6 +153,20 @@ int64_t longest_sequence(const Descriptor& op, const Descriptor* softmax, const 
   return dump ? dims_of(*dump).back() : 0;
 }
 
+// Programs give a block mask one byte for each tile of scores, as it is documented, or one bit.
+TensorId mask_of_tiles(TensorId mask, int64_t keys, OpGraph& to) {
+  int64_t tiles = sdpa::ceil_div(keys, sdpa::kMaskBlock);
+  if (mask == kNone || to[mask].dims.back() != sdpa::ceil_div(tiles, 8)) return mask;
+  to.read_as_bits(mask);
+  TensorId all = to.like(mask, DType::boolean), tile = to.inferred(DType::boolean);
+  to.add(ops::pointwise, {mask}, {all}, {}, DType::boolean);
+  Ints limit(to[mask].dims.begin(), to[mask].dims.end());
+  limit.back() = tiles;
+  to.add(ops::slice, {all}, {tile}, tessera::SliceOptions{.start = Ints(limit.size(), 0), .limit = limit},
+         DType::boolean);
+  return tile;
+}
+
 }  // namespace
 
 void translate_sdpa_fwd(const Descriptor& op, OpGraph& to) {
@@ -178,6 +193,8 @@ void translate_sdpa_fwd(const Descriptor& op, OpGraph& to) {
   if (op.part(CUDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_KDESC) ||
       op.part(CUDNN_ATTR_OPERATION_SDPA_FWD_PAGE_TABLE_VDESC))
     o.max_seq_kv = longest_sequence(op, softmax, mod);
+  TensorId& mask = in[slot_of(spec.in, "block_mask")];
+  mask = mask_of_tiles(mask, o.max_seq_kv > 0 ? o.max_seq_kv : to[in[1]].dims[2], to);
   to.add(spec, std::move(in), std::move(out), o, compute, std::move(captured));
 }
 

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""The public package nvidia-cudnn-frontend as a client of the library: graphs of every kind are built with each mode of
+the heuristics, every plan is executed at its index, the fastest is saved, loaded and executed again, and all results are
+compared with numpy in f64. Usage: LD_LIBRARY_PATH=build frontend_client.py [PART_OF_A_NAME..]"""
+import os
+import pathlib
+import sys
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import cudnn  # noqa: E402
+from frontend import attention, attention_gradients, dropout, moves, norms, plans, pointwise, products, quantised  # noqa: E402, F401
+from frontend import tools  # noqa: E402
+
+
+def loaded_library():
+    files = {line.split()[-1] for line in open("/proc/self/maps") if "/libcudnn" in line}
+    assert len(files) == 1, f"one libcudnn should be loaded, not {sorted(files)}"
+    return pathlib.Path(files.pop())
+
+
+def wanted_library():
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if (pathlib.Path(folder) / "libcudnn.so.9").exists():
+            return (pathlib.Path(folder) / "libcudnn.so.9").resolve()
+    sys.exit("LD_LIBRARY_PATH names no folder with libcudnn.so.9")
+
+
+def main():
+    wanted, handle = wanted_library(), cudnn.create_handle()
+    assert loaded_library() == wanted, f"{loaded_library()} was loaded instead of {wanted}"
+    runtime = "CUDNN_FRONTEND_CUDART_LIB_NAME" in os.environ
+    print(f"cudnn-frontend {cudnn.__version__}, {wanted}, version {cudnn.backend_version()}, "
+          f"{'with' if runtime else 'without'} a CUDA run time")
+    parts, failed, count, plans_run, start = sys.argv[1:], [], 0, 0, time.time()
+    todo = [(name, lambda n=name, f=fill, c=chosen: tools.run_case(handle, n, f, c, runtime)) for name, fill, chosen in tools.CASES]
+    todo += [(name, lambda f=f: f(handle)) for name, f in tools.CHECKS]
+    for name, run in todo:
+        if parts and not any(p in name for p in parts):
+            continue
+        count += 1
+        try:
+            plans_run += run() or 0
+        except Exception:
+            failed.append(name)
+            print(f"FAILED {name}\n{traceback.format_exc(limit=-3)}", flush=True)
+    print(f"{count - len(failed)} of {count} passed, {plans_run} plans, {time.time() - start:.0f} s")
+    for name in failed:
+        print(f"failed: {name}")
+    return bool(failed) or not count
+
+
+if __name__ == "__main__":
+    sys.exit(main())
