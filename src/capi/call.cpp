@@ -178,7 +178,7 @@ bool Call::record(const std::shared_ptr<const Plan>& p, void* workspace) const {
   Later later(p, workspace);
   for_each_binding(p->source(), [&](const Binding& b, const Argument& a) {
     if (a.on_host)
-      later.bind_copy(b, bytes_of_packed(a.shape));
+      later.bind_copy(b, bytes_of(a.shape));
     else
       later.bind(b);
   });
