@@ -12,6 +12,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "base/settings.hpp"
 #include "child.hpp"
 #include "command.hpp"
 #include "program_file.hpp"
@@ -109,7 +110,8 @@ int refuse(int code, const std::string& text) {
 }
 
 int run_program(const std::vector<std::string>& words, const std::string& device) {
-  Device on = device.empty() ? (gpus().empty() ? cpu_device() : cuda_device(0)) : find_device(device);
+  std::string wanted = device.empty() ? setting("TESSERA_DEVICE") : device;
+  Device on = wanted.empty() ? (gpus().empty() ? cpu_device() : cuda_device(0)) : find_device(wanted);
   require_present(on);
   Folders folders = find_folders();
   Library ours = look_at((folders.cudnn / kLibrary).string());

@@ -159,7 +159,12 @@ TEST(Memory, PoolsCountWhatIsInUse) {
   EXPECT_EQ(used, 0U);
   ASSERT_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &used));
   EXPECT_EQ(used, 1000U);
+  ASSERT_CUDA(cudaDeviceGetMemPool(&standard, 0));
+  ASSERT_CUDA(cudaMemPoolGetAttribute(standard, cudaMemPoolAttrUsedMemCurrent, &used));
+  EXPECT_EQ(used, 1000U);
   EXPECT_CUDA(cudaFree(q));
+  ASSERT_CUDA(cudaMemPoolGetAttribute(standard, cudaMemPoolAttrUsedMemCurrent, &used));
+  EXPECT_EQ(used, 0U);
   EXPECT_CUDA(cudaMemPoolTrimTo(pool, 0));
   EXPECT_CUDA(cudaMemPoolDestroy(pool));
   ASSERT_CUDA(cudaDeviceGetDefaultMemPool(&standard, 0));
