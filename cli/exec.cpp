@@ -85,14 +85,17 @@ void preload(const fs::path& file) {
   prepend("LD_PRELOAD", {file.string()});
 }
 
-// Libraries of CUDA's runtime are found by their names, so that a program gets the version that it was made for. Only
-// a path inside the program (RPATH) is stronger than LD_LIBRARY_PATH; what is loaded first is stronger still.
+// Libraries are found by their names in LD_LIBRARY_PATH, so that a program gets those that it was made for. Only a path
+// inside the program (RPATH) is stronger; what is loaded before the program asks is stronger still.
+void preload_against_paths(const ProgramFile& program, const fs::path& folder) {
+  for (const auto& [name, path] : libraries_of(program))
+    if (fs::exists(folder / name) && !fs::equivalent(path, folder / name)) preload(folder / name);
+}
+
 void stand_in_for_runtime(const ProgramFile& program, const fs::path& folder) {
   for (const char* name : {"libcudart.so.12", "libcudart.so.13"})
     require(fs::exists(folder / name), "the stand-in of CUDA's runtime, ", (folder / name).string(), ", is missing");
-  for (const auto& [name, path] : libraries_of(program))
-    if (name.rfind("libcudart.so.", 0) == 0 && fs::exists(folder / name) && !fs::equivalent(path, folder / name))
-      preload(folder / name);
+  preload_against_paths(program, folder);
   // cudnn-frontend opens it by this name, or else both versions, and warns then.
   setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", (folder / "libcudart.so.13").c_str(), 0);
 }
@@ -133,6 +136,7 @@ int run_program(const std::vector<std::string>& words, const std::string& device
   if (host) searched.push_back(folders.host.string());
   prepend("LD_LIBRARY_PATH", searched);
   preload(folders.cudnn / kLibrary);
+  preload_against_paths(program, folders.cudnn);
   if (host) stand_in_for_runtime(program, folders.host);
   if (!device.empty()) setenv("TESSERA_DEVICE", device.c_str(), 1);
   std::cerr << "tessera exec: " << ours.path << " reports " << ours.version << ", " << replaced << "; on " << on.name
@@ -141,7 +145,7 @@ int run_program(const std::vector<std::string>& words, const std::string& device
   std::vector<char*> arguments;
   for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
   arguments.push_back(nullptr);
-  execv(program.path.c_str(), arguments.data());
+  execvp(program.path.c_str(), arguments.data());
   return refuse(errno == ENOENT ? kNotFound : kCannotRun,
                 cat("'", program.path, "' cannot be executed: ", std::strerror(errno)));
 }
