@@ -204,3 +204,20 @@ def block_mask(c, type):
     t, _ = c.input(bits, "u8")
     o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, block_mask=t)
     results(c, o, s, x.attend(tiles.repeat(128, 2).repeat(128, 3)), type)
+
+
+def alibi_slopes(heads):
+    n = 2 ** int(math.log2(heads))
+    slopes = [2.0 ** (-8.0 * (i + 1) / n) for i in range(n)]
+    return np.array(slopes + [2.0 ** (-4.0 * (2 * i + 1) / n) for i in range(heads - n)]).reshape(1, heads, 1, 1)
+
+
+@case(h=[4, 6], implementation=["UNIFIED", "COMPOSITE"], runtime=[True])
+def alibi(c, h, implementation):
+    """Scores fall with the distance; the package computes the slopes and copies them into the workspace."""
+    x = Inputs(c, "bf16", h=h)
+    options, how = mask_options("causal")
+    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, use_alibi_mask=True,
+                        implementation=getattr(IMPLEMENTATION, implementation), **options)
+    distance = np.arange(x.skv)[None, None, None, :] - np.arange(x.sq)[None, None, :, None]
+    results(c, o, s, x.attend(kept(x.b, x.sq, x.skv, **how), bias=alibi_slopes(h) * distance), "bf16")
