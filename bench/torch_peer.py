@@ -10,7 +10,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "bool": torch.bool}
 
 
 def ints(text):
@@ -69,6 +69,48 @@ def layer_norm_bwd(values):
     return dx, dscale.view_as(scale), dbias.view_as(scale)
 
 
+def rms_norm_bwd(values):
+    x, scale = values["x"], values["scale"]
+    width = list(x.shape[-1:])
+    dx, dscale = torch.ops.aten._fused_rms_norm_backward(values["dy"], x, width, values["inv_variance"], scale.reshape(width),
+                                                         [True, True])
+    return dx, dscale.view_as(scale)
+
+
+def batch_norm_bwd(values):
+    scale = values["scale"]
+    dx, dscale, dbias = torch.ops.aten.native_batch_norm_backward(
+        values["dy"], values["x"], scale.flatten(), None, None, values["mean"].flatten(), values["inv_variance"].flatten(), True,
+        1e-5, [True, True, True])  # eps is in inv_variance
+    return dx, dscale.view_as(scale), dbias.view_as(scale)
+
+
+def pool(x, o):
+    window, stride, pad = (ints(o[k]) for k in ("window", "stride", "pad"))
+    if x.dim() != 4 or o["padding"] != "automatic" or o["alpha"] != "1" or ints(o["post_pad"]) not in ([], pad) or ints(o["size"]):
+        raise ValueError("pooling with options that PyTorch lacks")
+    if o["mode"] == "max_pool":
+        return F.max_pool2d(x, window, stride or 1, pad or 0)
+    if o["mode"].startswith("avg_pool"):
+        return F.avg_pool2d(x, window, stride or 1, pad or 0, count_include_pad=o["mode"] == "avg_pool_include")
+    raise ValueError("no translation of resample mode=" + o["mode"])
+
+
+def rope(x, freqs, o):
+    width = int(o["rope_dim"]) or x.shape[-1]
+    angle = freqs.reshape(-1, freqs.shape[-1])[:x.shape[2], :width // 2]
+    kept, a, b = x.split([x.shape[-1] - width, width // 2, width // 2], -1)
+    turned = torch.cat([kept, a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+    return turned * float(o["scale"]) if o["scale"] != "1" else turned
+
+
+def causal_conv1d(values, o):
+    x, w = values["x"], values["weight"]
+    w = w.flip(1) if o["reversed"] == "true" else w
+    y = F.conv1d(x, w.unsqueeze(1), values.get("bias"), padding=w.shape[1] - 1, groups=x.shape[1])[..., :x.shape[2]]
+    return F.silu(y) if o["activation"] == "silu" else y
+
+
 def evaluate(node, env, sizes):
     """The results of a node, in the order of its outputs."""
     op, o = node["op"], node["options"]
@@ -88,7 +130,15 @@ def evaluate(node, env, sizes):
     if op == "reduce_add":
         return torch.sum(first, axes(o), keepdim=True, dtype=torch.float32 if first.dtype.itemsize == 2 else None)
     if op == "dropout":
-        return F.dropout(first, float(o["p"]), training=True)
+        return torch.native_dropout(first, float(o["p"]), True)  # the result and the mask
+    if op == "transpose":
+        return first.permute(ints(o["perm"])).contiguous()
+    if op == "resample":
+        return pool(first, o)
+    if op == "rope":
+        return rope(values["x"], values["freqs"], o)
+    if op == "causal_conv1d":
+        return causal_conv1d(values, o)
     if op == "softmax":
         return torch.softmax(first, -1)
     if op == "softmax_bwd":
@@ -97,6 +147,10 @@ def evaluate(node, env, sizes):
         return batch_norm(first, values["scale"], values["bias"], o)
     if op == "layer_norm_bwd" and len(node["out"]) == 3:
         return layer_norm_bwd(values)
+    if op == "rms_norm_bwd" and len(node["out"]) == 2:
+        return rms_norm_bwd(values)
+    if op == "batch_norm_bwd" and len(node["out"]) == 3:
+        return batch_norm_bwd(values)
     if op == "layer_norm":
         width = norm_width(node, env, first.shape)
         scale, bias = (values[k].reshape(width) if k in values else None for k in ("scale", "bias"))
@@ -130,9 +184,7 @@ def tensor(t):
     if "value" in t:
         return torch.tensor(t["value"], dtype=DTYPES[t["dtype"]])
     x = torch.randn(t["dims"]).to(DTYPES[t["dtype"]])
-    if t.get("channels_last") and len(t["dims"]) == 4:
-        x = x.contiguous(memory_format=torch.channels_last)
-    return x
+    return x.movedim(1, -1).contiguous().movedim(-1, 1) if t.get("channels_last") else x
 
 
 def run_graph(graph, env):

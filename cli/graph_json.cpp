@@ -13,7 +13,7 @@ Json tensor_json(const Tensor& t) {
   Json j = {{"name", t.name},
             {"dtype", name(t.dtype)},
             {"dims", std::vector<int64_t>(t.dims.begin(), t.dims.end())},
-            {"channels_last", t.rank() == 4 && t.strides[1] == 1}};
+            {"channels_last", t.rank() >= 3 && t.dims[1] > 1 && t.strides[1] == 1}};
   if (!t.is_constant()) return j;
   std::vector<double> values;
   for (int64_t i = 0; i < t.numel(); ++i) values.push_back(load<double>(t.dtype, t.constant.data(), i));

@@ -94,10 +94,7 @@ namespace {
 constexpr int64_t kVector = 16;
 constexpr size_t kPiece = 256;
 
-size_t bytes_of_packed(const Shape& s) {
-  return static_cast<size_t>(byte_size(from_data_type(s.type), volume(s.dims)));
-}
-size_t staged_bytes_of(const Shape& s) { return (bytes_of_packed(s) + kPiece - 1) / kPiece * kPiece; }
+size_t staged_bytes_of(const Shape& s) { return (bytes_of(s) + kPiece - 1) / kPiece * kPiece; }
 
 // What a pointer lets a plan promise: whole vectors, or single elements.
 int64_t alignment_of(const void* p, cudnnDataType_t type) {
@@ -116,15 +113,29 @@ void Call::finish_key() {
   append(options.key());
 }
 
+std::shared_ptr<const Plan> Call::plan_graph(const std::shared_ptr<const Graph>& g) const {
+  try {
+    return tsr::make_plan(g, handle_.device, options);
+  } catch (const Error& e) {
+    if (!engines_are_a_wish || e.status() != Status::not_supported) throw;
+    if (logs(CUDNN_SEV_WARNING))
+      log_message(CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS, cat("all engines are asked instead: ", e.what()));
+  }
+  PlanOptions any = options;
+  any.engines.clear(), any.without.clear();
+  return tsr::make_plan(g, handle_.device, any);
+}
+
 std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), const void* f) {
   cuda::RelaxedCapture allowed;
   Maker m(*this);
   make(f, m);
+  m.finish();
   auto g = std::make_shared<Graph>(std::move(m.graph()));
   g->finalize();
   log_graph(*g);
-  auto plan = tsr::make_plan(g, handle_.device, options);
-  handle_.keep_plan(key_, plan);
+  auto plan = plan_graph(g);
+  handle_.plans.keep(key_, plan);
   return plan;
 }
 
@@ -142,7 +153,7 @@ void* Call::stage(void* workspace) {
   demand(workspace, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the workspace is a null pointer");
   for (Argument& a : arguments_) {
     if (!a.on_host) continue;
-    handle_.copy_in(workspace, a.data, bytes_of_packed(a.shape));
+    handle_.copy_in(workspace, a.data, bytes_of(a.shape));
     a.data = workspace;
     workspace = static_cast<std::byte*>(workspace) + staged_bytes_of(a.shape);
   }
@@ -185,15 +196,33 @@ Blend::Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type,
 
 Maker::Maker(const Call& c) : call_(c) {
   for (const Call::Argument& a : c.arguments_) {
-    if (a.written) continue;
-    Tensor t;
-    t.uid = a.id, t.uid_given = true;
-    t.dtype = from_data_type(a.shape.type), t.dtype_given = true;
-    t.dims = a.shape.dims, t.strides = a.shape.strides, t.dims_given = t.strides_given = true;
-    t.stored = !a.by_value, t.by_value = a.by_value;
-    t.alignment = a.by_value ? 1 : alignment_of(a.data, a.shape.type);
-    read_[a.id] = graph_.add_tensor(std::move(t));
+    if (!a.written) read_[a.id] = from_memory(add_memory(a, a.id), a.shape);
   }
+}
+
+TensorId Maker::add_memory(const Call::Argument& a, int64_t uid) {
+  Shape s = a.by_value ? a.shape : in_memory(a.shape);
+  Tensor t;
+  t.uid = uid, t.uid_given = true;
+  t.dtype = from_data_type(s.type), t.dtype_given = true;
+  t.dims = s.dims, t.strides = s.strides, t.dims_given = t.strides_given = true;
+  t.stored = !a.by_value, t.by_value = a.by_value;
+  t.alignment = a.by_value ? 1 : alignment_of(a.data, s.type);
+  return graph_.add_tensor(std::move(t));
+}
+
+TensorId Maker::from_memory(TensorId memory, const Shape& s) {
+  if (lanes_of(s.type) == 1) return memory;
+  TensorId plain = temporary(from_data_type(s.type));
+  add(ops::reshape, {memory}, {plain},
+      tessera::ReshapeOptions{.size = s.dims.to_vector(), .mode = tessera::ReshapeMode::logical});
+  return plain;
+}
+
+void Maker::finish() {
+  for (auto [plain, memory] : vectored_)
+    add(ops::reshape, {plain}, {memory},
+        tessera::ReshapeOptions{.size = graph_.tensor(memory).dims.to_vector(), .mode = tessera::ReshapeMode::logical});
 }
 
 TensorId Maker::operator[](int64_t id) const {
@@ -206,13 +235,14 @@ TensorId Maker::result(int64_t id) {
   if (it != written_.end()) return it->second;
   for (const Call::Argument& a : call_.arguments_) {
     if (a.id != id || !a.written) continue;
+    TensorId memory = add_memory(a, id);
+    if (lanes_of(a.shape.type) == 1) return written_[id] = memory;
     Tensor t;
-    t.uid = id, t.uid_given = true;
-    t.dtype = from_data_type(a.shape.type), t.dtype_given = true;
-    t.dims = a.shape.dims, t.strides = a.shape.strides, t.dims_given = t.strides_given = true;
-    t.stored = true;
-    t.alignment = alignment_of(a.data, a.shape.type);
-    return written_[id] = graph_.add_tensor(std::move(t));
+    t.dtype = from_data_type(a.shape.type), t.dims = a.shape.dims, t.strides = packed_strides(t.dims);
+    t.dtype_given = t.dims_given = t.strides_given = true;
+    TensorId plain = graph_.add_tensor(std::move(t));
+    vectored_.emplace_back(plain, memory);
+    return written_[id] = plain;
   }
   return kNone;
 }
@@ -262,10 +292,9 @@ TensorId Maker::target(const Blend& b, int64_t id) {
 TensorId Maker::before(int64_t id) {
   auto it = before_.find(id);
   if (it != before_.end()) return it->second;
-  Tensor t = graph_.tensor(result(id));
-  t.uid = kBeforeId + id;
-  t.name.clear();
-  return before_[id] = graph_.add_tensor(std::move(t));
+  for (const Call::Argument& a : call_.arguments_)
+    if (a.id == id && a.written) return before_[id] = from_memory(add_memory(a, kBeforeId + id), a.shape);
+  return kNone;
 }
 
 TensorId Maker::scale(const Blend& b, TensorId value, DType compute) {

@@ -68,13 +68,15 @@ class Call {
   template <class Make>
   std::shared_ptr<const Plan> plan(const Make& make) {
     finish_key();
-    if (auto found = handle_.find_plan(key_)) return found;
+    if (auto found = handle_.plans.find(key_)) return found;
     return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
   }
   // What the plan needs, and room for arrays from host memory.
   size_t workspace_bytes(const Plan& p) const;
   // Engines that the plan may not use, or must use; part of the key.
   PlanOptions options;
+  // Where these engines cannot do it, any may. No part of the key: the same for each call of a function.
+  bool engines_are_a_wish = false;
 
  private:
   friend class Maker;
@@ -107,6 +109,7 @@ class Call {
   size_t staged_bytes() const;
   void* stage(void* workspace);  // gives the memory behind what was staged
   void finish_key();
+  std::shared_ptr<const Plan> plan_graph(const std::shared_ptr<const Graph>& g) const;
   std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
 
@@ -140,6 +143,7 @@ class Maker {
  public:
   explicit Maker(const Call& c);
   // A tensor of the call: one that is read, or by-value. kNone if the call has none of that id.
+  // Vectors of channels (INT8x4 ..) are plain tensors here and in all that follows.
   TensorId operator[](int64_t id) const;
   // A result's tensor, for operations that write it themselves.
   TensorId result(int64_t id);
@@ -166,11 +170,17 @@ class Maker {
   void blend(const Blend& b, int64_t id, TensorId value);
   // The same for results to which is added: the result `id` gets value + before.
   void accumulate(int64_t id, TensorId value);
+  // Ends the graph.
+  void finish();
   Graph& graph() { return graph_; }
 
  private:
+  TensorId add_memory(const Call::Argument& a, int64_t uid);
+  TensorId from_memory(TensorId memory, const Shape& s);
+
   const Call& call_;
   Graph graph_;
+  std::vector<std::pair<TensorId, TensorId>> vectored_;  // results as plain tensors, and their memory
   std::unordered_map<int64_t, TensorId> read_, written_, before_;
 };
 

@@ -63,20 +63,6 @@ void cudnnContext::copy_in(void* to, const void* from, size_t bytes) {
                    "cuMemcpyHtoDAsync", "an array of the call");
 }
 
-std::shared_ptr<const tsr::Plan> cudnnContext::find_plan(const std::string& key) {
-  std::lock_guard guard(lock_);
-  auto it = plans_.find(key);
-  return it == plans_.end() ? nullptr : it->second;
-}
-
-void cudnnContext::keep_plan(const std::string& key, std::shared_ptr<const tsr::Plan> plan) {
-  std::lock_guard guard(lock_);
-  // Programs with ever new shapes must not grow for ever.
-  if (plans_.size() >= static_cast<size_t>(std::max<int64_t>(1, tsr::setting_int("TESSERA_PLAN_CACHE"))))
-    plans_.clear();
-  plans_[key] = std::move(plan);
-}
-
 using namespace tsr::capi;
 
 cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t* handle) {

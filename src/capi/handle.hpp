@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "capi/status.hpp"
-#include "planner/plan.hpp"
+#include "planner/plan_cache.hpp"
 
 namespace tsr::capi {
 // TESSERA_DEVICE; without it the caller's GPU, or the CPU where there is none.
@@ -32,12 +32,10 @@ struct cudnnContext {
   void copy_in(void* to, const void* from, size_t bytes);
 
   // Plans of calls that were made before, by everything that shapes them (capi/call.hpp).
-  std::shared_ptr<const tsr::Plan> find_plan(const std::string& key);
-  void keep_plan(const std::string& key, std::shared_ptr<const tsr::Plan> plan);
+  tsr::PlanCache<std::string> plans;
 
  private:
   std::mutex lock_;  // a handle belongs to one thread at a time; clients are not always that careful
-  std::unordered_map<std::string, std::shared_ptr<const tsr::Plan>> plans_;
   struct Piece {
     void* data = nullptr;
     size_t bytes = 0;

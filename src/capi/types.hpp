@@ -8,11 +8,12 @@
 
 namespace tsr::capi {
 
-// The type of elements in memory; refuses what is no such type. Vectorised types (INT8x4 ..) are types of their own.
+// The type of elements in memory; refuses what is no such type. Of vectorised types (INT8x4 ..) that of their lanes.
 DType from_data_type(cudnnDataType_t t);
 cudnnDataType_t to_data_type(DType t);
 const char* name_of(cudnnDataType_t t);  // the enumerator
-size_t bytes_of(cudnnDataType_t t);      // of one element; those of less than a byte count as one
+int64_t lanes_of(cudnnDataType_t t);     // of a vectorised type, otherwise 1
+size_t bytes_of(cudnnDataType_t t);      // of one element or vector; less than a byte counts as one
 
 // What a tensor of the older interface looks like: cudnnTensorDescriptor_t and cudnnFilterDescriptor_t point to one.
 struct Shape {
@@ -20,6 +21,13 @@ struct Shape {
   Dims dims, strides;
 };
 Shape packed_shape(cudnnDataType_t type, const Dims& dims);
+size_t bytes_of(const Shape& s);  // from the first element to the last
+
+// Vectors keep elements of one dimension together in memory: sizes count elements, strides count vectors. Graphs see
+// plain tensors; these are the sizes and strides of the memory, in which the lanes are a dimension behind `along`.
+void split_vectors(Dims& dims, Dims& strides, int along, int64_t lanes);
+// The same of a tensor of the older interface, where vectors are of channels. Other tensors as they are.
+Shape in_memory(const Shape& s);
 std::ostream& operator<<(std::ostream& o, const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
 std::string describe(const Shape& s);                       // the same at once
 

@@ -55,6 +55,19 @@ Reason lower(const Region& r, Expr* out, bool gpu) {
   }
 }
 
+Reason lower(const Subgraph& s, Expr* out) {
+  Region r;
+  r.graph = &s.graph;
+  for (NodeId i = 0; i < s.graph.node_count(); ++i) r.nodes.push_back(i);
+  for (TensorId i = 0; i < s.graph.tensor_count(); ++i) {
+    if (s.graph.producer(i) == kNone)
+      r.inputs.push_back(i);
+    else
+      (i == s.results[0] ? r.outputs : r.internals).push_back(i);
+  }
+  return lower(r, out);
+}
+
 std::string to_string(const Expr& e, const Graph& g) {
   std::string s = cat("space ", e.space, ", ", e.rows(), " rows of ", e.row_length(), "\n");
   static constexpr const char* kKind[] = {"load",   "constant", "index", "random", "apply",

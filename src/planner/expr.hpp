@@ -75,6 +75,8 @@ inline bool reduces_row(const Instr& c) { return c.kind == Instr::reduce && !c.b
 // GPUs may hold sums over all rows beside reductions of the rows themselves and results that share bytes in any way;
 // blocks are short and powers of two, or rows of their own where nothing else makes rows.
 Reason lower(const Region& r, Expr* out, bool gpu = false);
+// Everything in a sub-graph that has one result.
+Reason lower(const Subgraph& s, Expr* out);
 std::string to_string(const Expr& e, const Graph& g);
 
 }  // namespace tsr

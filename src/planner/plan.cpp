@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <list>
 #include <sstream>
 #include <unordered_map>
 
@@ -15,6 +14,7 @@
 #include "graph/text.hpp"
 #include "planner/machine.hpp"
 #include "planner/partition.hpp"
+#include "planner/plan_cache.hpp"
 #include "planner/ragged.hpp"
 #include "planner/tuning.hpp"
 
@@ -522,44 +522,8 @@ std::shared_ptr<const Plan> load_plan(std::string_view text, const Device& d) {
 // --- cache
 namespace {
 
-class Cache {
- public:
-  std::shared_ptr<const Plan> find(uint64_t key) {
-    std::lock_guard guard(lock_);
-    auto it = index_.find(key);
-    if (it == index_.end()) return nullptr;
-    order_.splice(order_.begin(), order_, it->second);
-    return it->second->second;
-  }
-  void insert(uint64_t key, std::shared_ptr<const Plan> plan) {
-    static const auto limit = static_cast<size_t>(setting_int("TESSERA_PLAN_CACHE"));
-    std::lock_guard guard(lock_);
-    if (limit == 0 || index_.count(key)) return;
-    order_.emplace_front(key, std::move(plan));
-    index_[key] = order_.begin();
-    if (order_.size() > limit) {
-      index_.erase(order_.back().first);
-      order_.pop_back();
-    }
-  }
-  size_t size() {
-    std::lock_guard guard(lock_);
-    return order_.size();
-  }
-  void clear() {
-    std::lock_guard guard(lock_);
-    order_.clear();
-    index_.clear();
-  }
-
- private:
-  std::mutex lock_;
-  std::list<std::pair<uint64_t, std::shared_ptr<const Plan>>> order_;
-  std::unordered_map<uint64_t, decltype(order_)::iterator> index_;
-};
-
-Cache& cache() {
-  static Cache c;
+PlanCache<uint64_t>& cache() {
+  static PlanCache<uint64_t> c;
   return c;
 }
 
@@ -573,7 +537,7 @@ std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, c
   // A plan that prepares frozen weights belongs to those weights: another model of the same shape needs its own.
   std::vector<TensorId> inputs = g->inputs();
   if (std::none_of(inputs.begin(), inputs.end(), [&](TensorId t) { return g->tensor(t).frozen; }))
-    cache().insert(key, plan);
+    cache().keep(key, plan);
   return plan;
 }
 

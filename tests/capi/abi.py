@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the cuDNN headers promise to a compiled program, as plain facts.
 
-  abi.py lock FOLDER                  writes the facts of our headers to abi.lock, and the linker's list of functions
+  abi.py lock FOLDER                  writes the facts of our headers to abi.lock, and the linker's lists of functions
   abi.py check FOLDER                 compares our headers with both; needs nothing of NVIDIA's
   abi.py compare FOLDER [NVIDIA...]   every fact of NVIDIA's headers holds in ours; without folders: those installed here
   abi.py compile FOLDER               every header compiles alone, as C and C++, with and without CUDA's headers
@@ -18,7 +18,11 @@ import declarations
 
 HERE = pathlib.Path(__file__).resolve().parent
 LOCK = HERE / "abi.lock"
-MAP = HERE.parent.parent / "src" / "capi" / "cudnn.map"
+CAPI = HERE.parent.parent / "src" / "capi"
+# The sub-libraries of cuDNN: a function belongs to the first whose headers declare it. Those without headers export nothing.
+SUBLIBRARIES = {"graph": ["cudnn_graph.h"], "ops": ["cudnn_ops.h"], "cnn": ["cudnn_cnn.h"], "adv": ["cudnn_adv.h"],
+                "ext": ["cudnn_subquadratic_ops.h", "cudnn_gnn_ops.h"], "engines_precompiled": [],
+                "engines_runtime_compiled": [], "engines_tensor_ir": [], "heuristic": []}
 RNN_V7 = "-DTESSERA_CUDNN_RNN_V7"  # the calls that version 9 dropped are part of our surface
 WARN = "-DCUDNN_WARN_DEPRECATED"
 # What may grow from one version to the next.
@@ -127,10 +131,26 @@ def functions(facts):
     return sorted(about.split()[1] for about in facts if about.startswith("function "))
 
 
-def map_text(facts):
+def map_text(library, names):
     """The linker's version script: these functions and nothing else leave the library."""
-    exported = "".join(f"    {name};\n" for name in functions(facts))
-    return f"# Written by tests/capi/abi.py lock.\nlibcudnn.so.9 {{\n  global:\n{exported}  local:\n    *;\n}};\n"
+    exported = "".join(f"    {name};\n" for name in names)
+    exported = f"  global:\n{exported}" if names else ""
+    return f"# Written by tests/capi/abi.py lock.\n{library}.so.9 {{\n{exported}  local:\n    *;\n}};\n"
+
+
+def sublibrary(facts, name):
+    declared = facts[f"declared {name}"].split()
+    return next(library for library, headers in SUBLIBRARIES.items() if set(headers) & set(declared))
+
+
+def maps(facts):
+    """The version scripts of all libraries, as a dictionary from files to texts."""
+    names = functions(facts)
+    texts = {CAPI / "cudnn.map": map_text("libcudnn", names)}
+    for library in SUBLIBRARIES:
+        own = [name for name in names if sublibrary(facts, name) == library]
+        texts[CAPI / "sublibraries" / f"{library}.map"] = map_text(f"libcudnn_{library}", own)
+    return texts
 
 
 def differences(wanted, given):
@@ -148,7 +168,8 @@ def differences(wanted, given):
 def lock(folder):
     facts = facts_of(folder, compiler.without_cuda("c++"))
     LOCK.write_text(to_text(facts))
-    MAP.write_text(map_text(facts))
+    for path, text in maps(facts).items():
+        path.write_text(text)
     print(f"{len(facts)} facts, {len(functions(facts))} functions")
     return 0
 
@@ -164,8 +185,9 @@ def check(folder):
         found = list(differences(wanted, facts_of(folder, flags)))
         problems += [f"{mode}: {line}" for line in found]
         print(f"{mode}: {len(wanted)} facts, {len(found)} differ")
-    if MAP.read_text() != map_text(wanted):
-        problems.append(f"{MAP.name} does not name the functions of {LOCK.name}")
+    for path, text in maps(wanted).items():
+        if path.read_text() != text:
+            problems.append(f"{path} does not name the functions of {LOCK.name}")
     if problems:
         print("\n".join(problems))
         print("if the change is meant: tests/capi/abi.py lock include/cudnn")

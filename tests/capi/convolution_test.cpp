@@ -249,6 +249,25 @@ TEST(Convolution, int8_vectors) {
   }
 }
 
+// Bytes without a sign, with filters that have one.
+TEST(Convolution, uint8_vectors) {
+  Handle h;
+  VectorProblem p(CUDNN_DATA_INT8x4, 4);
+  for (int64_t i = 0; i < p.x.count(); ++i) {
+    double v = static_cast<double>(i * 41 % 256);
+    p.x.set(i, v < 128 ? v : v - 256);  // the same bits
+    p.xv.edit()[vector_place(p.x.dims(), p.x.index(i), 4)] = static_cast<unsigned char>(v);
+  }
+  Tensor wide(CUDNN_DATA_FLOAT, p.x.dims()), y(CUDNN_DATA_FLOAT, p.y.dims());
+  for (int64_t i = 0; i < wide.count(); ++i) wide.set(i, static_cast<double>(i * 41 % 256));
+  ASSERT_OK(cudnnSetTensor4dDescriptor(p.x_desc, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_UINT8x4, 2, 64, 4, 5));
+  float one = 1, zero = 0;
+  ASSERT_OK(cudnnConvolutionForward(h, &one, p.x_desc, p.xv.data(), p.w_desc, p.wv.data(), p.conv,
+                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, nullptr, 1 << 30, &zero, y,
+                                    y.data()));
+  EXPECT_EQ(y.values(), forward_of(p.spec, wide, p.w, y));
+}
+
 // Filters and biases in the order of tensor cores, as programs that reorder them on their own expect it.
 TEST(Convolution, reordered_filters_and_biases) {
   Handle h;

@@ -29,6 +29,17 @@ TEST(SetTensor, every_type_and_layout) {
   EXPECT_EQ(y.values(), Values(3, 2147483647));
 }
 
+// A value of a vectorised type has a number for each lane.
+TEST(SetTensor, vectors_of_channels) {
+  Handle h;
+  Descriptor<cudnnTensorDescriptor_t> d(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+  ASSERT_OK(cudnnSetTensor4dDescriptor(d, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_INT8x4, 2, 8, 3, 1));
+  Tensor y(CUDNN_DATA_INT8, {2, 2, 3, 1, 4});
+  const int8_t value[] = {1, -2, 3, 127};
+  ASSERT_OK(cudnnSetTensor(h, d, y.data(), value));
+  for (int64_t i = 0; i < y.count(); ++i) ASSERT_EQ(y.get(i), value[i % 4]);
+}
+
 TEST(ScaleTensor, floats_and_integers) {
   Handle h;
   for (cudnnDataType_t type : kFloats)

@@ -249,14 +249,15 @@ TEST(MultiHeadAttention, residuals) {
 }
 
 // Gradients know the masks of the forward pass.
-TEST(MultiHeadAttention, dropout) {
+void check_dropout(bool with_states) {
   Case c{.type = CUDNN_DATA_DOUBLE, .beam = 1};
   Handle handle;
   Descriptor<cudnnDropoutDescriptor_t> dropout(cudnnCreateDropoutDescriptor, cudnnDestroyDropoutDescriptor);
   size_t state_bytes = 0;
   ASSERT_OK(cudnnDropoutGetStatesSize(handle, &state_bytes));
   Memory states(state_bytes);
-  auto restart = [&] { ASSERT_OK(cudnnSetDropoutDescriptor(dropout, handle, 0.3F, states.data(), state_bytes, 5)); };
+  void* state = with_states ? states.data() : nullptr;
+  auto restart = [&] { ASSERT_OK(cudnnSetDropoutDescriptor(dropout, handle, 0.3F, state, state_bytes, 5)); };
   restart();
   Attention a(c, dropout, dropout);
   Flat q(c.type, c.time_q * c.batch * c.q), k(c.type, c.time_kv * c.batch * c.k), v(c.type, c.time_kv * c.batch * c.v);
@@ -298,6 +299,9 @@ TEST(MultiHeadAttention, dropout) {
   };
   expect_gradient(q, dq), expect_gradient(k, dk), expect_gradient(v, dv), expect_gradient(w, dw);
 }
+
+TEST(MultiHeadAttention, dropout) { check_dropout(true); }
+TEST(MultiHeadAttention, dropout_without_states) { check_dropout(false); }
 
 TEST(MultiHeadAttention, descriptors) {
   Case c;

@@ -146,14 +146,17 @@ TEST(Pooling, vectors_of_channels) {
   const int xdims[] = {2, 8, 4, 4}, xstrides[] = {32, 16, 4, 1}, ydims[] = {2, 8, 2, 2}, ystrides[] = {8, 4, 2, 1};
   Descriptor<cudnnTensorDescriptor_t> xd(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor),
       yd(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
-  ASSERT_OK(cudnnSetTensorNdDescriptor(xd, CUDNN_DATA_INT8x4, 4, xdims, xstrides));
-  ASSERT_OK(cudnnSetTensorNdDescriptor(yd, CUDNN_DATA_INT8x4, 4, ydims, ystrides));
   for (cudnnPoolingMode_t mode : {CUDNN_POOLING_MAX, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING}) {
+    bool has_sign = mode == CUDNN_POOLING_MAX;
+    cudnnDataType_t vectors = has_sign ? CUDNN_DATA_INT8x4 : CUDNN_DATA_UINT8x4,
+                    element = has_sign ? CUDNN_DATA_INT8 : CUDNN_DATA_UINT8;
+    ASSERT_OK(cudnnSetTensorNdDescriptor(xd, vectors, 4, xdims, xstrides));
+    ASSERT_OK(cudnnSetTensorNdDescriptor(yd, vectors, 4, ydims, ystrides));
     ASSERT_OK(cudnnSetPooling2dDescriptor(d, mode, CUDNN_NOT_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
     // Vectors beside the positions, and the same numbers as channels.
-    Tensor x(CUDNN_DATA_INT8, {2, 2, 4, 4, 4}), y(CUDNN_DATA_INT8, {2, 2, 2, 2, 4}),
-        plain(CUDNN_DATA_INT8, {2, 8, 4, 4}), shape(CUDNN_DATA_INT8, {2, 8, 2, 2});
-    x.random(1);
+    Tensor x(element, {2, 2, 4, 4, 4}), y(element, {2, 2, 2, 2, 4}), plain(element, {2, 8, 4, 4}),
+        shape(element, {2, 8, 2, 2});
+    for (int64_t i = 0; i < x.count(); ++i) x.set(i, static_cast<double>(i * 37 % 61) + (has_sign ? -30 : 190));
     for (int64_t i = 0; i < plain.count(); ++i) {
       Sizes at = plain.index(i);
       plain.set(i, x.get(x.position({at[0], at[1] / 4, at[2], at[3], at[1] % 4})));

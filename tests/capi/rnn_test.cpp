@@ -227,14 +227,15 @@ TEST(Rnn, states_in_place) {
 }
 
 // Masks follow from the states: the same states give the same results, used ones others; gradients know the masks.
-TEST(Rnn, dropout) {
+void check_dropout(bool with_states) {
   RnnCase c{.direction = CUDNN_BIDIRECTIONAL, .layers = 3, .type = CUDNN_DATA_DOUBLE, .lengths = {4, 2}, .steps = 4};
   Handle handle;
   Descriptor<cudnnDropoutDescriptor_t> dropout(cudnnCreateDropoutDescriptor, cudnnDestroyDropoutDescriptor);
   size_t state_bytes = 0;
   ASSERT_OK(cudnnDropoutGetStatesSize(handle, &state_bytes));
   Memory states(state_bytes);
-  auto restart = [&] { ASSERT_OK(cudnnSetDropoutDescriptor(dropout, handle, 0.4F, states.data(), state_bytes, 17)); };
+  void* state = with_states ? states.data() : nullptr;
+  auto restart = [&] { ASSERT_OK(cudnnSetDropoutDescriptor(dropout, handle, 0.4F, state, state_bytes, 17)); };
   restart();
   Network n(c, dropout);
   int wide = c.directions() * c.outputs();
@@ -277,6 +278,10 @@ TEST(Rnn, dropout) {
   };
   expect_gradient(x, dx), expect_gradient(w, dw), expect_gradient(hx, dhx);
 }
+
+TEST(Rnn, dropout) { check_dropout(true); }
+// A widespread client trains with a descriptor that has no states.
+TEST(Rnn, dropout_without_states) { check_dropout(false); }
 
 TEST(Rnn, descriptors_tell_what_they_were_told) {
   RnnCase c{.mode = CUDNN_LSTM, .hidden = 5, .proj = 3, .layers = 2, .lengths = {2, 1}, .steps = 2};

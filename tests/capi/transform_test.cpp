@@ -166,6 +166,59 @@ TEST(TransformTensorEx, pads_and_folds) {
           }
 }
 
+// Padding makes channels a multiple of the vectors; folding and unfolding meet vectors on either side.
+TEST(TransformTensorEx, vectors_of_channels) {
+  struct Vectors {
+    Case c;
+    cudnnDataType_t from, to;
+  };
+  const Vectors kVectors[] = {
+      {{{2, 3, 4, 6}, {0, 1, 0, 0}, {0, 4, 1, 0}, {1, 1}, CUDNN_TRANSFORM_FOLD}, CUDNN_DATA_INT8, CUDNN_DATA_INT8x4},
+      {{{2, 8, 4, 6}, {0, -1, 0, 2}, {0, -2, 0, 0}, {1, 1}, CUDNN_TRANSFORM_FOLD},
+       CUDNN_DATA_UINT8x4,
+       CUDNN_DATA_UINT8},
+      {{{2, 4, 4, 6}, {0, 0, 0, 0}, {0, 0, 0, 0}, {2, 3}, CUDNN_TRANSFORM_FOLD}, CUDNN_DATA_INT8x4, CUDNN_DATA_INT8x4},
+      {{{1, 24, 2, 3}, {0, 1, 1, 0}, {0, 3, 0, 0}, {2, 3}, CUDNN_TRANSFORM_UNFOLD},
+       CUDNN_DATA_INT8x4,
+       CUDNN_DATA_INT8x4},
+      {{{1, 32, 2, 3}, {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 1}, CUDNN_TRANSFORM_FOLD},
+       CUDNN_DATA_INT8x4,
+       CUDNN_DATA_INT8x32}};
+  Handle h;
+  auto lanes = [](cudnnDataType_t t) {
+    return t == CUDNN_DATA_INT8x32 ? 32 : t == CUDNN_DATA_INT8x4 || t == CUDNN_DATA_UINT8x4 ? 4 : 1;
+  };
+  auto place = [](const Sizes& dims, const Sizes& i, int v) {
+    return (((i[0] * (dims[1] / v) + i[1] / v) * dims[2] + i[2]) * dims[3] + i[3]) * v + i[1] % v;
+  };
+  using Tensors = Descriptor<cudnnTensorDescriptor_t>;
+  for (const auto& [c, from, to] : kVectors)
+    for (Factors f : kFactors) {
+      TransformDescriptor d;
+      set(d, c, lanes(to) > 1 ? CUDNN_TENSOR_NCHW_VECT_C : CUDNN_TENSOR_NCHW);
+      Array a(c.dims);
+      for (size_t p = 0; p < a.v.size(); ++p) a.v[p] = static_cast<double>(p * 7 % 12);
+      bool back = c.direction == CUDNN_TRANSFORM_UNFOLD;
+      Array want = back ? padded(folded(a, c.fold, true), c.before, c.after)
+                        : folded(padded(a, c.before, c.after), c.fold, false);
+      Tensors x_desc(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor),
+          y_desc(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+      auto describe = [&](cudnnTensorDescriptor_t t, cudnnDataType_t type, const Sizes& dims) {
+        return cudnnSetTensorNdDescriptorEx(t, lanes(type) > 1 ? CUDNN_TENSOR_NCHW_VECT_C : CUDNN_TENSOR_NCHW, type, 4,
+                                            dims.data());
+      };
+      ASSERT_OK(describe(x_desc, from, c.dims));
+      ASSERT_OK(describe(y_desc, to, want.dims));
+      Tensor x(CUDNN_DATA_INT8, {static_cast<int>(a.v.size())}), y(CUDNN_DATA_INT8, {static_cast<int>(want.v.size())});
+      for (size_t p = 0; p < a.v.size(); ++p) x.set(place(c.dims, a.index(p), lanes(from)), a.v[p]);
+      y.fill(4);
+      float alpha = f.alpha > 0 ? 1 : 2, beta = static_cast<float>(f.beta);
+      ASSERT_OK(cudnnTransformTensorEx(h, d, &alpha, x_desc, x.data(), &beta, y_desc, y.data()));
+      for (size_t p = 0; p < want.v.size(); ++p)
+        ASSERT_EQ(y.get(place(want.dims, want.index(p), lanes(to))), alpha * want.v[p] + beta * 4) << p;
+    }
+}
+
 TEST(TransformFilter, folds) {
   Handle h;
   const Case& c = kCases[3];

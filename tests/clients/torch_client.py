@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """PyTorch as a client of the library: convolutions, batch norm, attention, recurrent layers and CTC loss on a GPU, forward
-and backward, compared with PyTorch on the CPU in f64. Usage: LD_PRELOAD=.../libcudnn.so.9 torch_client.py [--json OUT]
-[NAME..]. Without the preload it checks NVIDIA's library the same way, which tells a client's fault from ours."""
+and backward, eager and compiled, compared with PyTorch on the CPU in f64, and small models that are trained.
+Usage: LD_PRELOAD=.../libcudnn.so.9 torch_client.py [--json OUT] [--beside OTHER.json] [NAME..]. Without the preload it checks
+NVIDIA's library the same way, which tells a client's fault from ours; --beside then compares the losses of the two runs."""
 import argparse
+import copy
 import json
 import sys
 import time
@@ -205,49 +207,121 @@ def streams():
         close("stream", y, want, torch.float32)
 
 
-def train(model, batch, steps):
-    torch.manual_seed(5)
-    model = model.cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+@check
+def compiled():
+    """What torch.compile makes of convolutions, batch norm and attention still calls the library."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    torch.manual_seed(6)
+    model = torch.nn.Sequential(torch.nn.Conv2d(4, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+                                torch.nn.Conv2d(8, 6, 3, stride=2))
+    wide, model = copy.deepcopy(model).double(), torch.compile(model.cuda())
+    x = torch.randn(4, 4, 15, 15)
+    a, b = x.cuda().requires_grad_(), x.double().requires_grad_()
+    ya, yb = model(a), wide(b)
+    close("result", ya, yb, torch.float32)
+    ya.square().sum().backward()
+    yb.square().sum().backward()
+    close("gradient", a.grad, b.grad, torch.float32, 5)
+
+    def attend(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    q, k, v = (torch.randn(2, 4, 128, 64).half() for _ in range(3))
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        y = torch.compile(attend)(q.cuda(), k.cuda(), v.cuda())
+    close("attention", y, attend(q.double(), k.double(), v.double()), torch.float16)
+
+
+def train(model, optimizer, loss_of, steps=50):
+    """Losses of all steps; they must fall to a half, so that a run which learns nothing does not pass."""
     losses = []
     for _ in range(steps):
-        x, y = batch()
-        loss = F.cross_entropy(model(x), y)
+        loss = loss_of(model)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return losses
+    if not losses[-1] < 0.5 * losses[0]:
+        raise AssertionError(f"the loss fell only from {losses[0]:.3f} to {losses[-1]:.3f}")
+    return {"losses": [round(v, 5) for v in losses]}
 
 
 @check
 def resnet_training():
     torch.manual_seed(4)
 
-    def block(c, k, stride):
-        return torch.nn.Sequential(torch.nn.Conv2d(c, k, 3, stride, 1, bias=False), torch.nn.BatchNorm2d(k), torch.nn.ReLU())
-    model = torch.nn.Sequential(block(3, 16, 1), block(16, 32, 2), block(32, 32, 1), block(32, 64, 2),
-                                torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(64, 4))
+    class Block(torch.nn.Module):
+        def __init__(self, c, k, stride):
+            super().__init__()
+            self.first, self.second = torch.nn.Conv2d(c, k, 3, stride, 1, bias=False), torch.nn.Conv2d(k, k, 3, 1, 1, bias=False)
+            self.norms = torch.nn.ModuleList(torch.nn.BatchNorm2d(k) for _ in range(2))
+            self.short = torch.nn.Conv2d(c, k, 1, stride, bias=False)
+
+        def forward(self, x):
+            y = self.norms[1](self.second(F.relu(self.norms[0](self.first(x)))))
+            return F.relu(y + self.short(x))
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, padding=1), Block(16, 16, 1), Block(16, 32, 2), Block(32, 64, 2),
+                                torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(64, 4)).cuda()
     centres = torch.randn(4, 3, 16, 16, device="cuda")
 
-    def batch():
+    def loss_of(model):
         y = torch.randint(0, 4, (32,), device="cuda")
-        return centres[y] + 0.5 * torch.randn(32, 3, 16, 16, device="cuda"), y
-    losses = train(model, batch, 50)
-    if not losses[-1] < 0.5 * losses[0]:
-        raise AssertionError(f"the loss fell only from {losses[0]:.3f} to {losses[-1]:.3f}")
-    return {"losses": [round(v, 4) for v in losses[::7]]}
+        return F.cross_entropy(model(centres[y] + 0.5 * torch.randn(32, 3, 16, 16, device="cuda")), y)
+    return train(model, torch.optim.SGD(model.parameters(), lr=0.02), loss_of)
+
+
+@check
+def gpt_training():
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    torch.manual_seed(7)
+    vocabulary, width, heads, length = 64, 128, 4, 64
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(width) for _ in range(2))
+            self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+            self.mlp = torch.nn.Sequential(torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width))
+
+        def forward(self, x):
+            q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in self.qkv(self.norms[0](x)).chunk(3, -1))
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(y.transpose(1, 2).flatten(2))
+            return x + self.mlp(self.norms[1](x))
+    model = torch.nn.Sequential(torch.nn.Embedding(vocabulary, width), Layer(), Layer(), torch.nn.LayerNorm(width),
+                                torch.nn.Linear(width, vocabulary)).cuda()
+
+    def loss_of(model):  # sequences that count up in steps of their own
+        start, step = (torch.randint(1, vocabulary, (16, 1), device="cuda") for _ in range(2))
+        text = (start + step % 4 * torch.arange(length + 1, device="cuda")) % vocabulary
+        with torch.autocast("cuda", torch.bfloat16):
+            logits = model(text[:, :-1])
+        return F.cross_entropy(logits.float().flatten(0, 1), text[:, 1:].flatten())
+    return train(model, torch.optim.AdamW(model.parameters(), lr=1e-3), loss_of)
+
+
+def follow(record, other):
+    """Losses of two libraries start alike and drift apart by rounding alone: at most 5% of the first loss apart."""
+    for name, said in record["checks"].items():
+        theirs = other["checks"].get(name, {}).get("losses")
+        if not theirs or "losses" not in said:
+            continue
+        apart = max(abs(a - b) for a, b in zip(said["losses"], theirs)) / theirs[0]
+        said["apart"], said["beside"] = round(apart, 5), other["library"]
+        if not apart <= 0.05:
+            said.update(passed=False, why=f"losses are {apart:.1%} of the first apart from those under {other['library']}")
+        print(f"     {name}: losses {apart:.2%} apart from those under {other['library']}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--json")
+    parser.add_argument("--beside", help="the record of a run under another library")
     a = parser.parse_args()
     record = {"torch": torch.__version__, "library": torch.backends.cudnn.version(), "gpu": torch.cuda.get_device_name(),
               "checks": {}}
     print(f"PyTorch {record['torch']}, library {record['library']}, {record['gpu']}", flush=True)
-    failed = 0
     for name, f in CHECKS.items():
         if a.names and name not in a.names:
             continue
@@ -255,16 +329,18 @@ def main():
         try:
             said = {"passed": True, **(f() or {})}
         except Exception as e:
-            failed += 1
             said = {"passed": False, "why": f"{type(e).__name__}: {e}"[:600]}
             traceback.print_exc(limit=3)
         said["seconds"] = round(time.time() - start, 2)
         record["checks"][name] = said
         print("ok  " if said["passed"] else "FAIL", name, said.get("why", ""), flush=True)
+    if a.beside:
+        with open(a.beside) as other:
+            follow(record, json.load(other))
     if a.json:
         with open(a.json, "w") as out:
             json.dump(record, out, indent=2)
-    sys.exit(1 if failed else 0)
+    sys.exit(0 if all(said["passed"] for said in record["checks"].values()) else 1)
 
 
 if __name__ == "__main__":

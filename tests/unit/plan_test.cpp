@@ -13,6 +13,7 @@
 #include "graph/text.hpp"
 #include "harness/runner.hpp"
 #include "planner/explain.hpp"
+#include "planner/plan_cache.hpp"
 
 namespace tsr {
 namespace {
@@ -198,6 +199,30 @@ TEST(Plan, CacheIsSharedAndBounded) {
   EXPECT_NE(plan, cached_plan(g, cpu_device())) << "the least recently used plan was dropped";
   clear_plan_cache();
   EXPECT_EQ(plan_cache_size(), 0u);
+}
+
+TEST(Plan, CacheKeepsWhatWasUsedLastWithinItsLimits) {
+  auto plan = make_plan(graph(kTwoSteps), cpu_device());
+  size_t bytes = memory_of(*plan);
+  PlanCache<std::string> cache({.plans = 100, .bytes = 3 * bytes});
+  for (const char* key : {"a", "b", "c"}) cache.keep(key, plan);
+  EXPECT_EQ(3 * bytes, cache.bytes());
+  EXPECT_TRUE(cache.find("a"));
+  cache.keep("d", plan);
+  EXPECT_EQ(3 * bytes, cache.bytes());
+  EXPECT_FALSE(cache.find("b")) << "was used least recently";
+  for (const char* key : {"a", "c", "d"}) EXPECT_TRUE(cache.find(key)) << key;
+  PlanCache<std::string> none({.plans = 0, .bytes = SIZE_MAX}), small({.plans = 9, .bytes = bytes - 1});
+  none.keep("a", plan), small.keep("a", plan);
+  EXPECT_EQ(0u, none.size() + small.size());
+}
+
+TEST(Plan, MemoryOfAPlanCountsItsConstants) {
+  auto with = [](const std::string& values) {
+    return memory_of(
+        *make_plan(graph("x = input f32[4]; c = const " + values + "; y = add x c; output y"), cpu_device()));
+  };
+  EXPECT_EQ(with("f32[1] 1") + 3 * sizeof(float), with("f32[4] 1,2,3,4"));
 }
 
 // Runs f on 8 threads at once; errors of any of them are reported.

@@ -9,7 +9,6 @@
 namespace tsr::capi {
 namespace {
 
-size_t bytes_of(const Shape& s) { return static_cast<size_t>(byte_size(from_data_type(s.type), volume(s.dims))); }
 size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 bool all_equal(const std::vector<int32_t>& v) {

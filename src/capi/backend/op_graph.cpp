@@ -18,24 +18,6 @@ std::string name_of_uid(char prefix, int64_t uid) {
   return uid < 0 ? cat(prefix, "m", -static_cast<uint64_t>(uid)) : cat(prefix, uid);
 }
 
-// Elements that are kept together in memory, as a type of their own; such tensors count their channels in vectors.
-void vectorise(Tensor& t, int64_t count, int64_t along) {
-  demand(along == 1 && t.rank() >= 2, CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name, "': vectors of ", count,
-         " along dimension ", along, " of ", t.rank(), "; they must lie along dimension 1");
-  demand(t.dtype == DType::i8 && (count == 4 || count == 32), CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
-         "': vectors of ", count, " elements of ", t.dtype, "; allowed are 4 and 32 of INT8");
-  t.dtype = count == 4 ? DType::i8x4 : DType::i8x32;
-  t.dims[1] *= count;
-}
-
-Reordering reordering_of(const Descriptor& d, const Tensor& t) {
-  auto mode = d.one(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TENSOR_REORDERING_NONE);
-  if (mode == CUDNN_TENSOR_REORDERING_NONE) return Reordering::none;
-  demand(mode == CUDNN_TENSOR_REORDERING_F8_128x4, CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
-         "': reordering mode ", static_cast<int>(mode), "; allowed are NONE and F8_128x4");
-  return Reordering::f8_128x4;
-}
-
 // Offsets tell where the sequences of a batch begin; programs fill in anything as the stride between batches.
 void pack_batches(Tensor& t) {
   int64_t span = 1;
@@ -131,9 +113,9 @@ Tensor OpGraph::read(const Descriptor& d) {
   t.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
   t.dtype_given = t.dims_given = t.strides_given = t.uid_given = true;
   t.alignment = t.by_value ? 1 : d.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
-  if (int64_t count = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1); count != 1)
-    vectorise(t, count, d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1));
-  t.reordering = reordering_of(d, t);
+  MemoryOrder o = order_of(d);
+  if (o.lanes > 1) t.dims[o.along] *= o.lanes, t.strides = packed_strides(t.dims);
+  if (o.reordering == CUDNN_TENSOR_REORDERING_F8_128x4) t.reordering = Reordering::f8_128x4;
   // Virtual tensors lie nowhere: there is nothing to pack.
   if (const Descriptor* offsets = d.part(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC); offsets && t.stored) {
     t.ragged = tensor(*offsets);
@@ -152,7 +134,7 @@ TensorId OpGraph::tensor(const Descriptor& d) {
   int64_t uid = d.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
   if (auto known = by_uid_.find(uid); known != by_uid_.end()) {
     TensorId id = known->second;
-    if (seen_.at(id) != &d && !same(draft_.tensors[at(id)], read(d)))
+    if (seen_.at(id) != &d && !(same(draft_.tensors[at(id)], read(d)) && order_of(*seen_.at(id)) == order_of(d)))
       refuse(CUDNN_STATUS_BAD_PARAM, "unique id ", uid, " stands for two tensors: ", seen_.at(id)->describe(), " and ",
              d.describe());
     return id;
@@ -160,6 +142,8 @@ TensorId OpGraph::tensor(const Descriptor& d) {
   TensorId id = keep(read(d));
   by_uid_[uid] = id;
   seen_[id] = &d;
+  MemoryOrder order = order_of(d);
+  if (draft_.tensors[at(id)].stored && order.differs()) ordered_[id] = order;
   return id;
 }
 
@@ -223,7 +207,9 @@ void OpGraph::blend(TensorId to, TensorId value, double alpha, double beta, DTyp
   before.uid ^= kBefore;
   before.name += "_before";
   o.mode = tessera::PointwiseMode::add;
-  add(ops::pointwise, {value, keep(std::move(before))}, {to}, o, compute);
+  TensorId old = keep(std::move(before));
+  if (auto order = ordered_.find(to); order != ordered_.end()) ordered_[old] = order->second;
+  add(ops::pointwise, {value, old}, {to}, o, compute);
 }
 
 std::vector<bool> OpGraph::produced() const {
@@ -292,6 +278,7 @@ std::vector<TensorId> OpGraph::enter(Graph& g) {
 
 Graph OpGraph::finish() {
   Graph g;
+  separate_memory();
   enter(g);
   g.finalize();
   return g;

@@ -8,6 +8,7 @@
 //   plan->execute(bindings(graph, uids, pointers), ..);
 #pragma once
 
+#include <map>
 #include <span>
 #include <unordered_map>
 
@@ -64,8 +65,23 @@ class OpGraph {
                                 std::vector<TensorId>& captured);
 
  private:
+  // How a tensor lies in memory that graphs have no words for.
+  struct MemoryOrder {
+    int along = -1;  // dimension whose elements are kept together in vectors; strides count vectors
+    int64_t lanes = 1;
+    Dims strides;
+    cudnnBackendTensorReordering_t reordering = CUDNN_TENSOR_REORDERING_NONE;
+
+    // From what the graph's tensor says of it.
+    bool differs() const { return lanes > 1 || reordering == CUDNN_TENSOR_REORDERING_INT8x32; }
+    bool operator==(const MemoryOrder&) const = default;
+  };
+  static MemoryOrder order_of(const Descriptor& d);
+
   TensorId keep(Tensor t);
   Tensor read(const Descriptor& d);
+  void separate_memory();
+  TensorId transposed(TensorId memory, const std::vector<int64_t>& order, bool result);
   std::vector<bool> produced() const;
   int readers(TensorId t) const;
   void drop_unread();
@@ -74,6 +90,7 @@ class OpGraph {
   Draft draft_;                                   // what is used of it enters the graph when it is finished
   std::unordered_map<int64_t, TensorId> by_uid_;  // the program's ids
   std::unordered_map<TensorId, const Descriptor*> seen_;
+  std::map<TensorId, MemoryOrder> ordered_;  // tensors that are not what their memory is
 };
 
 // Adds the nodes of one operation descriptor; one function for each type, found by a table in translate.cpp.

@@ -72,8 +72,14 @@ std::vector<ShapeOverride> overrides(const Descriptor& pack, const Graph& g) {
   auto shapes = lists_of(pack, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES);
   auto strides = lists_of(pack, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES);
   for (size_t i = 0; i < ids.size(); ++i)
-    for (int64_t id : {graph_uid(ids[i]), before_uid(ids[i])})
-      if (g.find_uid(id) != kNone) result.push_back({id, Dims(shapes[i]), Dims(strides[i])});
+    for (int64_t id : {graph_uid(ids[i]), before_uid(ids[i])}) {
+      TensorId t = g.find_uid(id);
+      if (t == kNone) continue;
+      demand(g.tensor(t).rank() == static_cast<int>(shapes[i].size()), CUDNN_STATUS_BAD_PARAM,
+             "VARIANT_PACK_OVERRIDE_SHAPES: ", shapes[i].size(), " sizes for unique id ", ids[i], ", whose memory has ",
+             g.tensor(t).rank(), " dimensions; those that hold vectors or are reordered keep their sizes");
+      result.push_back({id, Dims(shapes[i]), Dims(strides[i])});
+    }
   return result;
 }
 

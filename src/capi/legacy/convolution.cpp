@@ -3,7 +3,7 @@
 #include "capi/legacy/convolution.hpp"
 
 #include "capi/legacy/activation.hpp"
-#include "capi/legacy/channel_vectors.hpp"
+#include "capi/legacy/reordered_filters.hpp"
 
 using namespace tsr;
 using namespace tsr::capi;
@@ -14,7 +14,7 @@ namespace {
 enum : int64_t { kZ = 10, kBias, kDy, kDb };
 
 TensorId filter_of(Maker& m, const Convolution& c) {
-  return is_reordered(c) ? from_reordered_filter(m, m[kConvW], c.w) : from_memory(m, m[kConvW], c.w);
+  return is_reordered(c) ? from_reordered_filter(m, m[kConvW], c.w) : m[kConvW];
 }
 
 int64_t result_of(ConvPass pass) {
@@ -64,10 +64,9 @@ void describe_to(Call& call, const Convolution& c, const ConvPointers& p) {
     else
       call.input(id, s, data, name);
   };
-  add(kConvX, in_memory(c.x), p.x, c.pass == ConvPass::backward_data ? "dx" : "x");
-  add(kConvW, is_reordered(c) ? reordered_filter(c.w) : in_memory(c.w), p.w,
-      c.pass == ConvPass::backward_filter ? "dw" : "w");
-  add(kConvY, in_memory(c.y), p.y, c.pass == ConvPass::forward ? "y" : "dy");
+  add(kConvX, c.x, p.x, c.pass == ConvPass::backward_data ? "dx" : "x");
+  add(kConvW, is_reordered(c) ? reordered_filter(c.w) : Shape(c.w), p.w, c.pass == ConvPass::backward_filter ? "dw" : "w");
+  add(kConvY, c.y, p.y, c.pass == ConvPass::forward ? "y" : "dy");
 }
 
 TensorId convolve(Maker& m, const Convolution& c, TensorId x, TensorId out) {
@@ -82,15 +81,12 @@ TensorId convolve(Maker& m, const Convolution& c, TensorId x, TensorId out) {
   return out;
 }
 
-TensorId convolve(Maker& m, const Convolution& c, TensorId out) {
-  TensorId x = c.pass == ConvPass::backward_data ? kNone : from_memory(m, m[kConvX], c.x);
-  return convolve(m, c, x, out);
-}
+TensorId convolve(Maker& m, const Convolution& c, TensorId out) { return convolve(m, c, m[kConvX], out); }
 
 void make_convolution_graph(Maker& m, const Convolution& c, const Blend& blend) {
   int64_t id = result_of(c.pass);
-  if (!blend.trivial() || is_vectored(c.y))
-    m.blend(blend, id, to_memory(m, convolve(m, c), c.y, sum_type(c)));
+  if (!blend.trivial())
+    m.blend(blend, id, convolve(m, c));
   else
     convolve(m, c, m.result(id));
 }
@@ -180,19 +176,18 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionBiasActivationForward(
     call.key(a.mode, a.coef, a.swish_beta);
     if (factors.adds()) {  // otherwise z is not read and may be anything
       const Shape& zs = given(zDesc, "zDesc");
-      demand(zs.dims == c.y.dims && is_vectored(zs) == is_vectored(c.y), CUDNN_STATUS_BAD_PARAM, "z is ", zs, ", y is ",
-             c.y, ", they must be alike");
-      call.input(kZ, in_memory(zs), z, "z");
+      demand(zs.dims == c.y.dims, CUDNN_STATUS_BAD_PARAM, "z is ", zs, ", y is ", c.y, ", their sizes must be equal");
+      call.input(kZ, zs, z, "z");
     }
     follow(call, handle, route);
     auto make = [&](Maker& m) {
       DType type = m.compute(kConvY);
-      TensorId v = to_memory(m, convolve(m, c), c.y, sum_type(c));
+      TensorId v = convolve(m, c);
       if (factors.scales()) v = m.pointwise({.mode = M::mul}, {v, m[kAlphaId]}, type);
       if (factors.adds())
         v = m.pointwise({.mode = M::add}, {v, m.pointwise({.mode = M::mul}, {m[kZ], m[kBetaId]}, type)}, type);
       TensorId b = is_reordered(c) ? from_reordered_bias(m, m[kBias], bs) : m[kBias];
-      v = m.pointwise({.mode = M::add}, {v, to_memory(m, b, c.y, from_data_type(bs.type))}, type);
+      v = m.pointwise({.mode = M::add}, {v, b}, type);
       m.add(ops::pointwise, {v}, {m.result(kConvY)}, forward_of(a), type);
     };
     run_in(call, make, handle, c, route, workSpace, workSpaceSizeInBytes);

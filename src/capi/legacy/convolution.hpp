@@ -50,11 +50,11 @@ TensorId convolve(Maker& m, const Convolution& c, TensorId x, TensorId out);
 // Ends the graph of a plain convolution.
 void make_convolution_graph(Maker& m, const Convolution& c, const Blend& blend);
 
-// Which engines an algorithm stands for (docs/cudnn.md); refuses algorithms that this library does not have. `small` is
-// `products` in the handle's own memory: programs rely on there being algorithms that need no workspace.
-enum class Route : char { planner, products, small, onednn, none };
+// Which engines an algorithm stands for (docs/cudnn.md). `small` is `products` in the handle's own memory: programs
+// rely on there being algorithms that need no workspace.
+enum class Route : char { planner, products, small, onednn };
 Route route_of(ConvPass pass, int algorithm);
-// Restricts a call's plan to them.
+// Restricts a call's plan to them; where they cannot do it, others may.
 void follow(Call& call, cudnnHandle_t handle, Route route);
 // The workspace that queries answer.
 size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route);

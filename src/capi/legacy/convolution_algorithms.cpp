@@ -13,19 +13,30 @@ using namespace tsr::capi;
 
 namespace {
 
-// By the value of the algorithm's enumerator; docs/cudnn.md explains the choice.
-constexpr Route kForward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
-    Route::small, Route::planner, Route::products, Route::onednn, Route::none, Route::none, Route::none, Route::none};
-constexpr Route kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {Route::small, Route::planner, Route::none,
-                                                                        Route::none,  Route::none,    Route::none};
-constexpr Route kBackwardFilter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
-    Route::small, Route::planner, Route::none, Route::products, Route::none, Route::none, Route::none};
+// What an algorithm stands for. Transforms (Fourier's, Winograd's) are not in this library: who names one gets the
+// planner's choice, and lists leave them out, so that no engine is there twice.
+struct Meaning {
+  Route route;
+  bool listed = true;
+};
+constexpr Meaning kTransform = {Route::planner, false};
 
-std::span<const Route> routes_of(ConvPass pass) {
+// By the value of the algorithm's enumerator; docs/cudnn.md explains the choice.
+constexpr Meaning kForward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {{Route::small},  {Route::planner}, {Route::products},
+                                                                {Route::onednn}, kTransform,       kTransform,
+                                                                kTransform,      kTransform};
+constexpr Meaning kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {{Route::small}, {Route::planner}, kTransform,
+                                                                          kTransform,     kTransform,       kTransform};
+constexpr Meaning kBackwardFilter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
+    {Route::small}, {Route::planner}, kTransform, {Route::products}, kTransform, kTransform, kTransform};
+
+std::span<const Meaning> meanings_of(ConvPass pass) {
   if (pass == ConvPass::forward) return kForward;
   if (pass == ConvPass::backward_data) return kBackwardData;
   return kBackwardFilter;
 }
+
+bool has_onednn(const Device& d) { return d.kind == DeviceKind::cpu && find_engine("onednn"); }
 
 struct Candidate {
   int algorithm;
@@ -44,6 +55,11 @@ struct PlainCall {
     plan = call.plan(make);
     own = route == Route::small;
     workspace_bytes = own ? 0 : plan->workspace_bytes();
+  }
+  // Lists tell what an algorithm's own engines can do.
+  void demand_own_engines() const {
+    demand(plan->options().without == call.options.without, CUDNN_STATUS_NOT_SUPPORTED,
+           "the algorithm's engines do not compute this convolution");
   }
   void run(void* workspace, size_t bytes) { call.run(make, workspace, bytes, own); }
 
@@ -81,12 +97,6 @@ class Memory {
   const Device& device_;
   void* data_ = nullptr;
 };
-
-size_t bytes_of(const Shape& s) {
-  Tensor t;
-  t.dtype = from_data_type(s.type), t.dims = s.dims, t.strides = s.strides;
-  return static_cast<size_t>(t.bytes());
-}
 
 // One run to warm up, then as many as fit into some milliseconds.
 template <class Run>
@@ -128,15 +138,19 @@ Candidate candidate(int algorithm, const Use& use) {
   return k;
 }
 
-// All algorithms of a pass, the fastest first, those that cannot be used last. The planner's own choice wins ties.
+// The algorithms of a pass that have engines, the fastest first, those that cannot be used last. The planner's own
+// choice wins ties.
 template <class Use>
-std::vector<Candidate> ranked(ConvPass pass, const Use& use) {
-  std::span<const Route> routes = routes_of(pass);
+std::vector<Candidate> ranked(const Device& d, ConvPass pass, const Use& use) {
+  std::span<const Meaning> all = meanings_of(pass);
   std::vector<Candidate> list;
   for (bool planner : {true, false})
-    for (int i = 0; i < static_cast<int>(routes.size()); ++i)
-      if ((routes[static_cast<size_t>(i)] == Route::planner) == planner)
-        list.push_back(candidate(i, [&](Candidate& k) { use(k, route_of(pass, i)); }));
+    for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+      Meaning m = all[static_cast<size_t>(i)];
+      bool exists = m.listed && (m.route != Route::onednn || has_onednn(d));
+      if (exists && (m.route == Route::planner) == planner)
+        list.push_back(candidate(i, [&](Candidate& k) { use(k, m.route); }));
+    }
   std::stable_sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) {
     bool works = a.status == CUDNN_STATUS_SUCCESS, other = b.status == CUDNN_STATUS_SUCCESS;
     return works != other ? works : works && a.milliseconds < b.milliseconds;
@@ -164,9 +178,10 @@ void give(const std::vector<Candidate>& list, const Convolution& c, int requeste
 }
 
 std::vector<Candidate> expected(cudnnHandle_t handle, const Convolution& c) {
-  given(handle, "handle");
-  return ranked(c.pass, [&](Candidate& k, Route route) {
+  const Device& d = given(handle, "handle").device;
+  return ranked(d, c.pass, [&](Candidate& k, Route route) {
     PlainCall p(handle, c, route, kUnknownPointers);
+    p.demand_own_engines();
     k.milliseconds = modelled(*p.plan), k.memory = p.workspace_bytes;
     k.deterministic = p.plan->deterministic();
   });
@@ -176,8 +191,9 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c, cons
                                 size_t bytes) {
   Call probe(handle, "convolution");
   describe_to(probe, c, p);  // refuses null pointers, which no algorithm can do anything about
-  return ranked(c.pass, [&](Candidate& k, Route route) {
+  return ranked(handle->device, c.pass, [&](Candidate& k, Route route) {
     PlainCall plain(handle, c, route, p);
+    plain.demand_own_engines();
     k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
     demand(k.memory <= bytes, CUDNN_STATUS_ALLOC_FAILED, "the workspace is too small");
     k.milliseconds = measure(*handle, [&] { plain.run(workspace, bytes); });
@@ -189,8 +205,9 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c) {
   const Device& d = given(handle, "handle").device;
   Memory x(d, bytes_of(c.x)), w(d, bytes_of(c.w)), y(d, bytes_of(c.y));
   ConvPointers p{x.data(), w.data(), y.data()};
-  return ranked(c.pass, [&](Candidate& k, Route route) {
+  return ranked(d, c.pass, [&](Candidate& k, Route route) {
     PlainCall plain(handle, c, route, p);
+    plain.demand_own_engines();
     k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
     Memory workspace(d, k.memory);
     k.milliseconds = measure(*handle, [&] { plain.run(workspace.data(), k.memory); });
@@ -199,7 +216,7 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c) {
 
 void give_count(cudnnHandle_t handle, ConvPass pass, int* count) {
   given(handle, "handle");
-  given(count, "count") = static_cast<int>(routes_of(pass).size());
+  given(count, "count") = static_cast<int>(meanings_of(pass).size());
 }
 
 void give_workspace(cudnnHandle_t handle, const Convolution& c, int algorithm, size_t* bytes) {
@@ -212,22 +229,22 @@ void give_workspace(cudnnHandle_t handle, const Convolution& c, int algorithm, s
 namespace tsr::capi {
 
 Route route_of(ConvPass pass, int algorithm) {
-  std::span<const Route> routes = routes_of(pass);
-  demand(algorithm >= 0 && algorithm < static_cast<int>(routes.size()), CUDNN_STATUS_BAD_PARAM, "algorithm ", algorithm,
-         " does not exist, there are ", routes.size());
-  Route r = routes[static_cast<size_t>(algorithm)];
-  demand(r != Route::none, CUDNN_STATUS_NOT_SUPPORTED, "algorithm ", algorithm, " (by Fourier transform or Winograd's ",
-         "method) is not in this library");
-  return r;
+  std::span<const Meaning> all = meanings_of(pass);
+  demand(algorithm >= 0 && algorithm < static_cast<int>(all.size()), CUDNN_STATUS_BAD_PARAM, "algorithm ", algorithm,
+         " does not exist, there are ", all.size());
+  Meaning m = all[static_cast<size_t>(algorithm)];
+  if (!m.listed && logs(CUDNN_SEV_WARNING))
+    log_message(CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS,
+                cat("algorithm ", algorithm, " (by a transform) is not in this library: the planner's choice is used"));
+  return m.route;
 }
 
 void follow(Call& call, cudnnHandle_t handle, Route route) {
-  const DeviceKind kind = given(handle, "handle").device.kind;
+  const Device& d = given(handle, "handle").device;
   std::vector<std::string> without;
   if (route == Route::products || route == Route::small) without = {"onednn", "reference", "host_cuda"};
-  if (route == Route::onednn) without = {"gemm_cpu", "reference"};
-  demand(route != Route::onednn || (kind == DeviceKind::cpu && find_engine("onednn")), CUDNN_STATUS_NOT_SUPPORTED,
-         "this algorithm is oneDNN's, which is not there for this device");
+  if (route == Route::onednn && has_onednn(d)) without = {"gemm_cpu", "reference"};
+  call.engines_are_a_wish = true;
   for (std::string& name : without)
     if (find_engine(name)) call.options.without.push_back(std::move(name));
 }

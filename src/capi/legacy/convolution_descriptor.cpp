@@ -47,18 +47,17 @@ void copy_out(const Dims& from, int count, int* to) {
   for (int i = 0; to && i < std::min(count, from.size()); ++i) to[i] = static_cast<int>(from[i]);
 }
 
-bool is_int8(cudnnDataType_t t) {
-  return t == CUDNN_DATA_INT8 || t == CUDNN_DATA_UINT8 || t == CUDNN_DATA_INT8x4 || t == CUDNN_DATA_INT8x32;
-}
+bool is_int8(cudnnDataType_t t) { return t == CUDNN_DATA_INT8 || t == CUDNN_DATA_UINT8 || lanes_of(t) > 1; }
 
 void check_types(const cudnnConvolutionStruct& conv, const Shape& x, const Shape& w, const Shape& y) {
   bool floats = x.type == CUDNN_DATA_FLOAT || x.type == CUDNN_DATA_DOUBLE || x.type == CUDNN_DATA_HALF ||
                 x.type == CUDNN_DATA_BFLOAT16;
   demand(floats || is_int8(x.type), CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "x is of type ", name_of(x.type),
-         "; convolutions take FLOAT, DOUBLE, HALF, BFLOAT16, INT8, UINT8, INT8x4 and INT8x32");
-  bool same = x.type == w.type || (x.type == CUDNN_DATA_UINT8 && w.type == CUDNN_DATA_INT8);
+         "; convolutions take FLOAT, DOUBLE, HALF, BFLOAT16, INT8, UINT8, INT8x4, UINT8x4 and INT8x32");
+  bool same = x.type == w.type || (x.type == CUDNN_DATA_UINT8 && w.type == CUDNN_DATA_INT8) ||
+              (x.type == CUDNN_DATA_UINT8x4 && w.type == CUDNN_DATA_INT8x4);
   demand(same, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "x is of type ", name_of(x.type), " and w of type ",
-         name_of(w.type), ", they must be equal (or UINT8 and INT8)");
+         name_of(w.type), ", they must be equal (or UINT8 and INT8, UINT8x4 and INT8x4)");
   bool fits = y.type == x.type || (x.type != CUDNN_DATA_DOUBLE && y.type == CUDNN_DATA_FLOAT) ||
               (is_int8(x.type) && (is_int8(y.type) || y.type == CUDNN_DATA_INT32));
   demand(fits, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "y is of type ", name_of(y.type), ", x of type ", name_of(x.type),

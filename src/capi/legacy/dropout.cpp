@@ -58,8 +58,8 @@ void write_state(cudnnHandle_t handle, const cudnnDropoutStruct& d) {
 namespace tsr::capi {
 
 void read_dropout_state(Call& c, const cudnnDropoutStruct& d, int64_t seed_id, int64_t offset_id) {
-  demand(d.states, CUDNN_STATUS_BAD_PARAM, "the dropout descriptor has no states");
-  read_dropout_copy(c, d.states, seed_id, offset_id);
+  if (d.states) return read_dropout_copy(c, d.states, seed_id, offset_id);
+  c.scalar(seed_id, CUDNN_DATA_INT64, &d.seed).scalar(offset_id, CUDNN_DATA_INT64, &d.drawn);
 }
 
 void write_dropout_copy(Call& c, void* copy, int64_t seed_id, int64_t offset_id) {
@@ -71,7 +71,11 @@ void read_dropout_copy(Call& c, const void* copy, int64_t seed_id, int64_t offse
   c.input(seed_id, kOneInteger, seed_in(states), "states").input(offset_id, kOneInteger, offset_in(states), "states");
 }
 
-void advance_dropout_state(cudnnHandle_t handle, const cudnnDropoutStruct& d) {
+void advance_dropout_state(cudnnHandle_t handle, cudnnDropoutStruct& d) {
+  if (!d.states) {
+    ++d.drawn;
+    return;
+  }
   Call c(handle, "the next state of dropout");
   c.output(kOffset, kOneInteger, offset_in(d.states), "states");
   c.run([&](Maker& m) {
@@ -108,7 +112,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dro
   return answer("cudnnSetDropoutDescriptor", [&] {
     given(handle, "handle");
     fill(given(dropoutDesc, "dropoutDesc"), dropout, states, stateSizeInBytes, seed);
-    if (states) write_state(handle, *dropoutDesc);  // without states it can only keep everything
+    if (states) write_state(handle, *dropoutDesc);
   });
 }
 
@@ -137,7 +141,7 @@ cudnnStatus_t CUDNNWINAPI cudnnDropoutForward(cudnnHandle_t handle, const cudnnD
                                               const cudnnTensorDescriptor_t ydesc, void* y, void* reserveSpace,
                                               size_t reserveSpaceSizeInBytes) {
   return answer("cudnnDropoutForward", [&] {
-    const cudnnDropoutStruct& d = given(dropoutDesc, "dropoutDesc");
+    cudnnDropoutStruct& d = given(dropoutDesc, "dropoutDesc");
     const Shape &xs = given(xdesc, "xdesc"), &ys = given(ydesc, "ydesc");
     check_sizes(xs, ys, "xdesc", "ydesc");
     check_mask(xs, reserveSpaceSizeInBytes);
@@ -147,6 +151,7 @@ cudnnStatus_t CUDNNWINAPI cudnnDropoutForward(cudnnHandle_t handle, const cudnnD
         .output(kY, ys, y, "y")
         .output(kMask, mask_of(xs), reserveSpace, "reserveSpace");
     bool random = d.dropout > 0;
+    demand(!random || d.states, CUDNN_STATUS_BAD_PARAM, "the dropout descriptor has no states, dropout is ", d.dropout);
     if (random) read_dropout_state(c, d, kSeed, kOffset);
     c.run([&](Maker& m) {
       m.add(tsr::ops::dropout, {m[kX], m[kSeed], m[kOffset]}, {m.result(kY), m.result(kMask)},

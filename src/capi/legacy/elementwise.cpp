@@ -56,7 +56,14 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensor(cudnnHandle_t handle, const cudnnTensor
     const Shape& ys = given(yDesc, "yDesc");
     demand(valuePtr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "valuePtr is a null pointer");
     Call c(handle, "cudnnSetTensor");
-    c.output(kC, ys, y, "y").scalar(kValue, ys.type, valuePtr);
+    int64_t lanes = lanes_of(ys.type);
+    if (lanes == 1) {
+      c.output(kC, ys, y, "y").scalar(kValue, ys.type, valuePtr);
+    } else {  // a vector: one value for each lane
+      Shape all = in_memory(ys), value = all;
+      for (int i = 0; i < all.dims.size(); ++i) value.dims[i] = i == 2 ? lanes : 1, value.strides[i] = 1;
+      c.output(kC, all, y, "y").host_input(kValue, value, valuePtr, "valuePtr");
+    }
     Blend plain(c, nullptr, nullptr, ys.type);
     c.run([&](Maker& m) { m.blend(plain, kC, m[kValue]); });
   });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patches as rows of a matrix: one row for each position of the result, one column for each channel and tap.
-#include "capi/legacy/channel_vectors.hpp"
 #include "capi/legacy/convolution.hpp"
 
 using namespace tsr;
@@ -59,19 +58,18 @@ cudnnStatus_t CUDNNWINAPI cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDes
     const cudnnConvolutionStruct& conv = given(convDesc, "convDesc");
     Dims y = forward_dims(conv, xs, ws), taps;
     for (int i = 2; i < ws.dims.size(); ++i) taps.push_back(ws.dims[i]);
-    Shape columns = in_memory(xs);
-    columns.dims = {y[0]};
+    Shape columns{to_data_type(from_data_type(xs.type)), {y[0]}, {}};
     for (int i = 2; i < y.size(); ++i) columns.dims.push_back(y[i]);
     columns.dims.push_back(xs.dims[1]);
     columns.dims.push_back(volume(taps));
     columns.strides = packed_strides(columns.dims);
 
     Call call(handle, "cudnnIm2Col");
-    call.key(conv.pad, conv.stride, conv.dilation, taps, xs).input(kX, in_memory(xs), x, "x");
+    call.key(conv.pad, conv.stride, conv.dilation, taps, xs).input(kX, xs, x, "x");
     call.output(kColumns, columns, colBuffer, "colBuffer");
     call.run([&](Maker& m) {
       DType type = from_data_type(columns.type);
-      TensorId wide = padded(m, from_memory(m, m[kX], xs), conv, type);
+      TensorId wide = padded(m, m[kX], conv, type);
       std::vector<TensorId> met;
       Dims tap = Dims::filled(taps.size(), 0);
       do met.push_back(tap_of(m, wide, conv, y, tap, type));

@@ -29,10 +29,8 @@ void set(Shape& s, cudnnDataType_t type, const Dims& dims, const Dims& strides) 
   s.type = type, s.dims = dims, s.strides = strides;
 }
 
-int64_t vector_of(cudnnDataType_t type) { return tsr::info(from_data_type(type)).vector; }
-
 void check_format(cudnnTensorFormat_t format, cudnnDataType_t type) {
-  bool vectors = type == CUDNN_DATA_INT8x4 || type == CUDNN_DATA_UINT8x4 || type == CUDNN_DATA_INT8x32;
+  bool vectors = lanes_of(type) > 1;
   demand(format >= CUDNN_TENSOR_NCHW && format <= CUDNN_TENSOR_NCHW_VECT_C, CUDNN_STATUS_BAD_PARAM, "format ",
          static_cast<int>(format), " does not exist");
   demand(vectors == (format == CUDNN_TENSOR_NCHW_VECT_C), CUDNN_STATUS_BAD_PARAM, "data type ", name_of(type),
@@ -43,7 +41,7 @@ void check_format(cudnnTensorFormat_t format, cudnnDataType_t type) {
 Dims strides_in(cudnnTensorFormat_t format, cudnnDataType_t type, Dims dims) {
   check_format(format, type);
   if (format != CUDNN_TENSOR_NCHW_VECT_C) return format_strides(format, dims);
-  int64_t vector = vector_of(type);
+  int64_t vector = lanes_of(type);
   demand(dims.size() > 1 && dims[1] % vector == 0, CUDNN_STATUS_BAD_PARAM, "dimensions ", dims, " of type ",
          name_of(type), ": the channels must be a multiple of ", vector);
   dims[1] /= vector;
@@ -55,15 +53,6 @@ void copy_out(int requested, const Shape& s, int* dims, int* strides) {
     if (dims) dims[i] = static_cast<int>(s.dims[i]);
     if (strides) strides[i] = static_cast<int>(s.strides[i]);
   }
-}
-
-size_t bytes_of(const Shape& s) {
-  int64_t last = 0, vector = vector_of(s.type);
-  for (int i = 0; i < s.dims.size(); ++i) {
-    int64_t count = i == 1 ? (s.dims[i] + vector - 1) / vector : s.dims[i];
-    last += (count - 1) * std::max<int64_t>(0, s.strides[i]);
-  }
-  return static_cast<size_t>(tsr::byte_size(from_data_type(s.type), (last + 1) * vector));
 }
 
 }  // namespace

@@ -24,8 +24,6 @@ namespace {
 
 enum : int64_t { kFrom = 1, kTo };
 
-int64_t lanes_of(const Shape& s) { return tsr::info(from_data_type(s.type)).vector; }
-
 // A part of a tensor, in elements of its type.
 struct View {
   Shape shape;
@@ -81,32 +79,6 @@ struct Copy {
   }
 };
 
-// Channels of vectorised types are a dimension of vectors and one of the elements in a vector, for both tensors.
-Shape split_channels(const Shape& s, int64_t lanes) {
-  bool vectors = lanes_of(s) > 1;
-  Shape r{vectors ? CUDNN_DATA_INT8 : s.type, {}, {}};
-  for (int i = 0; i < s.dims.size(); ++i) {
-    int64_t stride = vectors ? s.strides[i] * lanes : s.strides[i];
-    if (i != 1) {
-      r.dims.push_back(s.dims[i]), r.strides.push_back(stride);
-      continue;
-    }
-    r.dims.push_back(s.dims[1] / lanes), r.strides.push_back(vectors ? stride : stride * lanes);
-    r.dims.push_back(lanes), r.strides.push_back(vectors ? 1 : stride);
-  }
-  return r;
-}
-
-void copy_plain(const Copy& c, const Shape& source, const Shape& dest) {
-  int64_t lanes = std::max(lanes_of(source), lanes_of(dest));
-  if (lanes == 1) return c.copy({source}, {dest});
-  demand(source.dims.size() > 1 && source.dims[1] % lanes == 0, CUDNN_STATUS_BAD_PARAM, "the source is ", source,
-         ": its channels must be a multiple of ", lanes);
-  demand(lanes_of(source) == 1 || lanes_of(dest) == 1 || lanes_of(source) == lanes_of(dest), CUDNN_STATUS_NOT_SUPPORTED,
-         "vectors of ", name_of(source.type), " do not become vectors of ", name_of(dest.type));
-  c.copy({split_channels(source, lanes)}, {split_channels(dest, lanes)});
-}
-
 void check_ready(const cudnnTensorTransformStruct& t, const Shape& source) {
   demand(!t.fold.empty(), CUDNN_STATUS_BAD_PARAM, "the transform descriptor has not been set");
   demand(source.dims.size() == t.fold.size(), CUDNN_STATUS_BAD_PARAM, "the source is ", source, ", the transform has ",
@@ -142,13 +114,10 @@ Dims result_dims(const cudnnTensorTransformStruct& t, const Shape& source) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The unfolded side takes every fold-th element of a dimension, the folded side every fold-th channel.
-void copy_residue(const Copy& c, const cudnnTensorTransformStruct& t, const Shape& source, const Shape& dest,
+// The unfolded side takes every fold-th element of a dimension; the channels are those of the residue already.
+void copy_residue(const Copy& c, const cudnnTensorTransformStruct& t, View from, View to, Dims before,
                   int64_t residue) {
-  View from{source}, to{dest};
-  View &folded = t.folds() ? to : from, &unfolded = t.folds() ? from : to;
-  folded = folded.part(1, residue, folded.shape.dims[1] / t.residues(), t.residues());
-  Dims before = t.before;
+  View& unfolded = t.folds() ? from : to;
   for (int d = t.fold.size() - 1; d >= 2; --d) {
     int64_t fold = t.fold[d], i = residue % fold;
     residue /= fold;
@@ -161,23 +130,62 @@ void copy_residue(const Copy& c, const cudnnTensorTransformStruct& t, const Shap
   c.copy_padded(from, to, before);
 }
 
+// The folded side takes every residues-th channel.
+void copy_plain(const Copy& c, const cudnnTensorTransformStruct& t, const Shape& source, const Shape& dest) {
+  for (int64_t r = 0; r < t.residues(); ++r) {
+    View from{source}, to{dest};
+    View& folded = t.folds() ? to : from;
+    folded = folded.part(1, r, folded.shape.dims[1] / t.residues(), t.residues());
+    copy_residue(c, t, from, to, t.before, r);
+  }
+}
+
+// One channel of a tensor that may keep vectors of them; nothing if there is no such channel.
+View channel_of(const Shape& s, int64_t channel) {
+  int64_t lanes = lanes_of(s.type);
+  bool exists = channel >= 0 && channel < s.dims[1];
+  View v{{to_data_type(from_data_type(s.type)), s.dims, s.strides}};
+  for (int64_t& stride : v.shape.strides) stride *= lanes;
+  v.shape.dims[1] = exists ? 1 : 0;
+  if (exists) v.offset = channel / lanes * v.shape.strides[1] + channel % lanes;
+  return v;
+}
+
+// Channels of vectors are no strided view: one after the other. Padding of channels is a source that is not there.
+void copy_channels(const Copy& c, const cudnnTensorTransformStruct& t, const Shape& source, const Shape& dest) {
+  int64_t residues = t.residues(), pad = t.before[1];
+  Dims before = t.before;
+  before[1] = 0;
+  for (int64_t to = 0; to < dest.dims[1]; ++to) {
+    if (t.folds()) {
+      copy_residue(c, t, channel_of(source, to / residues - pad), channel_of(dest, to), before, to % residues);
+      continue;
+    }
+    for (int64_t r = 0; r < residues; ++r) {
+      bool exists = to >= pad;  // before its first channel a source has no residues either
+      copy_residue(c, t, channel_of(source, exists ? (to - pad) * residues + r : -1), channel_of(dest, to), before, r);
+    }
+  }
+}
+
 void transform(const Copy& c, const cudnnTensorTransformStruct& t, const Shape& source, const Shape& dest) {
   Dims wanted = result_dims(t, source);
   demand(dest.dims == wanted, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "the result is ", dest, ", for ", source,
          " its sizes must be ", wanted);
   bool moves = t.residues() > 1;
   for (int i = 0; i < t.fold.size(); ++i) moves = moves || t.before[i] != 0 || t.after[i] != 0;
-  if (!moves) return copy_plain(c, source, dest);
-  demand(lanes_of(source) == 1 && lanes_of(dest) == 1, CUDNN_STATUS_NOT_SUPPORTED,
-         "vectorised types are neither padded nor folded; the source is ", source, ", the result ", dest);
-  for (int64_t r = 0; r < t.residues(); ++r) copy_residue(c, t, source, dest, r);
+  bool vectors = lanes_of(source.type) > 1 || lanes_of(dest.type) > 1;
+  if (!moves)
+    c.copy({source}, {dest});
+  else
+    vectors ? copy_channels(c, t, source, dest) : copy_plain(c, t, source, dest);
 }
 
 // Vectors come and go with their format.
 cudnnDataType_t result_type(cudnnDataType_t source, cudnnTensorFormat_t format) {
-  bool vectors = source == CUDNN_DATA_INT8x4 || source == CUDNN_DATA_INT8x32;
-  if (format == CUDNN_TENSOR_NCHW_VECT_C) return source == CUDNN_DATA_INT8 ? CUDNN_DATA_INT8x4 : source;
-  return vectors ? CUDNN_DATA_INT8 : source;
+  if (format != CUDNN_TENSOR_NCHW_VECT_C) return to_data_type(from_data_type(source));
+  if (source == CUDNN_DATA_UINT8) return CUDNN_DATA_UINT8x4;
+  return source == CUDNN_DATA_INT8 ? CUDNN_DATA_INT8x4 : source;
 }
 
 }  // namespace
@@ -257,7 +265,7 @@ cudnnStatus_t CUDNNWINAPI cudnnTransformTensor(cudnnHandle_t handle, const void*
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     demand_equal_sizes({xs, "xDesc"}, {ys, "yDesc"});
     demand(x && y, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, x ? "y" : "x", " is a null pointer");
-    copy_plain({handle, "cudnnTransformTensor", alpha, beta, x, y}, xs, ys);
+    Copy{handle, "cudnnTransformTensor", alpha, beta, x, y}.copy({xs}, {ys});
   });
 }
 

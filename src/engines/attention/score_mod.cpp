@@ -4,29 +4,10 @@
 #include <algorithm>
 
 namespace tsr::attention {
-namespace {
-
-Region whole(const Subgraph& s) {
-  Region r;
-  r.graph = &s.graph;
-  for (NodeId i = 0; i < s.graph.node_count(); ++i) r.nodes.push_back(i);
-  for (TensorId i = 0; i < s.graph.tensor_count(); ++i) {
-    if (s.graph.producer(i) == kNone)
-      r.inputs.push_back(i);
-    else if (i == s.results[0])
-      r.outputs.push_back(i);
-    else
-      r.internals.push_back(i);
-  }
-  return r;
-}
-
-}  // namespace
-
 Reason check_score_mod(const Subgraph& s, const Dims& scores) {
   if (s.graph.producer(s.results[0]) == kNone) return Reason::no("a sub-graph on scores that computes nothing");
   Expr e;
-  if (Reason why = lower(whole(s), &e); !why) return Reason::no("the sub-graph on scores: ", why.text());
+  if (Reason why = lower(s, &e); !why) return Reason::no("the sub-graph on scores: ", why.text());
   if (e.has_reduction) return Reason::no("the sub-graph on scores reduces");
   for (const Instr& i : e.code)
     if (i.kind == Instr::random) return Reason::no("the sub-graph on scores draws random numbers");
@@ -36,7 +17,7 @@ Reason check_score_mod(const Subgraph& s, const Dims& scores) {
 
 ScoreCode::ScoreCode(const Graph& g, const Node& n, const Subgraph& s, size_t first_capture)
     : sub(std::make_shared<Subgraph>(s)) {
-  if (Reason why = lower(whole(*sub), &expr); !why) fail(Status::internal_error, why.text());
+  if (Reason why = lower(*sub, &expr); !why) fail(Status::internal_error, why.text());
   auto position = [](const std::vector<TensorId>& v, TensorId t) {
     return static_cast<size_t>(std::find(v.begin(), v.end(), t) - v.begin());
   };

@@ -14,19 +14,6 @@ namespace {
 using Args = dev::ReduceByArgs;
 constexpr int kThreads = 64;
 
-Region whole(const Subgraph& s) {
-  Region r;
-  r.graph = &s.graph;
-  for (NodeId i = 0; i < s.graph.node_count(); ++i) r.nodes.push_back(i);
-  for (TensorId i = 0; i < s.graph.tensor_count(); ++i) {
-    if (s.graph.producer(i) == kNone)
-      r.inputs.push_back(i);
-    else
-      (i == s.results[0] ? r.outputs : r.internals).push_back(i);
-  }
-  return r;
-}
-
 // The sub-graph as a function of device code, with the numbers and tensors that it reads.
 class Combination {
  public:
@@ -34,7 +21,7 @@ class Combination {
 
   Reason print() {
     if (sub_.graph.producer(sub_.results[0]) == kNone) return Reason::no("the combination computes nothing");
-    if (Reason why = lower(whole(sub_), &e_); !why) return Reason::no("the combination: ", why.text());
+    if (Reason why = lower(sub_, &e_); !why) return Reason::no("the combination: ", why.text());
     if (e_.has_reduction) return Reason::no("the combination reduces");
     std::string lines;
     for (size_t i = 0; i < e_.code.size(); ++i) {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors whose memory graphs have no words for: vectors along a dimension, and filters in the order of tensor cores.
+// The memory is a tensor of its own; reshaping it, and for tensor cores transposing it first, gives the one that
+// operations name, which becomes virtual.
+#include "capi/backend/op_graph.hpp"
+#include "capi/reordered.hpp"
+
+namespace tsr::capi {
+
+OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
+  MemoryOrder o;
+  o.lanes = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
+  if (o.lanes > 1) o.along = static_cast<int>(d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1));
+  o.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
+  o.reordering = d.one(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TENSOR_REORDERING_NONE);
+  demand(o.reordering != CUDNN_TENSOR_REORDERING_F16x16, CUDNN_STATUS_NOT_SUPPORTED, d.describe(),
+         ": the order F16x16 is not published; allowed are NONE, INT8x32 and F8_128x4");
+  return o;
+}
+
+void OpGraph::separate_memory() {
+  std::vector<bool> made = produced();
+  made.resize(draft_.tensors.size());
+  for (const auto& [id, order] : ordered_) {
+    bool result = made[static_cast<size_t>(id)];
+    if (!result && readers(id) == 0) continue;
+    Tensor& plain = draft_.tensors[static_cast<size_t>(id)];
+    Tensor memory = plain;
+    plain.stored = plain.uid_given = false, plain.uid = 0;
+    plain.name += "_plain";
+    Reordered r;
+    if (order.reordering == CUDNN_TENSOR_REORDERING_INT8x32) {
+      r = memory.dtype == DType::i8 ? reordered_filter(memory.dims) : reordered_bias(volume(memory.dims));
+      memory.dims = r.memory, memory.strides = packed_strides(memory.dims);
+    } else {
+      memory.strides = order.strides;
+      split_vectors(memory.dims, memory.strides, order.along, order.lanes);
+    }
+    TensorId other = keep(std::move(memory));
+    if (!r.order.empty()) other = transposed(other, r.order, result);
+    TensorId from = result ? id : other, to = result ? other : id;
+    add(ops::reshape, {from}, {to},
+        tessera::ReshapeOptions{.size = (*this)[to].dims.to_vector(), .mode = tessera::ReshapeMode::logical},
+        DType::f32);
+  }
+}
+
+// The memory in another order of its dimensions: read from it, or for a result written to it.
+TensorId OpGraph::transposed(TensorId memory, const std::vector<int64_t>& order, bool result) {
+  Tensor t;
+  t.dtype = (*this)[memory].dtype;
+  tessera::TransposeOptions there{order}, back{order};
+  for (size_t i = 0; i < order.size(); ++i) {
+    t.dims.push_back((*this)[memory].dims[static_cast<int>(order[i])]);
+    back.perm[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  t.strides = packed_strides(t.dims);
+  t.dtype_given = t.dims_given = t.strides_given = true;
+  TensorId other = keep(std::move(t));
+  if (result)
+    add(ops::transpose, {other}, {memory}, back, DType::f32);
+  else
+    add(ops::transpose, {memory}, {other}, there, DType::f32);
+  return other;
+}
+
+}  // namespace tsr::capi

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of the graph interface whose elements are kept together in vectors, or reordered for tensor cores.
+#include "graph_client.hpp"
+
+namespace {
+
+using namespace client;
+
+// Sizes and strides of the descriptor count vectors; `t->memory` holds packed bytes.
+GraphTensor* vectors(Net& net, cudnnDataType_t type, const Dims& elements, int64_t lanes, int64_t along = 1,
+                     bool reordered = false) {
+  Dims d = elements;
+  d[static_cast<size_t>(along)] /= lanes;
+  GraphTensor* t = net.add(type, d, packed(d), false, false, false);
+  t->desc.ints(CUDNN_ATTR_TENSOR_VECTOR_COUNT, {lanes}).ints(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, {along});
+  if (reordered)
+    t->desc.set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE,
+                std::vector{CUDNN_TENSOR_REORDERING_INT8x32});
+  t->desc.finalize();
+  t->memory.assign(static_cast<size_t>(count_of(elements)) * size_of(type) + 64, 0xff);
+  return t;
+}
+
+// Where element i of `elements`, in row-major order, lies.
+int64_t place(const Dims& elements, int64_t i, int64_t lanes, int64_t along = 1) {
+  Dims index(elements.size());
+  for (size_t d = elements.size(); d-- > 0; i /= elements[d]) index[d] = i % elements[d];
+  int64_t lane = index[static_cast<size_t>(along)] % lanes, at = 0;
+  for (size_t d = 0; d < elements.size(); ++d) {
+    bool split = static_cast<int64_t>(d) == along;
+    at = at * (split ? elements[d] / lanes : elements[d]) + (split ? index[d] / lanes : index[d]);
+  }
+  return at * lanes + lane;
+}
+
+double get(GraphTensor* t, int64_t at) { return load(t->type, t->data() + static_cast<size_t>(at) * size_of(t->type)); }
+void set(GraphTensor* t, int64_t at, double v) {
+  store(t->type, t->data() + static_cast<size_t>(at) * size_of(t->type), v);
+}
+
+Values fill(GraphTensor* t, const Dims& elements, int64_t lanes, int64_t along, double least) {
+  Values v;
+  for (int64_t i = 0; i < count_of(elements); ++i) {
+    v.push_back(static_cast<double>(i * 37 % 15) + least);
+    set(t, place(elements, i, lanes, along), v.back());
+  }
+  return v;
+}
+
+Piece& convolution(Net& net) {
+  Piece& p = net.part(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  p.type(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_INT32).ints(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {2});
+  p.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, std::vector{CUDNN_CROSS_CORRELATION});
+  for (int name : {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS}) p.ints(name, {0, 0});
+  for (int name : {CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES}) p.ints(name, {1, 1});
+  return p.finalize();
+}
+
+// x [2,c,3,4] with k filters [c,2,1].
+struct Geometry {
+  int64_t c, k;
+  Dims x() const { return {2, c, 3, 4}; }
+  Dims w() const { return {k, c, 2, 1}; }
+  Dims y() const { return {2, k, 2, 4}; }
+  Values convolve(const Values& x, const Values& w) const {
+    Values y;
+    for (int64_t i = 0; i < 2 * k * 8; ++i) {
+      int64_t n = i / 8 / k, o = i / 8 % k, row = i / 4 % 2, column = i % 4;
+      double sum = 0;
+      for (int64_t ch = 0; ch < c; ++ch)
+        for (int64_t tap = 0; tap < 2; ++tap)
+          sum += x[static_cast<size_t>(((n * c + ch) * 3 + row + tap) * 4 + column)] *
+                 w[static_cast<size_t>((o * c + ch) * 2 + tap)];
+      y.push_back(sum);
+    }
+    return y;
+  }
+};
+
+void forward(Net& net, GraphTensor* x, GraphTensor* w, GraphTensor* y, double beta = 0) {
+  net.operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x},
+                 {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w},
+                 {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y}})
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, {convolution(net)})
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_DOUBLE, std::vector<double>{beta})
+      .finalize();
+}
+
+double saturated(double v) { return std::max(-128.0, std::min(127.0, v)); }
+
+// Operands and results in vectors, without a sign and with one; what the result held is read in its vectors too.
+TEST(Vectors, of_channels) {
+  for (cudnnDataType_t type : {CUDNN_DATA_INT8, CUDNN_DATA_UINT8})
+    for (int64_t lanes : {4, 32})
+      for (double beta : {0.0, 2.0}) {
+        Net net;
+        Geometry g{32, 64};
+        GraphTensor *x = vectors(net, type, g.x(), lanes), *w = vectors(net, CUDNN_DATA_INT8, g.w(), lanes),
+                    *y = vectors(net, CUDNN_DATA_INT8, g.y(), lanes);
+        Values xv = fill(x, g.x(), lanes, 1, type == CUDNN_DATA_INT8 ? -7 : 130), wv(count_of(g.w()), 0);
+        for (int64_t i = 0; i < count_of(g.w()); ++i) {
+          wv[static_cast<size_t>(i)] = i % 29 == 0 ? 1 : i % 31 == 0 ? -1 : 0;
+          set(w, place(g.w(), i, lanes), wv[static_cast<size_t>(i)]);
+        }
+        Values before = fill(y, g.y(), lanes, 1, -7), want = g.convolve(xv, wv);
+        forward(net, x, w, y, beta);
+        net.run();
+        for (int64_t i = 0; i < count_of(g.y()); ++i) {
+          auto at = static_cast<size_t>(i);
+          ASSERT_EQ(get(y, place(g.y(), i, lanes)), saturated(want[at] + beta * before[at])) << i;
+        }
+      }
+}
+
+// Filters as cudnnReorderFilterAndBias leaves them, and so the bias behind the convolution.
+TEST(Vectors, reordered_for_tensor_cores) {
+  Net net;
+  Geometry g{64, 32};
+  GraphTensor *x = vectors(net, CUDNN_DATA_INT8, g.x(), 32), *w = vectors(net, CUDNN_DATA_INT8, g.w(), 32, 1, true),
+              *sum = net.hidden(g.y()), *y = net.output(g.y());
+  GraphTensor* bias = net.add(CUDNN_DATA_FLOAT, {1, 32, 1, 1}, {32, 1, 1, 1}, false, false, false);
+  bias->desc
+      .set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE,
+           std::vector{CUDNN_TENSOR_REORDERING_INT8x32})
+      .finalize();
+  Values xv = fill(x, g.x(), 32, 1, -7), wv;
+  for (int64_t i = 0; i < count_of(g.w()); ++i) {
+    int64_t o = i / 2 / 64, c = i / 2 % 64, tap = i % 2;
+    wv.push_back(static_cast<double>(i * 23 % 15) - 7);
+    set(w, (((((c / 32) * 2 + tap) * 4 + o / 8) * 2 + o % 2) * 8 + c % 32 / 4) * 16 + o % 8 / 2 * 4 + c % 4, wv.back());
+  }
+  for (int64_t o = 0; o < 32; ++o) set(bias, (o / 4 % 2) * 16 + o / 8 * 4 + o % 4, static_cast<double>(o) / 2);
+  forward(net, x, w, sum);
+  net.pointwise(CUDNN_POINTWISE_ADD, sum, bias, y);
+  net.run();
+  Values want = g.convolve(xv, wv);
+  for (size_t i = 0; i < want.size(); ++i) want[i] += static_cast<double>(i / 8 % 32) / 2;
+  expect_near(want, y->values(), 0);
+}
+
+// Any type, any dimension, any number.
+TEST(Vectors, of_other_elements) {
+  struct {
+    cudnnDataType_t type;
+    int64_t lanes, along;
+  } const cases[] = {{CUDNN_DATA_HALF, 8, 3}, {CUDNN_DATA_FLOAT, 2, 0}, {CUDNN_DATA_INT32, 3, 2}};
+  for (auto [type, lanes, along] : cases) {
+    Net net;
+    Dims d = {4, 2, 6, 8};
+    GraphTensor *x = vectors(net, type, d, lanes, along), *y = vectors(net, type, d, lanes, along),
+                *plain = net.input(d, {1, 2, 3, 5, 8}, type);
+    Values v = fill(x, d, lanes, along, -7), other = plain->values();
+    net.pointwise(CUDNN_POINTWISE_ADD, x, plain, y);
+    net.run();
+    for (int64_t i = 0; i < count_of(d); ++i)
+      ASSERT_EQ(get(y, place(d, i, lanes, along)), v[static_cast<size_t>(i)] + other[static_cast<size_t>(i)]) << i;
+  }
+}
+
+TEST(Vectors, refusals) {
+  Net net;
+  Piece& wrong = net.add(CUDNN_DATA_INT8, {1, 8, 2, 2}, {32, 4, 2, 1}, false, false, false)->desc;
+  wrong.ints(CUDNN_ATTR_TENSOR_VECTOR_COUNT, {4}).ints(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, {4});
+  EXPECT_TRUE(is_bad_param(status_of([&] { wrong.finalize(); })));
+  GraphTensor *x = net.add(CUDNN_DATA_HALF, {1, 8, 2, 2}, {32, 4, 2, 1}, false, false, false),
+              *y = net.output({1, 8, 2, 2}, CUDNN_DATA_HALF);
+  x->desc
+      .set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE,
+           std::vector{CUDNN_TENSOR_REORDERING_F16x16})
+      .finalize();
+  net.pointwise(CUDNN_POINTWISE_IDENTITY, x, nullptr, y);
+  EXPECT_TRUE(is_not_supported(status_of([&] { net.run(); })));
+}
+
+}  // namespace
