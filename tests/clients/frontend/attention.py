@@ -195,13 +195,13 @@ def dropout_mask(c, type):
     results(c, o, s, x.attend(dropped=kv * 1.25), type)
 
 
-@case(type=["f16", "bf16"])
-def block_mask(c, type):
-    """A bit for each tile of 128 x 128 scores; rows that see nothing give 0."""
+@case(type=["f16", "bf16"], form=["bits", "bytes"])
+def block_mask(c, type, form):
+    """A bit (as programs have it) or a byte (as it is documented) for each tile of 128 x 128 scores; rows that see
+    nothing give 0."""
     x = Inputs(c, type, b=1, h=2, sq=256, skv=384)
     tiles = np.array([[[[1, 0, 1], [0, 1, 0]], [[1, 1, 1], [0, 0, 0]]]], bool)
-    bits = np.packbits(tiles, axis=-1, bitorder="little").astype(np.uint8)
-    t, _ = c.input(bits, "u8")
+    t, _ = c.input(np.packbits(tiles, axis=-1, bitorder="little") if form == "bits" else tiles, "u8")
     o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, block_mask=t)
     results(c, o, s, x.attend(tiles.repeat(128, 2).repeat(128, 3)), type)
 
