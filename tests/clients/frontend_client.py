@@ -2,16 +2,20 @@
 """The public package nvidia-cudnn-frontend as a client of the library: graphs of every kind are built with each mode of
 the heuristics, every plan is executed at its index, the fastest is saved, loaded and executed again, and all results are
 compared with numpy in f64. Usage: LD_LIBRARY_PATH=build frontend_client.py [PART_OF_A_NAME..]"""
+import importlib
 import os
 import pathlib
 import sys
 import time
 import traceback
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import cudnn  # noqa: E402
-from frontend import attention, attention_gradients, dropout, moves, norms, plans, pointwise, products, quantised  # noqa: E402, F401
-from frontend import tools  # noqa: E402
+import cudnn
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+tools = importlib.import_module("frontend.tools")
+for file in sorted((HERE / "frontend").glob("*.py")):  # cases and checks list themselves
+    importlib.import_module(f"frontend.{file.stem}")
 
 
 def loaded_library():

@@ -55,7 +55,8 @@ def masks(c, type, mask, stats):
 def shared_heads(c, implementation, mask, hk):
     x = Inputs(c, "bf16", hk=hk, dv=16)
     options, how = mask_options(mask)
-    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, implementation=getattr(IMPLEMENTATION, implementation), **options)
+    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale,
+                        implementation=getattr(IMPLEMENTATION, implementation), **options)
     results(c, o, s, x.attend(kept(x.b, x.sq, x.skv, **how)), "bf16")
 
 
@@ -143,7 +144,8 @@ def paged(c, sq, mask, implementation):
 def bias(c, dims, implementation):
     x = Inputs(c, "bf16")
     bias, bv = c.input(c.normal([*dims, x.sq, x.skv]), "bf16")
-    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, bias=bias, implementation=getattr(IMPLEMENTATION, implementation))
+    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, bias=bias,
+                        implementation=getattr(IMPLEMENTATION, implementation))
     results(c, o, s, x.attend(bias=bv), "bf16")
 
 

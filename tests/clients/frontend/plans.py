@@ -1,10 +1,12 @@
 """What is done with plans beside building and executing them: choosing, repeating, other sizes, no device, mistakes."""
+import pathlib
+import re
 import threading
 
 import cudnn
 import numpy as np
 
-from frontend.tools import A, FALLBACK, SM, Buffer, Client, D, check, packed
+from frontend.tools import A, FALLBACK, Client, check, packed
 
 
 def product(c, m=24, k=32, n=16, name="f32"):
@@ -261,3 +263,12 @@ def without_handle(handle):
     c.build([A])
     with refused("handle"):
         c.graph.execute(c.pack(), c.space(c.graph.get_workspace_size()))
+
+
+@check
+def documented_example(handle):
+    """The program of docs/drop-in.md."""
+    text = (pathlib.Path(__file__).parents[3] / "docs" / "drop-in.md").read_text()
+    names = {}
+    exec(re.search(r"^```python\n(.*?)^```", text, re.S | re.M).group(1), names)
+    assert (names["y"] == 3).all(), names["y"]
