@@ -27,6 +27,7 @@ void add_list(CLI::App& app, Action& action);
 void add_dump(CLI::App& app, Action& action);
 void add_compile(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_exec(CLI::App& app, Action& action);
 
 // A graph from a file, when one of that name exists, or from the argument itself.
 std::shared_ptr<const Graph> read_graph(const std::string& argument);

@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   add_dump(app, action);
   add_compile(app, action);
   add_doctor(app, action);
+  add_exec(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -17,6 +17,8 @@ def main():
             target = name.split("/")[0]
             if target in LAYERS and LAYERS.index(target) > LAYERS.index(layer):
                 bad.append(f"{path.relative_to(root)}: {layer} must not include {name}")
+            if (layer == "cudart") != (target == "cudart"):
+                bad.append(f"{path.relative_to(root)}: the stand-in of CUDA's runtime stands alone; {name}")
         for name in re.findall(r"#include <([^>]+)>", path.read_text()):
             if name.split("/")[0] in EXTERNAL:
                 bad.append(f"{path.relative_to(root)}: the library must not include <{name}>")

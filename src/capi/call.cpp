@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "capi/host_graph.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 
@@ -160,20 +161,28 @@ void* Call::stage(void* workspace) {
   return workspace;
 }
 
-void Call::execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace) {
-  if (own_workspace) bytes = workspace_bytes(p), workspace = handle_.scratch(bytes);
-  demand(bytes >= workspace_bytes(p), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
-         " bytes, needed are ", workspace_bytes(p));
+void Call::execute(const std::shared_ptr<const Plan>& p, void* workspace, size_t bytes, bool own_workspace) {
+  size_t needed = workspace_bytes(*p);
+  demand(own_workspace || bytes >= needed, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
+         " bytes, needed are ", needed);
+  if (!is_gpu(handle_.device) && is_recording(handle_.stream) && record(p, own_workspace ? nullptr : workspace)) return;
+  if (own_workspace) bytes = needed, workspace = handle_.scratch(bytes);
   workspace = stage(workspace), bytes -= staged_bytes();
   std::vector<Binding> bindings;
   bindings.reserve(arguments_.size() + 1);
-  for (const Argument& a : arguments_) {
-    bindings.push_back({a.id, a.data});
-    if (a.written && p.source().find_uid(kBeforeId + a.id) != kNone) bindings.push_back({kBeforeId + a.id, a.data});
-  }
-  // Not every graph needs every argument.
-  std::erase_if(bindings, [&](const Binding& b) { return p.source().find_uid(b.uid) == kNone; });
-  p.execute(bindings, workspace, bytes, handle_.stream);
+  for_each_binding(p->source(), [&](const Binding& b, const Argument&) { bindings.push_back(b); });
+  p->execute(bindings, workspace, bytes, handle_.stream);
+}
+
+bool Call::record(const std::shared_ptr<const Plan>& p, void* workspace) const {
+  Later later(p, workspace);
+  for_each_binding(p->source(), [&](const Binding& b, const Argument& a) {
+    if (a.on_host)
+      later.bind_copy(b, bytes_of(a.shape));
+    else
+      later.bind(b);
+  });
+  return capi::record(handle_.stream, std::move(later));
 }
 
 namespace {

@@ -54,7 +54,7 @@ class Call {
   // Runs with the caller's workspace, or with the handle's own memory where the interface has none.
   template <class Make>
   void run(const Make& make, void* workspace = nullptr, size_t workspace_bytes = 0, bool own_workspace = true) {
-    execute(*plan(make), workspace, workspace_bytes, own_workspace);
+    execute(plan(make), workspace, workspace_bytes, own_workspace);
   }
   // The same where queries told the caller how much: they do not know factors and alignment, so that a plan may need
   // more than they said; then it runs with the handle's memory.
@@ -62,7 +62,7 @@ class Call {
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
     std::shared_ptr<const Plan> p = plan(make);
     bool serves = workspace && is_aligned(workspace) && workspace_bytes >= this->workspace_bytes(*p);
-    execute(*p, workspace, workspace_bytes, !serves);
+    execute(p, workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
   template <class Make>
@@ -111,7 +111,16 @@ class Call {
   void finish_key();
   std::shared_ptr<const Plan> plan_graph(const std::shared_ptr<const Graph>& g) const;
   std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
-  void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
+  void execute(const std::shared_ptr<const Plan>& p, void* workspace, size_t bytes, bool own_workspace);
+  bool record(const std::shared_ptr<const Plan>& p, void* workspace) const;  // of a handle on the CPU
+  // Calls f(binding, argument) for what the graph reads and writes; not every graph needs every argument.
+  template <class F>
+  void for_each_binding(const Graph& g, const F& f) const {
+    for (const Argument& a : arguments_) {
+      if (g.find_uid(a.id) != kNone) f(Binding{a.id, a.data}, a);
+      if (a.written && g.find_uid(kBeforeId + a.id) != kNone) f(Binding{kBeforeId + a.id, a.data}, a);
+    }
+  }
 
   cudnnContext& handle_;
   std::string key_;

@@ -6,8 +6,8 @@
 #include "cudart/types.hpp"
 
 extern "C" {
-// For our own libraries: whether a stream is one of this runtime, whose work is host work.
-int tesseraIsHostStream(cudaStream_t stream);
+// For our own libraries: whether a stream or a graph is one of this runtime, so that its work is host work.
+int tesseraOwns(const void* handle);
 
 // errors.cpp
 cudaError_t cudaGetLastError();

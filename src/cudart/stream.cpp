@@ -56,8 +56,11 @@ CUstream_st::~CUstream_st() { cudart::leave_capture(*this); }
 
 using namespace cudart;
 
-int tesseraIsHostStream(cudaStream_t stream) {
-  return reinterpret_cast<uintptr_t>(stream) <= 2 || CUstream_st::alive(stream) ? 1 : 0;
+int tesseraOwns(const void* handle) {
+  bool standard = reinterpret_cast<uintptr_t>(handle) <= 2;  // streams that every runtime has
+  bool ours = CUstream_st::alive(static_cast<const CUstream_st*>(handle)) ||
+              CUgraph_st::alive(static_cast<const CUgraph_st*>(handle));
+  return standard || ours ? 1 : 0;
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {

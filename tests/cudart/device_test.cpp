@@ -79,9 +79,9 @@ TEST(Streams, AreIdleAndTheirHandlesChecked) {
   EXPECT_CUDA(cudaStreamAddCallback(
       s, [](cudaStream_t, cudaError_t, void* n) { ++*static_cast<int*>(n); }, &calls, 0));
   EXPECT_EQ(calls, 2);
-  EXPECT_EQ(tesseraIsHostStream(s), 1);
+  EXPECT_EQ(tesseraOwns(s), 1);
   EXPECT_CUDA(cudaStreamDestroy(s));
-  EXPECT_EQ(tesseraIsHostStream(s), 0);
+  EXPECT_EQ(tesseraOwns(s), 0);
   std::string text = said([&] { EXPECT_EQ(cudaStreamSynchronize(s), cudaErrorInvalidResourceHandle); });
   EXPECT_NE(text.find("is no stream of this runtime"), std::string::npos) << text;
   said([&] { EXPECT_EQ(cudaStreamDestroy(nullptr), cudaErrorInvalidResourceHandle); });

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "capi/call.hpp"
+#include "capi/host_graph.hpp"
 #include "capi/legacy/check.hpp"
 #include "runtime/devices.hpp"
 
@@ -258,8 +259,10 @@ cudnnStatus_t CUDNNWINAPI cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo
   return answer("cudnnCTCLoss_v8", [&] {
     const cudnnCTCLossStruct& d = given_ctc(ctcLossDesc);
     check_shapes(given(probsDesc, "probsDesc"), gradientsDesc, algo);
-    // Where the device's memory is the host's, labels can be counted and none is read that is not there.
-    if (!tsr::is_gpu(given(handle, "handle").device))
+    // Where the device's memory is the host's, labels can be counted and none is read that is not there; unless they
+    // come only when a captured stream runs.
+    const cudnnContext& h = given(handle, "handle");
+    if (!tsr::is_gpu(h.device) && !is_recording(h.stream))
       return run_with_host_labels(handle, d, *probsDesc, probs, labels, labelLengths, inputLengths, costs,
                                   gradientsDesc, gradients, workspace, workSpaceSizeInBytes);
     Call c = common_call(handle, d, *probsDesc, probs, costs, gradientsDesc, gradients);

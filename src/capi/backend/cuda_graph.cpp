@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/backend/cuda_graph.hpp"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
 #include <vector>
 
+#include "capi/host_graph.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 
@@ -65,25 +63,9 @@ void add_recorded(cuda::GraphHandle g, cuda::GraphHandle recorded) {
 
 void check_graph(cudaGraph_t graph, const Device& d) {
   demand(graph, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "graph is a null pointer");
-  demand(is_gpu(d), CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, "the handle's device is ", d.name,
-         ", whose work runs on the host at once: it cannot be put into a CUDA graph");
-  cuda::ensure_context(d.index);
-}
-
-bool is_recording(void* stream) {
-  if (!stream) return false;
-  using IsCapturing = int (*)(void*, int*);
-  for (const char* name : {static_cast<const char*>(std::getenv("CUDNN_FRONTEND_CUDART_LIB_NAME")), "libcudart.so.12",
-                           "libcudart.so.13"}) {
-    void* library = name ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-    if (!library) continue;
-    auto ask = reinterpret_cast<IsCapturing>(dlsym(library, "cudaStreamIsCapturing"));
-    int status = 0;
-    bool recording = ask && ask(stream, &status) == 0 && status != 0;
-    dlclose(library);
-    if (recording) return true;
-  }
-  return false;
+  demand(is_gpu(d) || is_host_graph(graph), CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, "the handle's device is ",
+         d.name, ", whose work runs on the host: it cannot be put into a graph of this CUDA runtime");
+  if (is_gpu(d)) cuda::ensure_context(d.index);
 }
 
 void fill_graph(cudaGraph_t graph, const std::function<void(void*)>& launches) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that a program wants in a CUDA graph of its own.
+// Work that a program wants in a CUDA graph of its own. (On the CPU: capi/host_graph.hpp.)
 #pragma once
 
 #include <functional>
@@ -8,10 +8,6 @@
 #include "planner/device.hpp"
 
 namespace tsr::capi {
-
-// Whether a stream records what is put into it, for handles on the CPU: their streams belong to a CUDA run time that
-// only the program uses.
-bool is_recording(void* stream);
 
 // Refuses a null graph, and devices whose work cannot be recorded.
 void check_graph(cudaGraph_t graph, const Device& d);

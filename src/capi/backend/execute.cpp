@@ -2,6 +2,7 @@
 // The C calls that run plans.
 #include "capi/backend/cuda_graph.hpp"
 #include "capi/backend/planning.hpp"
+#include "capi/host_graph.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 
@@ -42,6 +43,11 @@ class Execution {
     void* workspace = plan_->workspace_bytes() == 0 ? nullptr : workspace_;
     plan_->execute(bindings_, workspace, plan_->workspace_bytes(), stream);
   }
+  Later later() const {
+    Later l(plan_, workspace_);
+    for (const Binding& b : bindings_) l.bind(b);
+    return l;
+  }
 
  private:
   static constexpr uintptr_t kAlignment = 16;
@@ -70,10 +76,12 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackend
   return answer("cudnnBackendExecute", [&] {
     const cudnnContext& h = given(handle, "handle");
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));
-    // Some front ends try plans in a stream that records, with memory that is too small for them: work on the host,
-    // which cannot be recorded, must be left undone.
-    if (!tsr::is_gpu(h.device) && is_recording(h.stream)) return;
-    run(h.stream);
+    // Some front ends try plans in a stream that records, with memory that is too small for them: work on the host
+    // that cannot be recorded must be left undone.
+    if (!tsr::is_gpu(h.device) && is_recording(h.stream))
+      record(h.stream, run.later());
+    else
+      run(h.stream);
   });
 }
 
@@ -82,7 +90,8 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cu
   return answer("cudnnBackendPopulateCudaGraph", [&] {
     const cudnnContext& h = given(handle, "handle");
     check_graph(graph, h.device);
-    fill_graph(graph, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
+    Execution run(h, given_plan(executionPlan), given_pack(variantPack));
+    tsr::is_gpu(h.device) ? fill_graph(graph, run) : fill_host_graph(graph, run.later());
   });
 }
 
@@ -91,6 +100,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendUpdateCudaGraph(cudnnHandle_t handle, cudn
   return answer("cudnnBackendUpdateCudaGraph", [&] {
     const cudnnContext& h = given(handle, "handle");
     check_graph(graph, h.device);
-    refill_graph(graph, Execution(h, given_plan(executionPlan), given_pack(variantPack)));
+    Execution run(h, given_plan(executionPlan), given_pack(variantPack));
+    tsr::is_gpu(h.device) ? refill_graph(graph, run) : refill_host_graph(graph, run.later());
   });
 }

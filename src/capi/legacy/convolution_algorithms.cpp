@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "capi/host_graph.hpp"
 #include "capi/legacy/convolution.hpp"
 #include "runtime/devices.hpp"
 
@@ -101,6 +102,8 @@ class Memory {
 // One run to warm up, then as many as fit into some milliseconds.
 template <class Run>
 double measure(const cudnnContext& handle, const Run& run) {
+  demand(is_gpu(handle.device) || !is_recording(handle.stream), CUDNN_STATUS_NOT_SUPPORTED,
+         "nothing can be measured in a stream that is being captured");
   auto timed = [&](int count) {
     auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < count; ++i) run();

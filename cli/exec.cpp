@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tessera exec`: starts a program with this project's libcudnn.so.9 in the place of NVIDIA's and, with --device cpu,
+// with a stand-in of CUDA's runtime that works on the host.
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+
+#include "child.hpp"
+#include "command.hpp"
+#include "program_file.hpp"
+#include "runtime/devices.hpp"
+
+namespace tsr::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kLibrary = "libcudnn.so.9";
+enum { kCannotRun = 126, kNotFound = 127 };  // as `env` and shells say it
+
+struct Folders {
+  fs::path cudnn, host;
+};
+
+// In the folder of the build, or of an installation.
+Folders find_folders() {
+  fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  std::vector<Folders> places = {{here, here / "host_cuda"}};
+  for (const char* lib : {TESSERA_LIBDIR, "lib", "lib64"}) {
+    fs::path folder = (here.parent_path() / lib / "tessera").lexically_normal();
+    places.push_back({folder, folder / "host"});
+  }
+  std::string searched;
+  for (const Folders& f : places) {
+    if (fs::exists(f.cudnn / kLibrary)) return f;
+    searched += cat(searched.empty() ? "" : ", ", f.cudnn.string());
+  }
+  fail(Status::bad_parameter, kLibrary, " of this project is in none of ", searched,
+       "; build the target `cudnn` or install the project");
+}
+
+struct Library {
+  std::string path, version, problem;
+};
+
+// Opens a library, in another process, and asks it for its version.
+Library look_at(const std::string& name) {
+  std::istringstream answer(output_of_child([&] {
+    void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    const link_map* map = nullptr;
+    if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) {
+      std::cout << "\n\n" << dlerror() << std::endl;
+      return;
+    }
+    auto version = reinterpret_cast<size_t (*)()>(dlsym(library, "cudnnGetVersion"));
+    std::cout << map->l_name << "\n" << (version ? version() : 0) << "\n" << std::endl;
+  }));
+  Library l;
+  std::getline(answer, l.path);
+  std::getline(answer, l.version);
+  std::getline(answer, l.problem);
+  return l;
+}
+
+// Puts values in front of what a variable holds.
+void prepend(const char* variable, const std::vector<std::string>& values) {
+  std::string all;
+  for (const std::string& v : values) all += (all.empty() ? "" : ":") + v;
+  const char* old = std::getenv(variable);
+  if (old && *old) all += cat(":", old);
+  setenv(variable, all.c_str(), 1);
+}
+
+void preload(const fs::path& file) {
+  // The loader reads both as ends of a name, and knows no quotes.
+  require(file.string().find_first_of(" :") == std::string::npos, "'", file.string(),
+          "' cannot be preloaded: its name has a space or a colon; build or install elsewhere");
+  prepend("LD_PRELOAD", {file.string()});
+}
+
+// Libraries of CUDA's runtime are found by their names, so that a program gets the version that it was made for. Only
+// a path inside the program (RPATH) is stronger than LD_LIBRARY_PATH; what is loaded first is stronger still.
+void stand_in_for_runtime(const ProgramFile& program, const fs::path& folder) {
+  for (const char* name : {"libcudart.so.12", "libcudart.so.13"})
+    require(fs::exists(folder / name), "the stand-in of CUDA's runtime, ", (folder / name).string(), ", is missing");
+  for (const auto& [name, path] : libraries_of(program))
+    if (name.rfind("libcudart.so.", 0) == 0 && fs::exists(folder / name) && !fs::equivalent(path, folder / name))
+      preload(folder / name);
+  // cudnn-frontend opens it by this name, or else both versions, and warns then.
+  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", (folder / "libcudart.so.13").c_str(), 0);
+}
+
+std::string replaced_by(const ProgramFile& program) {
+  std::map<std::string, std::string> libraries = libraries_of(program);
+  auto it = libraries.find(kLibrary);
+  std::string path = it != libraries.end() ? it->second : look_at(kLibrary).path;
+  return path.empty() ? "none was installed" : cat("in place of ", path);
+}
+
+int refuse(int code, const std::string& text) {
+  std::cerr << "error: " << text << "\n";
+  return code;
+}
+
+int run_program(const std::vector<std::string>& words, const std::string& device) {
+  Device on = device.empty() ? (gpus().empty() ? cpu_device() : cuda_device(0)) : find_device(device);
+  require_present(on);
+  Folders folders = find_folders();
+  Library ours = look_at((folders.cudnn / kLibrary).string());
+  require(ours.problem.empty(), "cannot load ", (folders.cudnn / kLibrary).string(), ": ", ours.problem);
+
+  ProgramFile program = find_program(words[0]);
+  using Kind = ProgramFile::Kind;
+  if (program.kind == Kind::missing) return refuse(kNotFound, cat("there is no program '", words[0], "'"));
+  if (program.kind == Kind::forbidden)
+    return refuse(kCannotRun, cat("'", program.path, "' is not a file that may be executed"));
+  if (program.kind == Kind::static_binary)
+    return refuse(kCannotRun,
+                  cat("'", program.path, "' is linked statically: it loads no libraries, so that none can be",
+                      " put in their place"));
+
+  std::string replaced = replaced_by(program);
+  bool host = device == "cpu";
+  std::vector<std::string> searched = {folders.cudnn.string()};
+  if (host) searched.push_back(folders.host.string());
+  prepend("LD_LIBRARY_PATH", searched);
+  preload(folders.cudnn / kLibrary);
+  if (host) stand_in_for_runtime(program, folders.host);
+  if (!device.empty()) setenv("TESSERA_DEVICE", device.c_str(), 1);
+  std::cerr << "tessera exec: " << ours.path << " reports " << ours.version << ", " << replaced << "; on " << on.name
+            << (host ? ", with a stand-in of CUDA's runtime" : "") << std::endl;
+
+  std::vector<char*> arguments;
+  for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
+  arguments.push_back(nullptr);
+  execv(program.path.c_str(), arguments.data());
+  return refuse(errno == ENOENT ? kNotFound : kCannotRun,
+                cat("'", program.path, "' cannot be executed: ", std::strerror(errno)));
+}
+
+}  // namespace
+
+void add_exec(CLI::App& app, Action& action) {
+  auto* c = app.add_subcommand("exec", "start a program that uses cuDNN with this library in its place");
+  auto device = std::make_shared<std::string>();
+  c->add_option(
+       "--device", *device,
+       "cpu (with a stand-in of CUDA's runtime, so that no GPU is needed), cuda or cuda:NUMBER; otherwise a GPU"
+       " if there is one")
+      ->check([](const std::string& d) {
+        return d == "cpu" || d.rfind("cuda", 0) == 0 ? "" : "'" + d + "' is not cpu, cuda or cuda:NUMBER";
+      });
+  auto words = std::make_shared<std::vector<std::string>>();
+  c->add_option("PROGRAM", *words, "the program and its arguments")->required();
+  c->positionals_at_end();  // what looks like an option behind the program is the program's
+  c->footer("Example: tessera exec --device cpu -- ./mnist --epochs 1");
+  c->callback([=, &action] { action = [=] { return run_program(*words, *device); }; });
+}
+
+}  // namespace tsr::cli

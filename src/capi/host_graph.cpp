@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/host_graph.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace tsr::capi {
+namespace {
+
+// One of the libraries by which programs know CUDA's runtime, if the process has it.
+class Runtime {
+ public:
+  explicit Runtime(const char* name) : library_(name ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr) {}
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime() {
+    if (library_) dlclose(library_);
+  }
+  bool has(const char* function) const { return library_ && dlsym(library_, function); }
+  // The error code; a function that is not there fails as well.
+  template <class... T>
+  int call(const char* function, T... arguments) const {
+    constexpr int kSymbolNotFound = 500;
+    void* found = library_ ? dlsym(library_, function) : nullptr;
+    return found ? reinterpret_cast<int (*)(T...)>(found)(arguments...) : kSymbolNotFound;
+  }
+  // For calls to our stand-in that fail only if something is wrong here.
+  template <class... T>
+  void demand_call(const char* function, T... arguments) const {
+    int code = call(function, arguments...);
+    demand(code == 0, CUDNN_STATUS_INTERNAL_ERROR, function, " of the CUDA runtime's stand-in fails with ", code);
+  }
+  bool owns(const void* handle) const { return has("tesseraOwns") && call("tesseraOwns", handle) == 1; }
+  bool captures(void* stream) const {
+    // The stand-in would complain about streams that it does not know.
+    if (has("tesseraOwns") && !owns(stream)) return false;
+    int status = 0;
+    return call("cudaStreamIsCapturing", stream, &status) == 0 && status != 0;
+  }
+
+ private:
+  void* library_;
+};
+
+// Gives each runtime of the process to `use` until it says that it is done.
+template <class Use>
+bool any_runtime(const Use& use) {
+  const char* named = std::getenv("CUDNN_FRONTEND_CUDART_LIB_NAME");
+  for (const char* name : {named, "libcudart.so.12", "libcudart.so.13"})
+    if (use(Runtime(name))) return true;
+  return false;
+}
+
+struct HostNode {
+  void (*function)(void*);
+  void* data;
+};
+
+// What a node runs: kept alive by the runtime's graphs, through a user object.
+struct Kept {
+  Later work;
+  void* object = nullptr;
+};
+
+void run_kept(void* kept) {
+  try {
+    static_cast<Kept*>(kept)->work.run();
+  } catch (const std::exception& e) {
+    // There is no call to answer.
+    log_message(CUDNN_SEV_ERROR, CUDNN_STATUS_EXECUTION_FAILED, cat("in a CUDA graph on the host: ", e.what()));
+  }
+}
+
+void forget_kept(void* kept) { delete static_cast<Kept*>(kept); }
+
+// Hands the work over to a graph, which keeps it as long as it or a copy of it may run.
+Kept* keep(const Runtime& r, void* graph, Later work) {
+  constexpr unsigned kNoDestructorSync = 1, kMove = 1;
+  auto kept = std::make_unique<Kept>(Kept{std::move(work)});
+  r.demand_call("cudaUserObjectCreate", &kept->object, static_cast<void*>(kept.get()), forget_kept, 1U,
+                kNoDestructorSync);
+  Kept* k = kept.release();  // is the object's now
+  r.demand_call("cudaGraphRetainUserObject", graph, k->object, 1U, kMove);
+  return k;
+}
+
+void* captured_graph(const Runtime& r, void* stream) {
+  int status = 0;
+  unsigned long long id = 0;
+  void* graph = nullptr;
+  void *none = nullptr, **no_list = nullptr;
+  size_t* no_count = nullptr;
+  // 13 has one function of that name; 12 has three, and the plain name is that of the oldest.
+  if (r.has("cudaStreamGetCaptureInfo_v2"))
+    r.demand_call("cudaStreamGetCaptureInfo_v2", stream, &status, &id, &graph, no_list, no_count);
+  else
+    r.demand_call("cudaStreamGetCaptureInfo", stream, &status, &id, &graph, no_list, none, no_count);
+  demand(graph, CUDNN_STATUS_EXECUTION_FAILED, "the capture of the handle's stream was spoilt by an earlier call");
+  return graph;
+}
+
+std::vector<void*> nodes_of(const Runtime& r, void* graph) {
+  size_t count = 0;
+  r.demand_call("cudaGraphGetNodes", graph, static_cast<void**>(nullptr), &count);
+  std::vector<void*> nodes(count);
+  if (count > 0) r.demand_call("cudaGraphGetNodes", graph, nodes.data(), &count);
+  return nodes;
+}
+
+}  // namespace
+
+Later::Later(std::shared_ptr<const Plan> plan, void* workspace) : plan_(std::move(plan)), workspace_(workspace) {
+  constexpr size_t kAlign = 256;
+  size_t bytes = (plan_->workspace_bytes() + kAlign - 1) / kAlign * kAlign;
+  if (workspace_ || bytes == 0) return;
+  own_ = {std::aligned_alloc(kAlign, bytes), std::free};
+  if (!own_) throw std::bad_alloc();
+  workspace_ = own_.get();
+}
+
+void Later::bind(const Binding& b) {
+  const Graph& g = plan_->source();
+  const Tensor& t = g.tensor(g.find_uid(b.uid));
+  if (t.by_value)
+    bind_copy(b, static_cast<size_t>(t.bytes()));
+  else
+    bindings_.push_back(b);
+}
+
+void Later::bind_copy(const Binding& b, size_t bytes) {
+  const auto* first = static_cast<const std::byte*>(b.data);
+  copies_.emplace_back(first, first + bytes);
+  bindings_.push_back({b.uid, copies_.back().data()});
+}
+
+void Later::run() const { plan_->execute(bindings_, workspace_, plan_->workspace_bytes(), nullptr); }
+
+bool is_recording(void* stream) {
+  return stream && any_runtime([&](const Runtime& r) { return r.captures(stream); });
+}
+
+bool record(void* stream, Later work) {
+  return any_runtime([&](const Runtime& r) {
+    if (!r.owns(stream) || !r.captures(stream)) return false;
+    Kept* kept = keep(r, captured_graph(r, stream), std::move(work));
+    r.demand_call("cudaLaunchHostFunc", stream, run_kept, static_cast<void*>(kept));
+    return true;
+  });
+}
+
+bool is_host_graph(cudaGraph_t graph) {
+  return any_runtime([&](const Runtime& r) { return r.owns(graph); });
+}
+
+void fill_host_graph(cudaGraph_t graph, Later work) {
+  any_runtime([&](const Runtime& r) {
+    if (!r.owns(graph)) return false;
+    size_t there = nodes_of(r, graph).size();
+    demand(there == 0, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has ", there, " nodes, it must be empty");
+    HostNode node{run_kept, keep(r, graph, std::move(work))};
+    void *made = nullptr, **none = nullptr;
+    r.demand_call("cudaGraphAddHostNode", &made, static_cast<void*>(graph), none, size_t{0}, &node);
+    return true;
+  });
+}
+
+void refill_host_graph(cudaGraph_t graph, Later work) {
+  any_runtime([&](const Runtime& r) {
+    if (!r.owns(graph)) return false;
+    std::vector<void*> nodes = nodes_of(r, graph);
+    demand(nodes.size() == 1, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has ", nodes.size(),
+           " nodes; cudnnBackendPopulateCudaGraph makes graphs of one");
+    HostNode old{};
+    r.call("cudaGraphHostNodeGetParams", nodes[0], &old);
+    demand(old.function == run_kept, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH,
+           "the graph's node was not made by cudnnBackendPopulateCudaGraph");
+    HostNode node{run_kept, keep(r, graph, std::move(work))};
+    r.demand_call("cudaGraphHostNodeSetParams", nodes[0], &node);
+    r.demand_call("cudaGraphReleaseUserObject", static_cast<void*>(graph), static_cast<Kept*>(old.data)->object, 1U);
+    return true;
+  });
+}
+
+}  // namespace tsr::capi

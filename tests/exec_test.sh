@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `tessera exec`: a program for cuDNN and each version of CUDA's runtime, on the processor; and what cannot be started.
+# Usage: exec_test.sh SOURCE BUILD
+set -u
+source=$1 build=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+export OMP_WAIT_POLICY=passive
+tessera="$build/tessera"
+
+# expect CODE PHRASE COMMAND...: stdout and stderr together must contain PHRASE.
+expect() {
+  local code=$1 phrase=$2 got
+  shift 2
+  "$@" >"$work/log" 2>&1
+  got=$?
+  if [ $got -ne "$code" ] || ! grep -qF -- "$phrase" "$work/log"; then
+    echo "FAIL: $*"
+    echo "  exit code $got, expected $code; output must contain: $phrase"
+    sed 's/^/  | /' "$work/log" | head -20
+    failures=$((failures + 1))
+  fi
+}
+
+compile() { ${CC:-cc} -I"$source/include/cudnn" "$source/tests/cudart/exec_client.c" "$@"; }
+# fake FILE TEXT: another library of that name, whose functions fail.
+fake() {
+  echo "$(basename "$1") { global: *; };" >"$1.map"
+  echo "$2" | ${CC:-cc} -shared -fPIC -x c - -Wl,-soname,"$(basename "$1")" -Wl,--version-script="$1.map" -o "$1"
+}
+for version in 12 13; do
+  compile -o "$work/client$version" "$build/host_cuda/libcudart.so.$version" "$build/libcudnn.so.9" || exit 1
+  # A path inside a program is stronger than what the environment says.
+  mkdir -p "$work/theirs$version"
+  fake "$work/theirs$version/libcudart.so.$version" 'int cudaRuntimeGetVersion(int* v) { return *v = 999; }'
+  fake "$work/theirs$version/libcudnn.so.9" 'int cudnnCreate(void** h) { return *h = 0, 1001; }'
+  compile -o "$work/stubborn$version" "$build/host_cuda/libcudart.so.$version" "$build/libcudnn.so.9" \
+    -Wl,--disable-new-dtags,-rpath,"$work/theirs$version" || exit 1
+done
+
+# the program gets the runtime of its version, the values are right, and one line says what happened
+for version in 12 13; do
+  line="runtime $version, cuDNN 92700: 11 14 20 23"
+  expect 0 "$line" "$tessera" exec --device cpu -- "$work/client$version"
+  expect 0 "tessera exec: $build/libcudnn.so.9 reports 92700, " "$tessera" exec --device cpu "$work/client$version"
+  expect 0 "on cpu, with a stand-in of CUDA's runtime" "$tessera" exec --device cpu "$work/client$version"
+  expect 0 "$line --device x" "$tessera" exec --device cpu "$work/client$version" --device x
+  expect 10 "cudaRuntimeGetVersion(&version) gives 999" "$work/stubborn$version"
+  expect 0 "$line" "$tessera" exec --device cpu -- "$work/stubborn$version"
+  expect 0 "in place of $work/theirs$version/libcudnn.so.9" "$tessera" exec --device cpu -- "$work/stubborn$version"
+done
+expect 0 "reports 91900" env TESSERA_REPORT_VERSION=91900 "$tessera" exec --device cpu -- "$work/client12"
+expect 0 "cuDNN 91900" env TESSERA_REPORT_VERSION=91900 "$tessera" exec --device cpu -- "$work/client12"
+
+# what the environment held is kept; without --device cpu there is no stand-in
+expect 0 "libcudnn.so.9:libm.so.6" env LD_PRELOAD=libm.so.6 "$tessera" exec -- sh -c 'echo $LD_PRELOAD'
+expect 0 "$build:/some/folder" env LD_LIBRARY_PATH=/some/folder "$tessera" exec -- sh -c 'echo $LD_LIBRARY_PATH'
+expect 0 "$build:$build/host_cuda" "$tessera" exec --device cpu -- sh -c 'echo $LD_LIBRARY_PATH $TESSERA_DEVICE'
+expect 7 "" "$tessera" exec -- sh -c 'exit 7'
+
+# an installation
+mkdir -p "$work/prefix/bin" "$work/prefix/lib/tessera/host"
+cp "$tessera" "$work/prefix/bin/"
+cp "$build/libcudnn.so.9" "$work/prefix/lib/tessera/"
+cp "$build"/host_cuda/libcudart.so.1? "$work/prefix/lib/tessera/host/"
+expect 0 "runtime 12, cuDNN 92700: 11" "$work/prefix/bin/tessera" exec --device cpu -- "$work/client12"
+expect 0 "exec: $work/prefix/lib/tessera/libcudnn.so.9" "$work/prefix/bin/tessera" exec --device cpu -- "$work/client12"
+rm "$work/prefix/lib/tessera/host/libcudart.so.13"
+expect 2 "host/libcudart.so.13, is missing" "$work/prefix/bin/tessera" exec --device cpu -- "$work/client12"
+rm "$work/prefix/lib/tessera/libcudnn.so.9"
+expect 2 "build the target \`cudnn\` or install the project" "$work/prefix/bin/tessera" exec -- true
+
+# what cannot be started
+expect 2 "PROGRAM is required" "$tessera" exec
+expect 2 "'tpu' is not cpu, cuda or cuda:NUMBER" "$tessera" exec --device tpu -- true
+expect 2 "there is no CUDA device" env TESSERA_CUDA_DRIVER="$work/none.so" "$tessera" exec --device cuda -- true
+expect 127 "there is no program 'no_such_program'" "$tessera" exec -- no_such_program
+expect 126 "is not a file that may be executed" "$tessera" exec -- "$source/README.md"
+echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - -static -o "$work/static" 2>/dev/null &&
+  expect 126 "is linked statically" "$tessera" exec -- "$work/static"
+
+if [ $failures -ne 0 ]; then
+  echo "$failures failed"
+  exit 1
+fi
+echo "all passed"
