@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done with plans beside building and executing them: choosing, other sizes, mistakes.
+// What is done with plans beside building and executing them: choosing, other sizes, CUDA graphs, mistakes.
 #pragma once
 
 #include "client.hpp"
@@ -63,6 +63,50 @@ TEST(Plans, OtherSizesAtExecution) {
       expect_good(planned.graph.execute(the_handle(), p, workspace.data(), ids, shapes, strides), "other sizes");
     });
   }
+}
+
+TEST(Plans, CapturedExecution) {
+  Client c;
+  fill_product(c);
+  c.build({fe::HeurMode_t::A});
+  Memory workspace(static_cast<size_t>(c.graph.get_workspace_size()));
+  auto p = c.pack();
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudnnSetStream(the_handle(), stream), CUDNN_STATUS_SUCCESS);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t runnable = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  expect_good(c.graph.execute(the_handle(), p, workspace.data()), "captured");
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&runnable, graph, 0), cudaSuccess);
+  for (int i = 0; i < 2; ++i) c.checked("launch", [&] { EXPECT_EQ(cudaGraphLaunch(runnable, stream), cudaSuccess); });
+  EXPECT_EQ(cudaGraphExecDestroy(runnable), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudnnSetStream(the_handle(), nullptr), CUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+// A plan as nodes of a graph; then the same graph with other memory.
+TEST(Plans, PopulatedGraph) {
+  Client first, second;
+  fill_product(first);
+  fill_product(second);
+  first.build({fe::HeurMode_t::A});
+  Memory workspace(static_cast<size_t>(first.graph.get_workspace_size()));
+  auto p = first.pack(), q = second.pack();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t runnable = nullptr;
+  ASSERT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+  expect_good(first.graph.populate_cuda_graph(the_handle(), p, workspace.data(), graph), "populate");
+  ASSERT_EQ(cudaGraphInstantiate(&runnable, graph, 0), cudaSuccess);
+  first.checked("populated", [&] { EXPECT_EQ(cudaGraphLaunch(runnable, nullptr), cudaSuccess); });
+  EXPECT_EQ(cudaGraphExecDestroy(runnable), cudaSuccess);
+  expect_good(first.graph.update_cuda_graph(the_handle(), q, workspace.data(), graph), "update");
+  ASSERT_EQ(cudaGraphInstantiate(&runnable, graph, 0), cudaSuccess);
+  second.checked("updated", [&] { EXPECT_EQ(cudaGraphLaunch(runnable, nullptr), cudaSuccess); });
+  EXPECT_EQ(cudaGraphExecDestroy(runnable), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
 // The library's own words reach the program.
