@@ -6,6 +6,8 @@ import threading
 import cudnn
 import numpy as np
 
+from frontend.attention import mask_options
+from frontend.attention_reference import Attention, kept
 from frontend.tools import A, FALLBACK, Client, check, packed
 
 
@@ -120,6 +122,43 @@ def other_sizes(handle):
         space = other.space(c.graph.get_workspace_size(handle, uids, shapes, strides))
         other.checked(f"{m} {k} {n}", lambda: c.graph.execute(other.pack(), space, handle=handle, override_uids=uids,
                                                               override_shapes=shapes, override_strides=strides))
+
+
+def attention(c, b, sq, skv, causal, d=32):
+    """Ids 21 to 25: q, k, v, o, stats."""
+    x = [c.input(c.normal([b, 2, s, d]), "bf16", uid=21 + i) for i, s in enumerate((sq, skv, skv))]
+    options, how = mask_options("causal" if causal else "none")
+    o, stats = c.graph.sdpa(*[t for t, _ in x], generate_stats=True, attn_scale=0.2, **options)
+    o.set_uid(24)
+    stats.set_uid(25)
+    a = Attention(*[v for _, v in x], 0.2, kept(b, sq, skv, **how))
+    c.output(o, a.o, "bf16", terms=skv, through=["bf16"], size=a.o_size)
+    c.output(stats, a.stats, terms=skv + d, size=1 + np.abs(a.largest))
+    return c
+
+
+@check
+def other_sizes_of_attention(handle):
+    for causal in (False, True):
+        c = attention(Client(handle, "sizes", is_override_shape_enabled=True), 2, 32, 48, causal)
+        c.build([A])
+        c.run("as planned")
+        for b, sq, skv in ((1, 1, 100), (3, 40, 40), (2, 7, 5)):
+            other = attention(Client(handle, f"sizes {b} {sq} {skv}"), b, sq, skv, causal)
+            shapes = [[b, 2, sq, 32], [b, 2, skv, 32], [b, 2, skv, 32], [b, 2, sq, 32], [b, 2, sq, 1]]
+            uids, strides = [21, 22, 23, 24, 25], [packed(s) for s in shapes]
+            space = other.space(c.graph.get_workspace_size(handle, uids, shapes, strides))
+            other.checked(f"{b} {sq} {skv}", lambda: c.graph.execute(
+                other.pack(), space, handle=handle, override_uids=uids, override_shapes=shapes, override_strides=strides))
+
+
+@check
+def changing_sizes_of_attention(handle):
+    cache = cudnn.create_kernel_cache()
+    for sq in (16, 40):
+        c = attention(Client(handle, "changing", is_dynamic_shape_enabled=True, kernel_cache=cache), 2, sq, 48, True)
+        c.build([A])
+        c.try_all(f"{sq} rows")
 
 
 @check
