@@ -60,8 +60,14 @@ void Lowering::dropout_backward(const Node& n) {
 
 void Lowering::band_mask(const Node& n) {
   enum In { kX, kFill, kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv, kLeft, kShiftRight };
-  for (size_t i : {kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv})
-    if (slot(n.in, i) != kNone) decline(spelling(n), " with lengths of sequences");
+  for (size_t i : {kCuSeqQ, kCuSeqKv})
+    if (slot(n.in, i) != kNone) decline(spelling(n), " with cumulative lengths of sequences");
+  for (size_t i : {kSeqQ, kSeqKv}) {
+    if (slot(n.in, i) == kNone) continue;
+    const Tensor& t = g_.tensor(n.in[i]);
+    if (t.numel() != 1 && !(t.dims == Dims{g_.tensor(n.in[kX]).dims[0], 1, 1, 1}))
+      decline(spelling(n), " with lengths ", describe(t), " that do not broadcast over batches");
+  }
   Lane lane = compute_lane(n);
   int rank = g_.tensor(n.in[kX]).rank(), rows = space_axis(n, rank - 2, rank), columns = space_axis(n, rank - 1, rank);
   // Positions that are exact in f32 need no wider lane.
@@ -71,6 +77,9 @@ void Lowering::band_mask(const Node& n) {
     return to_lane(emit({.kind = Instr::index, .lane = Lane::i64, .row = row, .axis = axis}), exact);
   };
   int row = position(rows), column = position(columns), keep = -1;
+  // The diagonal ends where the sequences do.
+  if (slot(n.in, kSeqQ) != kNone) row = apply(M::sub, row, value(n.in[kSeqQ], exact));
+  if (slot(n.in, kSeqKv) != kNone) row = apply(M::add, row, value(n.in[kSeqKv], exact));
   tessera::PointwiseOptions compare;
   compare.mode = attrs<tessera::BandMaskOptions>(n).compare;
   if (slot(n.in, kLeft) != kNone) {

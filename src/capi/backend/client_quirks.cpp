@@ -100,7 +100,7 @@ void separate_elements(Draft& d) {
     }
 }
 
-void widen_offsets(Draft& d) {
+void hide_all_heads(Draft& d) {
   constexpr int kHeads = 1, kRows = 2;
   for (const Node& n : d.nodes) {
     if (n.op != &ops::reduce) continue;
@@ -108,7 +108,10 @@ void widen_offsets(Draft& d) {
     const Tensor& y = d.tensors[at(n.out[0])];
     if (x.ragged == kNone || x.ragged != y.ragged || x.rank() != 4 || y.rank() != 4) continue;
     int64_t more = x.dims[kHeads] / y.dims[kHeads];
-    if (x.strides[kRows] == more * y.strides[kRows]) x.ragged_multiplier = y.ragged_multiplier * more;
+    if (more == 1 || x.strides[kRows] != more * y.strides[kRows] || !producer(d, n.in[0])) continue;
+    x.stored = false;
+    x.ragged = kNone;
+    x.strides = packed_strides(x.dims);
   }
 }
 

@@ -20,8 +20,8 @@ void correct_sink_gradient(Draft& d);
 // Virtual tensors between packed sequences are described by strides that make their elements overlap. They lie nowhere:
 // others serve as well.
 void separate_elements(Draft& d);
-// Gradients of keys that heads share are summed from a tensor with all heads, which is packed like the sum: its offsets
-// are those of the sum and stand for as many times more as it has heads.
-void widen_offsets(Draft& d);
+// Gradients of keys that heads share are summed from a tensor with all heads. With packed sequences it is described as
+// memory of the program's, under the offsets of the sum, which do not fit it; it is workspace that nobody looks at.
+void hide_all_heads(Draft& d);
 
 }  // namespace tsr::capi

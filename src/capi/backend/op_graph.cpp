@@ -250,7 +250,7 @@ std::vector<TensorId> OpGraph::enter(Graph& g) {
   narrow_unreduced(draft_);
   correct_sink_gradient(draft_);
   separate_elements(draft_);
-  widen_offsets(draft_);
+  hide_all_heads(draft_);
   drop_unread();
   std::vector<bool> used(draft_.tensors.size(), false);
   auto use = [&](TensorId t) {

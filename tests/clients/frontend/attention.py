@@ -55,7 +55,8 @@ def masks(c, type, mask, stats):
 def shared_heads(c, implementation, mask, hk):
     x = Inputs(c, "bf16", hk=hk, dv=16)
     options, how = mask_options(mask)
-    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, implementation=getattr(IMPLEMENTATION, implementation), **options)
+    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale,
+                        implementation=getattr(IMPLEMENTATION, implementation), **options)
     results(c, o, s, x.attend(kept(x.b, x.sq, x.skv, **how)), "bf16")
 
 
@@ -143,7 +144,8 @@ def paged(c, sq, mask, implementation):
 def bias(c, dims, implementation):
     x = Inputs(c, "bf16")
     bias, bv = c.input(c.normal([*dims, x.sq, x.skv]), "bf16")
-    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, bias=bias, implementation=getattr(IMPLEMENTATION, implementation))
+    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, bias=bias,
+                        implementation=getattr(IMPLEMENTATION, implementation))
     results(c, o, s, x.attend(bias=bv), "bf16")
 
 
@@ -195,12 +197,29 @@ def dropout_mask(c, type):
     results(c, o, s, x.attend(dropped=kv * 1.25), type)
 
 
-@case(type=["f16", "bf16"])
-def block_mask(c, type):
-    """A bit for each tile of 128 x 128 scores; rows that see nothing give 0."""
+@case(type=["f16", "bf16"], form=["bits", "bytes"])
+def block_mask(c, type, form):
+    """A bit (as programs have it) or a byte (as it is documented) for each tile of 128 x 128 scores; rows that see
+    nothing give 0."""
     x = Inputs(c, type, b=1, h=2, sq=256, skv=384)
     tiles = np.array([[[[1, 0, 1], [0, 1, 0]], [[1, 1, 1], [0, 0, 0]]]], bool)
-    bits = np.packbits(tiles, axis=-1, bitorder="little").astype(np.uint8)
-    t, _ = c.input(bits, "u8")
+    t, _ = c.input(np.packbits(tiles, axis=-1, bitorder="little") if form == "bits" else tiles, "u8")
     o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, block_mask=t)
     results(c, o, s, x.attend(tiles.repeat(128, 2).repeat(128, 3)), type)
+
+
+def alibi_slopes(heads):
+    n = 2 ** int(math.log2(heads))
+    slopes = [2.0 ** (-8.0 * (i + 1) / n) for i in range(n)]
+    return np.array(slopes + [2.0 ** (-4.0 * (2 * i + 1) / n) for i in range(heads - n)]).reshape(1, heads, 1, 1)
+
+
+@case(h=[4, 6], implementation=["UNIFIED", "COMPOSITE"], runtime=[True])
+def alibi(c, h, implementation):
+    """Scores fall with the distance; the package computes the slopes and copies them into the workspace."""
+    x = Inputs(c, "bf16", h=h)
+    options, how = mask_options("causal")
+    o, s = c.graph.sdpa(x.q, x.k, x.v, generate_stats=True, attn_scale=x.scale, use_alibi_mask=True,
+                        implementation=getattr(IMPLEMENTATION, implementation), **options)
+    distance = np.arange(x.skv)[None, None, None, :] - np.arange(x.sq)[None, None, :, None]
+    results(c, o, s, x.attend(kept(x.b, x.sq, x.skv, **how), bias=alibi_slopes(h) * distance), "bf16")

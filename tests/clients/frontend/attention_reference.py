@@ -27,7 +27,8 @@ class Attention:
     """o = softmax(modify(scale q k^T) + bias) v with what backward passes need. `dropped`: factors of the probabilities."""
 
     def __init__(self, q, k, v, scale, keep=True, bias=0.0, sink=None, dropped=1.0, modify=None):
-        self.q, self.k, self.v, self.scale, self.dropped, self.shared = q, heads_for(k, q.shape[1]), heads_for(v, q.shape[1]), scale, dropped, k.shape[1]
+        self.q, self.scale, self.dropped, self.shared = q, scale, dropped, k.shape[1]
+        self.k, self.v = heads_for(k, q.shape[1]), heads_for(v, q.shape[1])
         raw = scale * q @ self.k.swapaxes(2, 3)
         s = np.where(keep, (modify(raw) if modify else raw) + bias, -np.inf)
         self.largest = s.max(-1, keepdims=True)

@@ -59,7 +59,7 @@ def rates(handle):
     for seed, offset in ((1235, 0), (1234, 1)):
         other = forward(handle, seed, offset)
         check_factors(other)
-        assert (other > 0).astype(int).sum() != (first > 0).sum() or (other != first).any(), "another seed gives the same elements"
+        assert (other != first).any(), "another seed gives the same elements"
 
 
 @check

@@ -79,6 +79,7 @@ def rope_spelled_out(c, type):
     (cos, cv), (sin, sv) = c.input(np.cos(angle), type), c.input(np.sin(angle), type)
     all_ = [slice(0, n) for n in (2, 3, 10)]
     first, second = (g.slice(x, slices=[*all_, slice(a, a + 8)]) for a in (0, 8))
-    half = g.concatenate(inputs=[g.neg(second).set_data_type(x.get_data_type()), first], axis=3, out_dims=[2, 3, 10, 16]).set_data_type(x.get_data_type())
+    turned = g.neg(second).set_data_type(x.get_data_type())
+    half = g.concatenate(inputs=[turned, first], axis=3, out_dims=[2, 3, 10, 16]).set_data_type(x.get_data_type())
     y = g.add(g.mul(x, cos), g.mul(half, sin))
     c.output(y, v * cv + np.concatenate([-v[..., 8:], v[..., :8]], -1) * sv, type, terms=4)

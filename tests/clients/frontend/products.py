@@ -83,7 +83,8 @@ def convolution(x, w, pad, stride, dilation):
         mine = slice(g * k // groups, (g + 1) * k // groups)
         for i in range(r):
             for j in range(s):
-                part = x[:, g * cg:(g + 1) * cg, i * dilation:, j * dilation:][:, :, :(oh - 1) * stride + 1:stride, :(ow - 1) * stride + 1:stride]
+                part = x[:, g * cg:(g + 1) * cg, i * dilation:, j * dilation:]
+                part = part[:, :, :(oh - 1) * stride + 1:stride, :(ow - 1) * stride + 1:stride]
                 y[:, mine] += np.einsum("nchw,kc->nkhw", part, w[mine, :, i, j])
     return y
 
@@ -129,6 +130,18 @@ def conv_bias_relu(c, type):
     y = g.relu(g.add(g.bias(g.conv_fprop(x, w, padding=[1, 1], stride=[1, 1], dilation=[1, 1]), b), z))
     expected = np.maximum(convolution(xv, wv, [(1, 1)] * 2, 1, 1) + bv + zv, 0)
     c.output(y, expected, type, channels_last(expected.shape), terms=72)
+
+
+@case(type=["f32", "f16"])
+def conv_three_dimensions(c, type):
+    xd, wd = [1, 4, 5, 6, 7], [8, 4, 2, 3, 1]
+    x, xv = c.input(c.normal(xd), type, channels_last(xd))
+    w, wv = c.input(c.normal(wd), type, channels_last(wd))
+    y = c.graph.conv_fprop(x, w, padding=[0, 0, 0], stride=[1, 1, 2], dilation=[1, 1, 1])
+    expected = np.zeros([1, 8, 4, 4, 4])
+    for i, j in np.ndindex(2, 3):
+        expected += np.einsum("ncdhw,kc->nkdhw", xv[:, :, i:i + 4, j:j + 4, ::2], wv[:, :, i, j, 0])
+    c.output(y, expected, type, channels_last(expected.shape), terms=24)
 
 
 @case(type=["f16"])
@@ -206,22 +219,33 @@ def conv_statistics(c, phase):
                  size=np.abs(v).sum((0, 2, 3), keepdims=True))
 
 
-@case(type=["f16", "bf16"])
-def experts(c, type):
-    """Rows of tokens, sorted by the expert whose matrix they are multiplied by; one expert has none."""
-    first = np.array([0, 5, 5, 12], np.int32)
-    x, xv = c.input(c.normal([1, 20, 16]), type)
+@case(type=["f16", "bf16"], mode=["NONE", "GATHER", "SCATTER"])
+def experts(c, type, mode):
+    """Rows that are sorted by the expert whose matrix they are multiplied by; one expert has none. Gathered, the sorted
+    rows are picked from tokens; scattered, results go back to where the tokens' choices were."""
+    rows, top_k, first = 20, 2, np.array([0, 5, 5, 12])
+    choices = c.random.permutation(rows)  # row -> token * top_k + which of its choices
+    x, xv = c.input(c.normal([1, rows // top_k if mode == "GATHER" else rows, 16]), type)
     w, wv = c.input(c.normal([4, 16, 24]), type)
     f = c.whole(first.reshape(4, 1, 1))
-    y = c.graph.moe_grouped_matmul(x, w, f, mode=cudnn.moe_grouped_matmul_mode.NONE)
-    ends = [*first[1:], 20]
-    expected = np.concatenate([xv[0, a:b] @ wv[e] for e, (a, b) in enumerate(zip(first, ends))])
+    more = {}
+    if mode != "NONE":
+        more["token_index"] = c.whole((choices // top_k).reshape(1, rows, 1))
+        more["top_k"] = top_k
+    if mode == "SCATTER":
+        more["token_ks"] = c.whole((choices % top_k).reshape(1, rows, 1))
+    sorted_ = xv[0][choices // top_k] if mode == "GATHER" else xv[0]
+    ends = [*first[1:], rows]
+    expected = np.concatenate([sorted_[a:b] @ wv[e] for e, (a, b) in enumerate(zip(first, ends))])
+    if mode == "SCATTER":
+        expected = expected[np.argsort(choices)]
+    y = c.graph.moe_grouped_matmul(x, w, f, mode=getattr(cudnn.moe_grouped_matmul_mode, mode), **more)
     c.output(y, expected[None], type, terms=16)
 
 
 @case(type=["bf16"])
 def experts_gradient(c, type):
-    first = np.array([0, 5, 5, 12], np.int32)
+    first = np.array([0, 5, 5, 12])
     dy, dyv = c.input(c.normal([1, 20, 24]), type)
     x, xv = c.input(c.normal([1, 20, 16]), type)
     f = c.whole(first.reshape(4, 1, 1))

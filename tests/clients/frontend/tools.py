@@ -231,7 +231,7 @@ CASES = []
 
 def case(**choices):
     """A function that fills a Client; once for each combination of the choices. `sm` is the GPU that the package thinks
-    of: it refuses some graphs by itself."""
+    of: it refuses some graphs by itself. `runtime`: the package copies data itself and needs a CUDA run time for it."""
     def keep(f):
         for values in itertools.product(*choices.values()):
             chosen = dict(zip(choices, values))
@@ -265,7 +265,7 @@ def saved(c, label, runtime):
 def run_case(handle, name, fill, chosen, runtime):
     def made(modes):
         c = Client(handle, name, sm_version=chosen.get("sm", SM))
-        fill(c, **{k: v for k, v in chosen.items() if k != "sm"})
+        fill(c, **{k: v for k, v in chosen.items() if k not in ("sm", "runtime")})
         c.build(modes)
         return c
     c = made([A, FALLBACK])

@@ -1,0 +1,68 @@
+"""Plans in CUDA graphs: put there by the package, and captured from a stream. With a CUDA run time alone."""
+import ctypes
+import os
+
+import cudnn
+
+from frontend.plans import product
+from frontend.tools import A, Client, check
+
+
+class Runtime:
+    """The run time's functions; each must succeed."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL(os.environ["CUDNN_FRONTEND_CUDART_LIB_NAME"])
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            code = getattr(self.library, name)(*arguments)
+            assert code == 0, f"{name} answers {code}"
+        return call
+
+    def launch(self, graph):
+        runnable = ctypes.c_void_p()
+        self.cudaGraphInstantiate(ctypes.byref(runnable), graph, ctypes.c_ulonglong(0))
+        self.cudaGraphLaunch(runnable, None)
+        self.cudaDeviceSynchronize()
+        self.cudaGraphExecDestroy(runnable)
+
+
+def with_runtime(f):
+    if "CUDNN_FRONTEND_CUDART_LIB_NAME" in os.environ:
+        check(f)
+    return f
+
+
+@with_runtime
+def populated(handle):
+    runtime, graph = Runtime(), ctypes.c_void_p()
+    first, second = product(Client(handle, "populated")), product(Client(handle, "updated"))
+    first.build([A])
+    space = first.space(first.graph.get_workspace_size())
+    second.workspace = first.workspace
+    runtime.cudaGraphCreate(ctypes.byref(graph), 0)
+    first.graph.populate_cuda_graph(handle, first.pack(), space, graph.value)
+    first.checked("populated", lambda: runtime.launch(graph))
+    first.graph.update_cuda_graph(handle, second.pack(), space, graph.value)
+    second.checked("updated", lambda: runtime.launch(graph))
+    runtime.cudaGraphDestroy(graph)
+
+
+@with_runtime
+def captured(handle):
+    runtime, stream, graph = Runtime(), ctypes.c_void_p(), ctypes.c_void_p()
+    c = product(Client(handle, "captured"))
+    c.build([A])
+    space = c.space(c.graph.get_workspace_size())
+    runtime.cudaStreamCreate(ctypes.byref(stream))
+    own = cudnn.create_handle()
+    cudnn.set_stream(handle=own, stream=stream.value)
+    runtime.cudaStreamBeginCapture(stream, 1)
+    c.graph.execute(c.pack(), space, handle=own)
+    runtime.cudaStreamEndCapture(stream, ctypes.byref(graph))
+    for _ in range(2):
+        c.checked("captured", lambda: runtime.launch(graph))
+    runtime.cudaGraphDestroy(graph)
+    cudnn.destroy_handle(own)
+    runtime.cudaStreamDestroy(stream)
