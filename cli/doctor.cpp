@@ -16,6 +16,7 @@
 #include "base/thread_pool.hpp"
 #include "command.hpp"
 #include "graph/op.hpp"
+#include "harness/provenance.hpp"
 #include "peer_onednn.hpp"
 #include "planner/explain.hpp"
 #include "planner/machine.hpp"
