@@ -106,8 +106,6 @@ int64_t alignment_of(const void* p, cudnnDataType_t type) {
 bool Call::is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kVector == 0; }
 
 void Call::finish_key() {
-  if (finished_) return;
-  finished_ = true;
   for (const Argument& a : arguments_)
     if (!a.by_value) append(static_cast<char>(alignment_of(a.data, a.shape.type)));
   append(options.key());
@@ -126,7 +124,14 @@ std::shared_ptr<const Plan> Call::plan_graph(const std::shared_ptr<const Graph>&
   return tsr::make_plan(g, handle_.device, any);
 }
 
-std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), const void* f) {
+bool Call::find_plan() {
+  finish_key();
+  plan_ = handle_.plans.find(key_);
+  if (plan_) log_graph(plan_->source());
+  return plan_ != nullptr;
+}
+
+void Call::make_plan(void (*make)(const void*, Maker&), const void* f) {
   cuda::RelaxedCapture allowed;
   Maker m(*this);
   make(f, m);
@@ -134,9 +139,8 @@ std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), c
   auto g = std::make_shared<Graph>(std::move(m.graph()));
   g->finalize();
   log_graph(*g);
-  auto plan = plan_graph(g);
-  handle_.plans.keep(key_, plan);
-  return plan;
+  plan_ = plan_graph(g);
+  handle_.plans.keep(key_, plan_);
 }
 
 size_t Call::staged_bytes() const {
@@ -166,13 +170,15 @@ void Call::execute(const Plan& p, void* workspace, size_t bytes, bool own_worksp
          " bytes, needed are ", workspace_bytes(p));
   workspace = stage(workspace), bytes -= staged_bytes();
   std::vector<Binding> bindings;
-  bindings.reserve(arguments_.size() + 1);
-  for (const Argument& a : arguments_) {
-    bindings.push_back({a.id, a.data});
-    if (a.written && p.source().find_uid(kBeforeId + a.id) != kNone) bindings.push_back({kBeforeId + a.id, a.data});
-  }
+  bindings.reserve(2 * arguments_.size());
   // Not every graph needs every argument.
-  std::erase_if(bindings, [&](const Binding& b) { return p.source().find_uid(b.uid) == kNone; });
+  auto bind = [&](int64_t uid, void* data) {
+    if (p.source().find_uid(uid) != kNone) bindings.push_back({uid, data});
+  };
+  for (const Argument& a : arguments_) {
+    bind(a.id, a.data);
+    if (a.written) bind(kBeforeId + a.id, a.data);
+  }
   p.execute(bindings, workspace, bytes, handle_.stream);
 }
 

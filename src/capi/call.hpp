@@ -60,16 +60,15 @@ class Call {
   // more than they said; then it runs with the handle's memory.
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
-    std::shared_ptr<const Plan> p = plan(make);
-    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= this->workspace_bytes(*p);
-    execute(*p, workspace, workspace_bytes, !serves);
+    const Plan& p = *plan(make);
+    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= this->workspace_bytes(p);
+    execute(p, workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
   template <class Make>
-  std::shared_ptr<const Plan> plan(const Make& make) {
-    finish_key();
-    if (auto found = handle_.plans.find(key_)) return found;
-    return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
+  const std::shared_ptr<const Plan>& plan(const Make& make) {
+    if (!plan_ && !find_plan()) make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
+    return plan_;
   }
   // What the plan needs, and room for arrays from host memory.
   size_t workspace_bytes(const Plan& p) const;
@@ -110,13 +109,15 @@ class Call {
   void* stage(void* workspace);  // gives the memory behind what was staged
   void finish_key();
   std::shared_ptr<const Plan> plan_graph(const std::shared_ptr<const Graph>& g) const;
-  std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
+  bool find_plan();
+  void make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(const Plan& p, void* workspace, size_t bytes, bool own_workspace);
 
   cudnnContext& handle_;
   std::string key_;
   std::vector<Argument> arguments_;
-  bool finished_ = false, overlaps_ = false;
+  std::shared_ptr<const Plan> plan_;
+  bool overlaps_ = false;
 };
 
 // Stands for memory in workspace queries, which are not given any.
