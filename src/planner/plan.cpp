@@ -8,6 +8,7 @@
 
 #include "base/hash.hpp"
 #include "base/settings.hpp"
+#include "base/trace.hpp"
 #include "graph/op.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/passes/views.hpp"
@@ -111,11 +112,10 @@ Limits region_limits(const Region& r, const Device& d) {
 }
 
 std::string PlanOptions::key() const {
-  std::string s = std::to_string(workspace_limit) + ' ';
-  for (bool b : {deterministic, fuse, recognise, fallback, tuned}) s += b ? '1' : '0';
-  for (const std::string& e : engines) s += " +" + e;
-  for (const std::string& e : without) s += " -" + e;
-  if (!config.empty()) s += " =" + config;
+  std::string s = cat(workspace_limit, ' ', deterministic, fuse, recognise, fallback, tuned);
+  for (const std::string& e : engines) s.append(" +").append(e);
+  for (const std::string& e : without) s.append(" -").append(e);
+  if (!config.empty()) s.append(" =").append(config);
   return s;
 }
 
@@ -322,6 +322,7 @@ class PlanBuilder {
 
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) {
   require(g && g->finalized(), "the graph must be finalized before it is planned");
+  TraceRange range("plan");
   return PlanBuilder(std::move(g), d, o).build();
 }
 
@@ -349,6 +350,7 @@ void require_present(const Device& d) {
 }
 
 void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const {
+  TraceRange range("execute");
   require_present(device_);
   if (device_.memory) device_.memory->attach();
   const Graph& g = *graph_;
@@ -397,9 +399,8 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
 
 std::shared_ptr<const Plan> Plan::with_shapes(std::span<const ShapeOverride> overrides) const {
   constexpr size_t kKept = 64;
-  std::ostringstream s;
-  for (const ShapeOverride& o : overrides) s << o.uid << o.dims << o.strides;
-  std::string key = s.str();
+  std::string key;
+  for (const ShapeOverride& o : overrides) key += cat(o.uid, o.dims, o.strides);
   {
     std::lock_guard guard(reshaped_lock_);
     for (auto& [k, plan] : reshaped_)
