@@ -31,6 +31,12 @@ bool listed(const std::vector<std::string>& names, std::string_view name) {
 
 bool is_last_resort(const Engine& e) { return e.info().last_resort; }
 
+std::string engine_names() {
+  std::vector<std::string_view> names;
+  for (const Engine* e : all_engines()) names.push_back(e->info().name);
+  return any_of_text(names);
+}
+
 // Places blocks with lifetimes [first, last] (in steps) so that blocks alive together do not overlap; large ones first.
 struct Block {
   size_t bytes;
@@ -123,11 +129,8 @@ class PlanBuilder {
  public:
   PlanBuilder(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) : plan_(new Plan) {
     for (const auto* list : {&o.engines, &o.without})
-      for (const std::string& name : *list) {
-        std::vector<std::string> names;
-        for (const Engine* e : all_engines()) names.emplace_back(e->info().name);
-        require(listed(names, name), "there is no engine named '", name, "'; engines: ", any_of_text(names));
-      }
+      for (const std::string& name : *list)
+        require(find_engine(name), "there is no engine named '", name, "'; engines: ", Lazy{engine_names});
     plan_->source_ = g;
     plan_->graph_ = prepared(g, d, o);
     plan_->device_ = d;
