@@ -25,6 +25,7 @@ enum class Attr : int {
   convolution_pre_paddings = 105,
   convolution_spatial_dims = 106,
 
+  engine_operation_graph = 1300,
   engine_global_index = 1301,
   engine_numerical_note = 1303,
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How calls of the C interface end. Inside, failures are exceptions; `answer` turns them into statuses, keeps the text
-// for cudnnGetLastErrorString and writes the log.
+// for cudnnGetLastErrorString, writes the log and tells profilers.
 #pragma once
 
 #include "base/error.hpp"
+#include "base/trace.hpp"
 #include "capi/log.hpp"
 #include "cudnn/cudnn.h"
 
@@ -37,6 +38,7 @@ cudnnStatus_t status_of_exception(const char* function) noexcept;
 template <class F>
 cudnnStatus_t answer(const char* function, const F& f) noexcept {
   LoggedCall logged(function);
+  TraceRange range(function);
   try {
     f();
     return CUDNN_STATUS_SUCCESS;

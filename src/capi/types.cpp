@@ -103,11 +103,9 @@ Shape in_memory(const Shape& s) {
   return m;
 }
 
-std::ostream& operator<<(std::ostream& o, const Shape& s) {
-  return o << name_of(s.type) << ' ' << s.dims << " strides " << s.strides;
+void append_part(std::string& text, const Shape& s) {
+  text += cat(name_of(s.type), " ", s.dims, " strides ", s.strides);
 }
-
-std::string describe(const Shape& s) { return cat(s); }
 
 Dims format_strides(cudnnTensorFormat_t format, const Dims& dims) {
   if (format != CUDNN_TENSOR_NHWC) return packed_strides(dims);

@@ -50,11 +50,11 @@ const cudnnCTCLossStruct& given_ctc(cudnnCTCLossDescriptor_t d) {
 
 void check_shapes(const Shape& probs, const Shape* gradients, cudnnCTCLossAlgo_t algo) {
   demand_enumerator(algo, CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC, "algo");
-  demand(probs.type == CUDNN_DATA_FLOAT && probs.dims.size() == 3, CUDNN_STATUS_BAD_PARAM, "probsDesc is ",
-         describe(probs), ", needed is FLOAT [steps, batch, labels]");
+  demand(probs.type == CUDNN_DATA_FLOAT && probs.dims.size() == 3, CUDNN_STATUS_BAD_PARAM, "probsDesc is ", probs,
+         ", needed is FLOAT [steps, batch, labels]");
   if (gradients)
     demand(gradients->dims == probs.dims && gradients->type == probs.type, CUDNN_STATUS_BAD_PARAM, "gradientsDesc is ",
-           describe(*gradients), ", probsDesc ", describe(probs), ": sizes and types must be equal");
+           *gradients, ", probsDesc ", probs, ": sizes and types must be equal");
 }
 
 Shape integers(int64_t n) { return {CUDNN_DATA_INT32, {n}, {1}}; }

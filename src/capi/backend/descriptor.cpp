@@ -137,15 +137,15 @@ const AttributeRow& Descriptor::attribute(cudnnBackendAttributeName_t name) cons
   refuse(CUDNN_STATUS_BAD_PARAM, row_->text, " has no attribute ", static_cast<int>(name));
 }
 
-std::string Descriptor::describe() const {
+std::string Descriptor::text() const {
   if (type() != CUDNN_BACKEND_TENSOR_DESCRIPTOR) return row_->text;
-  std::string text = "tensor";
-  if (has(CUDNN_ATTR_TENSOR_UNIQUE_ID)) text += cat(" ", one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0));
+  std::string s = "tensor";
+  if (has(CUDNN_ATTR_TENSOR_UNIQUE_ID)) s += cat(" ", one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0));
   if (has(CUDNN_ATTR_TENSOR_DATA_TYPE))
-    text += cat(" ", capi::name_of(one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)));
+    s += cat(" ", capi::name_of(one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)));
   std::string sizes;
   for (int64_t d : ints(CUDNN_ATTR_TENSOR_DIMENSIONS)) sizes += (sizes.empty() ? "" : ",") + std::to_string(d);
-  return text + " [" + sizes + "]";
+  return s + " [" + sizes + "]";
 }
 
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,

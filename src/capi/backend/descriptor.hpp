@@ -58,7 +58,11 @@ class Descriptor {
   const DescriptorRow& row() const { return *row_; }
   cudnnBackendDescriptorType_t type() const { return row_->type; }
   bool finalized() const { return finalized_; }
-  std::string describe() const;  // type and the most telling attributes, for messages
+  std::string text() const;  // type and the most telling attributes
+  // The same in messages.
+  auto describe() const {
+    return Lazy{[this] { return text(); }};
+  }
 
   // The C calls; refuse with the statuses that the interface is known for.
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void* elements);

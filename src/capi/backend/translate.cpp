@@ -90,9 +90,9 @@ Dims dims_of(const Descriptor& tensor) { return Dims(tensor.ints(CUDNN_ATTR_TENS
 
 cudnnDataType_t type_of(const Descriptor& tensor) { return tensor.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT); }
 
-std::string describe(const Descriptor& op, Attr name) {
+std::string part_text(const Descriptor& op, Attr name) {
   const Descriptor* d = op.part(name);
-  return cat(text_of(op, name), " (", d ? d->describe() : "not set", ")");
+  return cat(text_of(op, name), " (", d ? d->text() : "not set", ")");
 }
 
 Ints ints_of(const Descriptor& op, Attr name, int count) {

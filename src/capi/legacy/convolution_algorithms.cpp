@@ -227,6 +227,12 @@ void give_workspace(cudnnHandle_t handle, const Convolution& c, int algorithm, s
   given(bytes, "sizeInBytes") = workspace_of(handle, c, route_of(c.pass, algorithm));
 }
 
+// Those of the engines that this library has.
+std::vector<std::string> present(std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return !find_engine(name); });
+  return names;
+}
+
 }  // namespace
 
 namespace tsr::capi {
@@ -243,13 +249,12 @@ Route route_of(ConvPass pass, int algorithm) {
 }
 
 void follow(Call& call, cudnnHandle_t handle, Route route) {
+  static const std::vector<std::string> products = present({"onednn", "reference", "host_cuda"}),
+                                        onednn = present({"gemm_cpu", "reference"});
   const Device& d = given(handle, "handle").device;
-  std::vector<std::string> without;
-  if (route == Route::products || route == Route::small) without = {"onednn", "reference", "host_cuda"};
-  if (route == Route::onednn && has_onednn(d)) without = {"gemm_cpu", "reference"};
+  if (route == Route::products || route == Route::small) call.options.without = products;
+  if (route == Route::onednn && has_onednn(d)) call.options.without = onednn;
   call.engines_are_a_wish = true;
-  for (std::string& name : without)
-    if (find_engine(name)) call.options.without.push_back(std::move(name));
 }
 
 size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route) {
