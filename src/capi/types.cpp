@@ -52,7 +52,9 @@ const Row* find(cudnnDataType_t t) {
 DType from_data_type(cudnnDataType_t t) {
   const Row* r = find(t);
   if (!r) refuse(CUDNN_STATUS_BAD_PARAM, "data type ", static_cast<int>(t), " does not exist");
-  if (!r->stored) refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "data type ", r->name, " is no type of a tensor here");
+  if (!r->stored)
+    refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "data type ", r->name, " is no type of a tensor here",
+           t == CUDNN_DATA_FP8_E5M3 ? ": how its bits are read is not published" : "");
   return r->ours;
 }
 
@@ -72,7 +74,11 @@ int64_t lanes_of(cudnnDataType_t t) {
   return r ? r->lanes : 1;
 }
 
-size_t bytes_of(cudnnDataType_t t) { return static_cast<size_t>(byte_size(from_data_type(t), lanes_of(t))); }
+size_t bytes_of(cudnnDataType_t t) {
+  const Row* r = find(t);
+  if (!r) refuse(CUDNN_STATUS_BAD_PARAM, "data type ", static_cast<int>(t), " does not exist");
+  return static_cast<size_t>(byte_size(r->ours, r->lanes));
+}
 
 Shape packed_shape(cudnnDataType_t type, const Dims& dims) { return {type, dims, packed_strides(dims)}; }
 

@@ -74,6 +74,7 @@ DType compute_type(const Descriptor& d, cudnnBackendAttributeName_t name) {
     case CUDNN_DATA_UINT8:
     case CUDNN_DATA_INT32:
       return DType::i32;
+    case CUDNN_DATA_UINT32:
     case CUDNN_DATA_INT64:
       return DType::i64;
     case CUDNN_DATA_BOOLEAN:
@@ -107,7 +108,8 @@ Tensor OpGraph::read(const Descriptor& d) {
   t.name = name_of_uid(hidden ? 'v' : 'u', uid);
   t.by_value = d.one(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false);
   t.stored = !hidden && !t.by_value;
-  t.dtype = from_data_type(d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT));
+  auto type = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
+  t.dtype = type == CUDNN_DATA_UINT32 ? DType::i64 : from_data_type(type);
   if (t.dtype == DType::bit && !t.stored) t.dtype = DType::boolean;  // only memory is packed
   t.dims = Dims(d.ints(CUDNN_ATTR_TENSOR_DIMENSIONS));
   t.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
@@ -143,7 +145,7 @@ TensorId OpGraph::tensor(const Descriptor& d) {
   by_uid_[uid] = id;
   seen_[id] = &d;
   MemoryOrder order = order_of(d);
-  if (draft_.tensors[at(id)].stored && order.differs()) ordered_[id] = order;
+  if (!is_virtual(draft_.tensors[at(id)]) && order.differs()) ordered_[id] = order;
   return id;
 }
 
