@@ -19,7 +19,8 @@ struct Tensor {
   int64_t uid = 0;
   std::string name;  // for messages only
   DataType type = DataType::float_;
-  Ints dims, strides;
+  Ints dims, strides;                  // in elements, but strides of vectors in vectors
+  int64_t lanes = 1, vectorized = -1;  // elements of a dimension that are kept together
   bool is_virtual = false;
   bool by_value = false;  // read from host memory
   // Contents that are known here. The caller has nothing to bind for a by-value tensor that has them; those of another

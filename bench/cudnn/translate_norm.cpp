@@ -27,7 +27,7 @@ enum In { kX, kScale, kBias, kMean, kInvVariance, kVariance, kRunningMean, kRunn
 enum Out { kY, kOutMean, kOutInvVariance, kNewMean, kNewVar };
 
 // cuDNN norms are over the dimensions in which the scale is not 1; without one over all but the first.
-void check_axes(const Writer& w, const tsr::Node& n, int64_t x, int64_t scale) {
+void check_axes(const Writer& w, const tsr::Node& n, int64_t x, int64_t scale, tsr::TensorId scale_source) {
   auto mode = attrs<NormOptions>(n).mode;
   if (mode != Mode::layer && mode != Mode::rms && mode != Mode::ada_layer) return;
   const tsr::Tensor& source = w.source().tensor(n.in[kX]);
@@ -37,7 +37,7 @@ void check_axes(const Writer& w, const tsr::Node& n, int64_t x, int64_t scale) {
   int64_t rows = tsr::volume(tsr::norm_shape(w.source(), n).stats), all = source.numel();
   int64_t told = w.tensor(x).dims[0];
   if (scale != kAbsent)
-    told = all / w.source().tensor(n.in[kScale]).numel() * (mode == Mode::ada_layer ? source.dims[0] : 1);
+    told = all / w.source().tensor(scale_source).numel() * (mode == Mode::ada_layer ? source.dims[0] : 1);
   if (told != rows) refuse("cuDNN's norms are over the dimensions of the scale");
 }
 
@@ -73,7 +73,7 @@ void norm_fwd(Writer& w, const tsr::Node& n) {
     refuse("cuDNN's batch norm needs scale and bias");
   int64_t x = w.in(n, kX), scale = w.in(n, kScale), bias = w.in(n, kBias), y = w.out(n, kY);
   int64_t mean = w.out(n, kOutMean), inv_variance = w.out(n, kOutInvVariance);
-  check_axes(w, n, x, scale);
+  check_axes(w, n, x, scale, n.in[kScale]);
   // Statistics come together, and batch norm always stores them.
   bool training = o.mode == Mode::batch || mean != kAbsent || inv_variance != kAbsent;
   int64_t like = mean != kAbsent ? mean : inv_variance != kAbsent ? inv_variance : scale;
@@ -101,16 +101,60 @@ void norm_fwd(Writer& w, const tsr::Node& n) {
   set_tensor(node, Attr::operation_norm_fwd_output_running_var_desc, running[3]);
 }
 
+namespace {
+
+// Sizes of the statistics in the description's terms: those of a batch norm's scale; of layers 1 where the scale is
+// not.
+Ints statistics_dims(const Writer& w, Mode mode, int64_t x, int64_t scale) {
+  if (mode == Mode::batch) return w.tensor(scale).dims;
+  Ints dims = w.tensor(x).dims;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    bool first = i == 0 && (scale == kAbsent || mode == Mode::ada_layer), instance = mode == Mode::instance && i < 2;
+    bool layer = mode != Mode::instance && scale != kAbsent && w.tensor(scale).dims[i] == 1;
+    if (!first && !instance && !layer) dims[i] = 1;
+  }
+  return dims;
+}
+
+// Gradients need the statistics of the forward pass: where they are not given it is run again.
+void run_forward(Writer& w, const tsr::Node& n, int64_t x, int64_t scale, int64_t epsilon, int64_t* mean,
+                 int64_t* inv_variance) {
+  const auto& o = attrs<NormOptions>(n);
+  if (o.mode == Mode::batch && scale == kAbsent) refuse("cuDNN's batch norm needs scale and bias");
+  check_axes(w, n, x, scale, n.in[2]);
+  Ints dims = statistics_dims(w, o.mode, x, scale);
+  *inv_variance = w.scratch(dims);
+  *mean = o.mode == Mode::rms ? kAbsent : w.scratch(dims);
+  int64_t y = w.scratch(w.tensor(x).dims), bias = kAbsent;
+  if (scale != kAbsent && o.mode != Mode::rms) {
+    size_t count = 1;
+    for (int64_t d : w.tensor(scale).dims) count *= static_cast<size_t>(d);
+    bias = w.contents(w.tensor(scale).dims, DataType::float_, std::vector<double>(count, 0));
+  }
+  Node& node = w.add(Kind::operation_norm_forward)
+                   .set(Attr::operation_norm_fwd_mode, norm_mode(o))
+                   .set(Attr::operation_norm_fwd_phase, NormPhase::training);
+  set_tensor(node, Attr::operation_norm_fwd_xdesc, x);
+  set_tensor(node, Attr::operation_norm_fwd_mean_desc, *mean);
+  set_tensor(node, Attr::operation_norm_fwd_inv_variance_desc, *inv_variance);
+  set_tensor(node, Attr::operation_norm_fwd_scale_desc, scale);
+  set_tensor(node, Attr::operation_norm_fwd_bias_desc, bias);
+  set_tensor(node, Attr::operation_norm_fwd_epsilon_desc, epsilon);
+  set_tensor(node, Attr::operation_norm_fwd_ydesc, y);
+}
+
+}  // namespace
+
 void norm_bwd(Writer& w, const tsr::Node& n) {
-  enum In { kX, kDy, kScale, kMean, kInvVariance };
+  enum In { kX, kDy, kScale, kMean, kInvVariance, kEpsilon };
   enum Out { kDx, kDscale, kDbias };
   const auto& o = attrs<NormOptions>(n);
   NormMode mode = norm_mode(o);
   if (o.phase == Phase::inference) refuse("cuDNN's norm gradients are those of training");
-  if (!Writer::has(n, kInvVariance) || (o.mode != Mode::rms && !Writer::has(n, kMean)))
-    refuse("cuDNN's norm gradients need the statistics of the forward pass");
   int64_t x = w.in(n, kX), dy = w.in(n, kDy), scale = w.in(n, kScale), mean = w.in(n, kMean);
   int64_t inv_variance = w.in(n, kInvVariance);
+  if (inv_variance == kAbsent || (o.mode != Mode::rms && mean == kAbsent))
+    run_forward(w, n, x, scale, scalar_or(w, n, kEpsilon, DataType::float_, o.eps), &mean, &inv_variance);
   int64_t dx = w.out(n, kDx), dscale = w.out(n, kDscale), dbias = w.out(n, kDbias);
   // With a scale its gradient is part of the operation; rms norm may go without that of a bias.
   if (scale != kAbsent && dscale == kAbsent) dscale = w.scratch(w.tensor(scale).dims);

@@ -84,6 +84,8 @@ DataType data_type(DType type) {
     case DType::i32:
       return DataType::int32;
     case DType::i8:
+    case DType::i8x4:
+    case DType::i8x32:
       return DataType::int8;
     case DType::u8:
       return DataType::uint8;
@@ -181,6 +183,8 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
            .ragged_multiplier = s.ragged_multiplier,
            .reordering = reordering(s.reordering)};
   t.type = data_type(s.dtype);
+  if (tsr::info(s.dtype).vector > 1 && !t.is_virtual) t.lanes = tsr::info(s.dtype).vector, t.vectorized = axis(s, 1);
+  if (t.lanes > 1 && s.ragged != tsr::kNone) refuse("'", s.name, "' packs sequences of vectors");
   if (s.numel() == 0) refuse("'", s.name, "' is empty; cuDNN's tensors have elements");
   if (s.is_constant() && s.numel() != 1) t.by_value = false;  // only single values are
   if (s.dtype == DType::boolean) {
@@ -301,6 +305,15 @@ int64_t Writer::scalar(DataType type, double value) {
   int64_t uid = contents(Ints(rank_, 1), type, {value});
   graph_.tensors.back().by_value = true;
   return uid;
+}
+
+DataType Writer::exact(DataType a, DataType b) {
+  auto whole = [](DataType t) {
+    return t == DataType::int64 || t == DataType::int32 || t == DataType::int8 || t == DataType::uint8;
+  };
+  if (whole(a) && whole(b)) return DataType::int64;
+  bool wide = a == DataType::double_ || b == DataType::double_ || a == DataType::int64 || b == DataType::int64;
+  return wide ? DataType::double_ : DataType::float_;
 }
 
 Node& Writer::add(Kind kind) { return graph_.operations.emplace_back(Node{kind, {}}); }

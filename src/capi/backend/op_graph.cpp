@@ -120,6 +120,7 @@ Tensor OpGraph::read(const Descriptor& d) {
   if (o.reordering == CUDNN_TENSOR_REORDERING_F8_128x4) t.reordering = Reordering::f8_128x4;
   // Virtual tensors lie nowhere: there is nothing to pack.
   if (const Descriptor* offsets = d.part(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC); offsets && t.stored) {
+    demand(!o.moves(), CUDNN_STATUS_NOT_SUPPORTED, d.describe(), ": packed sequences of vectors, or reordered ones");
     t.ragged = tensor(*offsets);
     t.ragged_multiplier = d.one<int64_t>(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, 1);
     pack_batches(t);
