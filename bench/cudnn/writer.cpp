@@ -27,7 +27,7 @@ bool has_channels(const tsr::Node& n) {
   namespace ops = tsr::ops;
   if (n.op == &ops::norm_fwd || n.op == &ops::norm_bwd) {
     auto mode = tsr::attrs<tessera::NormOptions>(n).mode;
-    return mode == tessera::NormMode::batch || mode == tessera::NormMode::instance;
+    return mode == tessera::NormMode::batch || mode == tessera::NormMode::instance || mode == tessera::NormMode::group;
   }
   return n.op->family == Family::conv || n.op->family == Family::resample || n.op->family == Family::norm;
 }
