@@ -26,7 +26,8 @@ struct Tensor {
   // Contents that are known here. The caller has nothing to bind for a by-value tensor that has them; those of another
   // tensor it copies to the device memory that it binds.
   std::vector<std::byte> value;
-  bool scratch = false;  // memory that only this graph needs: taken from the workspace
+  std::optional<int64_t> same_as;  // uid of another description of the same memory
+  bool scratch = false;            // memory that only this graph needs: taken from the workspace
   int64_t alignment = 16;
   std::optional<int64_t> ragged_offset;  // uid of the tensor of offsets
   int64_t ragged_multiplier = 1;

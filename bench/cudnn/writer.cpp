@@ -221,10 +221,19 @@ int64_t Writer::view(tsr::TensorId id, Ints dims, Ints strides) {
   lift(dims, strides);
   int64_t known = scope_.uids[static_cast<size_t>(id)];
   if (known == kAbsent) return describe(id, std::move(dims), std::move(strides));
-  const Tensor& t = tensor(known);
-  if (t.dims != dims || t.strides != strides)
+  const Tensor t = tensor(known);
+  if (t.dims == dims && t.strides == strides) return known;
+  // cuDNN knows one description for each tensor; what nothing writes may be two.
+  const tsr::Tensor& s = source().tensor(id);
+  bool written = source().producer(id) != tsr::kNone;
+  if (written || !s.stored || !outermost_ || s.ragged != tsr::kNone)
     refuse("'", t.name, "' would need two descriptions, and cuDNN knows one for each tensor");
-  return known;
+  for (const Tensor& other : graph_.tensors)
+    if (other.same_as == known && other.dims == dims && other.strides == strides) return other.uid;
+  Tensor again = t;
+  again.uid = next_uid_++;
+  again.dims = std::move(dims), again.strides = std::move(strides), again.same_as = known;
+  return add_tensor(std::move(again));
 }
 
 // Elements of a tensor in each run of dimensions: all or one; nothing when it is neither.

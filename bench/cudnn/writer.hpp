@@ -52,7 +52,7 @@ class Writer {
   int64_t in(const tsr::Node& n, int slot);
   int64_t out(const tsr::Node& n, int slot);
   static bool has(const tsr::Node& n, int slot);
-  // Describes a tensor with other sizes than its own. All users of a tensor must agree on them.
+  // Describes a tensor with other sizes than its own. All users of a tensor that the graph writes must agree on them.
   int64_t view(tsr::TensorId id, Ints dims, Ints strides);
   // Describes all tensors by three runs of dimensions, the second one [begin, end), in the order that reductions and
   // norms are best known in: [first, second, 1, 1] with neighbours in the second, or [first, third, second, 1] with
