@@ -86,6 +86,8 @@ enum class Attr : int {
   tensor_data_type = 901,
   tensor_dimensions = 902,
   tensor_strides = 903,
+  tensor_vector_count = 904,
+  tensor_vectorized_dimension = 905,
   tensor_unique_id = 906,
   tensor_is_virtual = 907,
   tensor_is_by_value = 908,

@@ -72,7 +72,11 @@ int64_t lanes_of(cudnnDataType_t t) {
   return r ? r->lanes : 1;
 }
 
-size_t bytes_of(cudnnDataType_t t) { return static_cast<size_t>(byte_size(from_data_type(t), lanes_of(t))); }
+size_t bytes_of(cudnnDataType_t t) {
+  const Row* r = find(t);
+  if (!r) refuse(CUDNN_STATUS_BAD_PARAM, "data type ", static_cast<int>(t), " does not exist");
+  return static_cast<size_t>(byte_size(r->ours, r->lanes));
+}
 
 Shape packed_shape(cudnnDataType_t type, const Dims& dims) { return {type, dims, packed_strides(dims)}; }
 
