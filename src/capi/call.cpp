@@ -191,8 +191,9 @@ bool Call::record(void* workspace) const {
 
 namespace {
 
-double read_factor(const void* p, cudnnDataType_t type, double absent) {
-  if (!p) return absent;
+double read_factor(const void* p, cudnnDataType_t type, double absent, const char* name) {
+  demand(p, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer");
+  if (p == kNoFactor) return absent;
   return type == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
 }
 
@@ -200,8 +201,8 @@ double read_factor(const void* p, cudnnDataType_t type, double absent) {
 
 Blend::Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type, int number) : number_(number) {
   cudnnDataType_t factor = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-  scales_ = read_factor(alpha, factor, 1) != 1;
-  adds_ = read_factor(beta, factor, 0) != 0;
+  scales_ = read_factor(alpha, factor, 1, "alpha") != 1;
+  adds_ = read_factor(beta, factor, 0, "beta") != 0;
   c.key(scales_, adds_);
   if (scales_) c.scalar(alpha_id(), factor, alpha);
   if (adds_) c.scalar(beta_id(), factor, beta);

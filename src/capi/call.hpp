@@ -134,8 +134,11 @@ class Call {
 // Stands for memory in workspace queries, which are not given any.
 inline void* const kSomewhere = reinterpret_cast<void*>(0x1000);
 
+// Stands for factors that a call does not have: 1 and 0.
+inline const void* const kNoFactor = &kSomewhere;
+
 // result = alpha * computed + beta * what the result held before. alpha and beta are float, or double for double data;
-// a null pointer counts as 1 and 0. Calls with several results number their factors.
+// null pointers are refused. Calls with several results number their factors.
 class Blend {
  public:
   Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type, int number = 0);

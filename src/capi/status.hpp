@@ -31,6 +31,14 @@ T& given(T* p, const char* name) {
   return *p;
 }
 
+// A new descriptor of the program's.
+template <class T>
+T& create(T** to, const char* name) {
+  given(to, name);  // first: an assignment makes its right side before it looks at the left
+  *to = new T;
+  return **to;
+}
+
 // The status of the exception under way; its text becomes the thread's last error.
 cudnnStatus_t status_of_exception(const char* function) noexcept;
 

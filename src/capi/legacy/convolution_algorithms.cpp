@@ -50,7 +50,7 @@ struct Candidate {
 // Describes the plain convolution to a call of its own; all queries and calls share its plan.
 struct PlainCall {
   PlainCall(cudnnHandle_t handle, const Convolution& convolution, Route route, const ConvPointers& p)
-      : c(convolution), call(handle, "convolution"), blend(call, nullptr, nullptr, c.y.type) {
+      : c(convolution), call(handle, "convolution"), blend(call, kNoFactor, kNoFactor, c.y.type) {
     describe_to(call, c, p);
     follow(call, handle, route);
     plan = call.plan(make);
@@ -161,15 +161,25 @@ std::vector<Candidate> ranked(const Device& d, ConvPass pass, const Use& use) {
   return list;
 }
 
+// Where the caller wants the results; checked before anything is measured.
 template <class Perf>
-void give(const std::vector<Candidate>& list, const Convolution& c, int requested, int* returned, Perf* results) {
-  demand(requested > 0, CUDNN_STATUS_BAD_PARAM, "requestedAlgoCount is ", requested, ", it must be positive");
-  given(returned, "returnedAlgoCount");
-  given(results, "perfResults");
-  *returned = std::min(requested, static_cast<int>(list.size()));
-  for (int i = 0; i < *returned; ++i) {
+struct Places {
+  Places(int requested, int* returned, Perf* results) : requested(requested), returned(returned), results(results) {
+    demand(requested > 0, CUDNN_STATUS_BAD_PARAM, "requestedAlgoCount is ", requested, ", it must be positive");
+    given(returned, "returnedAlgoCount");
+    given(results, "perfResults");
+  }
+  int requested;
+  int* returned;
+  Perf* results;
+};
+
+template <class Perf>
+void give(const std::vector<Candidate>& list, const Convolution& c, const Places<Perf>& to) {
+  *to.returned = std::min(to.requested, static_cast<int>(list.size()));
+  for (int i = 0; i < *to.returned; ++i) {
     const Candidate& k = list[static_cast<size_t>(i)];
-    Perf& r = results[i];
+    Perf& r = to.results[i];
     r = Perf{};
     r.algo = static_cast<decltype(r.algo)>(k.algorithm);
     r.status = k.status;
@@ -283,7 +293,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardAlgorithm_v7(
     int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
   return answer("cudnnGetConvolutionForwardAlgorithm_v7", [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, srcDesc, filterDesc, destDesc);
-    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(expected(handle, c), c, to);
   });
 }
 
@@ -293,7 +304,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataAlgorithm_v7(
     int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
   return answer("cudnnGetConvolutionBackwardDataAlgorithm_v7", [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, gradDesc, filterDesc, diffDesc);
-    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(expected(handle, c), c, to);
   });
 }
 
@@ -303,7 +315,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
   return answer("cudnnGetConvolutionBackwardFilterAlgorithm_v7", [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, srcDesc, gradDesc, diffDesc);
-    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(expected(handle, c), c, to);
   });
 }
 
@@ -313,7 +326,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithm(
     int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
   return answer("cudnnFindConvolutionForwardAlgorithm", [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
-    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c), c, to);
   });
 }
 
@@ -323,7 +337,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithm(
     int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
   return answer("cudnnFindConvolutionBackwardDataAlgorithm", [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
-    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c), c, to);
   });
 }
 
@@ -333,7 +348,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithm(
     int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
   return answer("cudnnFindConvolutionBackwardFilterAlgorithm", [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
-    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c), c, to);
   });
 }
 
@@ -344,8 +360,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithmEx(
     size_t workSpaceSizeInBytes) {
   return answer("cudnnFindConvolutionForwardAlgorithmEx", [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
-    give(measured(handle, c, {x, w, y}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
-         perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c, {x, w, y}, workSpace, workSpaceSizeInBytes), c, to);
   });
 }
 
@@ -356,8 +372,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithmEx(
     void* workSpace, size_t workSpaceSizeInBytes) {
   return answer("cudnnFindConvolutionBackwardDataAlgorithmEx", [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
-    give(measured(handle, c, {dx, w, dy}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
-         perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c, {dx, w, dy}, workSpace, workSpaceSizeInBytes), c, to);
   });
 }
 
@@ -368,8 +384,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithmEx(
     void* workSpace, size_t workSpaceSizeInBytes) {
   return answer("cudnnFindConvolutionBackwardFilterAlgorithmEx", [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
-    give(measured(handle, c, {x, dw, y}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
-         perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c, {x, dw, y}, workSpace, workSpaceSizeInBytes), c, to);
   });
 }
 
