@@ -65,7 +65,8 @@ void describe_to(Call& call, const Convolution& c, const ConvPointers& p) {
       call.input(id, s, data, name);
   };
   add(kConvX, c.x, p.x, c.pass == ConvPass::backward_data ? "dx" : "x");
-  add(kConvW, is_reordered(c) ? reordered_filter(c.w) : Shape(c.w), p.w, c.pass == ConvPass::backward_filter ? "dw" : "w");
+  add(kConvW, is_reordered(c) ? reordered_filter(c.w) : Shape(c.w), p.w,
+      c.pass == ConvPass::backward_filter ? "dw" : "w");
   add(kConvY, c.y, p.y, c.pass == ConvPass::forward ? "y" : "dy");
 }
 
