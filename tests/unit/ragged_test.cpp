@@ -62,7 +62,7 @@ TEST(Ragged, OnlyWhatAnEngineDeclinesIsPadded) {
   EXPECT_EQ(operations(*unpacked), "transpose sdpa_fwd");
   const Node& attention = unpacked->node(1);
   for (TensorId t : {attention.in[0], attention.in[1], attention.in[2], attention.out[0]})
-    EXPECT_NE(unpacked->tensor(t).ragged, kNone) << describe(unpacked->tensor(t));
+    EXPECT_NE(unpacked->tensor(t).ragged, kNone) << to_text(unpacked->tensor(t));
 }
 
 TEST(Ragged, VirtualTensorsArePlain) {
