@@ -18,7 +18,7 @@ struct Case {
 template <class Perf, class Query>
 void expect_ranking(const std::vector<Perf>& results, int count, const Query& query) {
   ASSERT_LE(static_cast<size_t>(count), results.size());
-  ASSERT_GE(count, 2);
+  ASSERT_GE(count, 1);
   EXPECT_EQ(results[0].status, CUDNN_STATUS_SUCCESS);
   int working = 0;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
@@ -39,7 +39,7 @@ void expect_ranking(const std::vector<Perf>& results, int count, const Query& qu
       EXPECT_TRUE(is_not_supported(r.status));
     }
   }
-  EXPECT_GE(working, 2);
+  EXPECT_GE(working, 1);
 }
 
 TEST(ConvolutionAlgorithms, forward) {

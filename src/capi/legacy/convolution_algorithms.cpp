@@ -45,6 +45,7 @@ struct Candidate {
   double milliseconds = -1;
   size_t memory = 0;
   bool deterministic = true;
+  std::string engines;  // with what they would do
 };
 
 // Describes the plain convolution to a call of its own; all queries and calls share its plan.
@@ -58,9 +59,11 @@ struct PlainCall {
     workspace_bytes = own ? 0 : plan->workspace_bytes();
   }
   // Lists tell what an algorithm's own engines can do.
-  void demand_own_engines() const {
+  void describe(Candidate& k) const {
     demand(plan->options().without == call.options.without, CUDNN_STATUS_NOT_SUPPORTED,
            "the algorithm's engines do not compute this convolution");
+    k.memory = workspace_bytes, k.deterministic = plan->deterministic();
+    for (const PlannedStep& s : plan->steps()) k.engines += cat(s.engine->info().name, " ", to_string(s.config), ";");
   }
   void run(void* workspace, size_t bytes) { call.run(make, workspace, bytes, own); }
 
@@ -142,7 +145,7 @@ Candidate candidate(int algorithm, const Use& use) {
 }
 
 // The algorithms of a pass that have engines, the fastest first, those that cannot be used last. The planner's own
-// choice wins ties.
+// choice wins ties. What another does likewise in no more memory is left out.
 template <class Use>
 std::vector<Candidate> ranked(const Device& d, ConvPass pass, const Use& use) {
   std::span<const Meaning> all = meanings_of(pass);
@@ -151,8 +154,12 @@ std::vector<Candidate> ranked(const Device& d, ConvPass pass, const Use& use) {
     for (int i = 0; i < static_cast<int>(all.size()); ++i) {
       Meaning m = all[static_cast<size_t>(i)];
       bool exists = m.listed && (m.route != Route::onednn || has_onednn(d));
-      if (exists && (m.route == Route::planner) == planner)
-        list.push_back(candidate(i, [&](Candidate& k) { use(k, m.route); }));
+      if (!exists || (m.route == Route::planner) != planner) continue;
+      Candidate k = candidate(i, [&](Candidate& now) { use(now, m.route); });
+      bool known = std::any_of(list.begin(), list.end(), [&](const Candidate& o) {
+        return !k.engines.empty() && o.engines == k.engines && o.memory <= k.memory;
+      });
+      if (!known) list.push_back(k);
     }
   std::stable_sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) {
     bool works = a.status == CUDNN_STATUS_SUCCESS, other = b.status == CUDNN_STATUS_SUCCESS;
@@ -194,9 +201,8 @@ std::vector<Candidate> expected(cudnnHandle_t handle, const Convolution& c) {
   const Device& d = given(handle, "handle").device;
   return ranked(d, c.pass, [&](Candidate& k, Route route) {
     PlainCall p(handle, c, route, kUnknownPointers);
-    p.demand_own_engines();
-    k.milliseconds = modelled(*p.plan), k.memory = p.workspace_bytes;
-    k.deterministic = p.plan->deterministic();
+    p.describe(k);
+    k.milliseconds = modelled(*p.plan);
   });
 }
 
@@ -206,8 +212,7 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c, cons
   describe_to(probe, c, p);  // refuses null pointers, which no algorithm can do anything about
   return ranked(handle->device, c.pass, [&](Candidate& k, Route route) {
     PlainCall plain(handle, c, route, p);
-    plain.demand_own_engines();
-    k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
+    plain.describe(k);
     demand(k.memory <= bytes, CUDNN_STATUS_ALLOC_FAILED, "the workspace is too small");
     k.milliseconds = measure(*handle, [&] { plain.run(workspace, bytes); });
   });
@@ -220,8 +225,7 @@ std::vector<Candidate> measured(cudnnHandle_t handle, const Convolution& c) {
   ConvPointers p{x.data(), w.data(), y.data()};
   return ranked(d, c.pass, [&](Candidate& k, Route route) {
     PlainCall plain(handle, c, route, p);
-    plain.demand_own_engines();
-    k.memory = plain.workspace_bytes, k.deterministic = plain.plan->deterministic();
+    plain.describe(k);
     Memory workspace(d, k.memory);
     k.milliseconds = measure(*handle, [&] { plain.run(workspace.data(), k.memory); });
   });
