@@ -22,6 +22,7 @@ check: build
 PYTHON ?= python3
 bench: build
 	@build/tessera bench --json build/bench.jsonl --python $(PYTHON)
+	@build/tessera_capi_bench | tee -a build/bench.jsonl
 	@bench/gpt.py --python $(PYTHON) -- --steps 200 | tee -a build/bench.jsonl
 	@bench/gpt.py --python $(PYTHON) -- --layers 4 --width 256 --heads 4 --context 128 --steps 20 | tee -a build/bench.jsonl
 

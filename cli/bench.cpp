@@ -15,6 +15,7 @@
 #include "graph/text.hpp"
 #include "harness/cases.hpp"
 #include "harness/measure.hpp"
+#include "harness/provenance.hpp"
 #include "harness/runnable.hpp"
 #include "peers.hpp"
 #include "planner/explain.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_cuda.hpp"
+#include "harness/provenance.hpp"
 
 #include <cstdio>
 #include <filesystem>

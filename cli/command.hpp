@@ -54,7 +54,4 @@ enum class Colour { red, green, bold };
 bool on_terminal();
 std::string paint(Colour c, const std::string& text);
 
-std::string cpu_model();
-std::string commit();  // of the source tree or of the bundle, or "unknown"
-
 }  // namespace tsr::cli

@@ -157,8 +157,9 @@ void print(const Json& j) {
   for (const auto& [target, n] : j["targets"].items()) std::cout << target << ": " << n << " kernels\n";
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", j["seconds"].get<double>());
-  std::string sum = cat(j["graphs"], " graphs, ", j["compiled"], " kernels compiled, ", j["from_disk"], " from disk, ",
-                        j["from_pack"], " from the pack, in ", seconds, " s; ", j["problems"].size(), " problems");
+  std::string sum = cat(j["graphs"].dump(), " graphs, ", j["compiled"].dump(), " kernels compiled, ",
+                        j["from_disk"].dump(), " from disk, ", j["from_pack"].dump(), " from the pack, in ", seconds,
+                        " s; ", j["problems"].size(), " problems");
   std::cout << paint(j["problems"].empty() ? Colour::green : Colour::red, sum) << "\n";
 }
 

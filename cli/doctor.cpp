@@ -16,6 +16,7 @@
 #include "base/thread_pool.hpp"
 #include "command.hpp"
 #include "graph/op.hpp"
+#include "harness/provenance.hpp"
 #include "peer_onednn.hpp"
 #include "planner/explain.hpp"
 #include "planner/machine.hpp"
@@ -193,7 +194,8 @@ void print_report(const Json& j) {
   std::string yes, no;
   for (const auto& [feature, there] : c["features"].items()) (there.get<bool>() ? yes : no) += " " + feature;
   row("", cat("has:", yes.empty() ? " none" : yes, "; lacks:", no.empty() ? " none" : no));
-  row("", cat(c["cores"], " cores, ", c["usable"], " usable by this process, ", c["threads"], " threads for a loop"));
+  row("", cat(c["cores"].dump(), " cores, ", c["usable"].dump(), " usable by this process, ", c["threads"].dump(),
+              " threads for a loop"));
   if (!c["features"]["avx2"].get<bool>()) std::cout << "            -> no AVX2: everything runs, slowly\n";
   row("memory", cat(human_bytes(j["memory"]["total"]), ", ", human_bytes(j["memory"]["free"]), " free"));
   row("oneDNN", library_line(j["onednn"]));
@@ -202,15 +204,15 @@ void print_report(const Json& j) {
   if (j["cuda"].contains("devices"))
     for (const Json& d : j["cuda"]["devices"])
       row("", cat(d["name"].get<std::string>(), ", compute capability ", d["capability"].get<std::string>(), ", ",
-                  d["multiprocessors"], " multiprocessors, ", human_bytes(d["memory"])));
+                  d["multiprocessors"].dump(), " multiprocessors, ", human_bytes(d["memory"])));
   advice(j["cuda"]);
   row("NVRTC", library_line(j["nvrtc"]));
   advice(j["nvrtc"]);
   const Json& k = j["kernels"];
   std::string kept = k["folder"], pack = k["pack"];
   row("kernels", kept.empty() ? "not kept on disk"
-                              : cat(k["files"], " compiled in '", kept, "', ", human_bytes(k["bytes"]), " of at most ",
-                                    human_bytes(k["limit"])));
+                              : cat(k["files"].dump(), " compiled in '", kept, "', ", human_bytes(k["bytes"]),
+                                    " of at most ", human_bytes(k["limit"])));
   row("", pack.empty() ? "no pack of kernels compiled ahead" : cat("pack '", pack, "'"));
   std::string engines;
   for (const Json& e : j["engines"]) engines += (engines.empty() ? "" : ", ") + e.get<std::string>();
@@ -223,8 +225,8 @@ void print_report(const Json& j) {
   std::string folder = j["cache"];
   row("cache", folder.empty() ? "no folder that only you can write: nothing is kept on disk" : folder);
   row("tuning",
-      cat(j["tuning"]["records"], " records of this machine in '", j["tuning"]["file"].get<std::string>(), "'"));
-  row("plan cache", cat("at most ", j["plan_cache"]["limit"], " plans, in memory"));
+      cat(j["tuning"]["records"].dump(), " records of this machine in '", j["tuning"]["file"].get<std::string>(), "'"));
+  row("plan cache", cat("at most ", j["plan_cache"]["limit"].dump(), " plans, in memory"));
   for (const Json& s : j["settings"])
     row("setting", cat(s["name"].get<std::string>(), "=", s["value"].get<std::string>(),
                        s["changed"].get<bool>() ? "  (changed)" : ""));

@@ -12,6 +12,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "base/settings.hpp"
 #include "child.hpp"
 #include "command.hpp"
 #include "program_file.hpp"
@@ -84,14 +85,17 @@ void preload(const fs::path& file) {
   prepend("LD_PRELOAD", {file.string()});
 }
 
-// Libraries of CUDA's runtime are found by their names, so that a program gets the version that it was made for. Only
-// a path inside the program (RPATH) is stronger than LD_LIBRARY_PATH; what is loaded first is stronger still.
+// Libraries are found by their names in LD_LIBRARY_PATH, so that a program gets those that it was made for. Only a path
+// inside the program (RPATH) is stronger; what is loaded before the program asks is stronger still.
+void preload_against_paths(const ProgramFile& program, const fs::path& folder) {
+  for (const auto& [name, path] : libraries_of(program))
+    if (fs::exists(folder / name) && !fs::equivalent(path, folder / name)) preload(folder / name);
+}
+
 void stand_in_for_runtime(const ProgramFile& program, const fs::path& folder) {
   for (const char* name : {"libcudart.so.12", "libcudart.so.13"})
     require(fs::exists(folder / name), "the stand-in of CUDA's runtime, ", (folder / name).string(), ", is missing");
-  for (const auto& [name, path] : libraries_of(program))
-    if (name.rfind("libcudart.so.", 0) == 0 && fs::exists(folder / name) && !fs::equivalent(path, folder / name))
-      preload(folder / name);
+  preload_against_paths(program, folder);
   // cudnn-frontend opens it by this name, or else both versions, and warns then.
   setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", (folder / "libcudart.so.13").c_str(), 0);
 }
@@ -108,40 +112,60 @@ int refuse(int code, const std::string& text) {
   return code;
 }
 
-int run_program(const std::vector<std::string>& words, const std::string& device) {
-  Device on = device.empty() ? (gpus().empty() ? cpu_device() : cuda_device(0)) : find_device(device);
-  require_present(on);
-  Folders folders = find_folders();
-  Library ours = look_at((folders.cudnn / kLibrary).string());
-  require(ours.problem.empty(), "cannot load ", (folders.cudnn / kLibrary).string(), ": ", ours.problem);
+int refuse_program(const ProgramFile& p, const std::string& name) {
+  switch (p.kind) {
+    case ProgramFile::Kind::missing:
+      return refuse(kNotFound, cat("there is no program '", name, "'"));
+    case ProgramFile::Kind::forbidden:
+      return refuse(kCannotRun, cat("'", p.path, "' is not a file that may be executed"));
+    case ProgramFile::Kind::static_binary:
+      return refuse(kCannotRun,
+                    cat("'", p.path, "' is linked statically: it loads no libraries that could be replaced"));
+    default:
+      return kOk;
+  }
+}
 
-  ProgramFile program = find_program(words[0]);
-  using Kind = ProgramFile::Kind;
-  if (program.kind == Kind::missing) return refuse(kNotFound, cat("there is no program '", words[0], "'"));
-  if (program.kind == Kind::forbidden)
-    return refuse(kCannotRun, cat("'", program.path, "' is not a file that may be executed"));
-  if (program.kind == Kind::static_binary)
-    return refuse(kCannotRun,
-                  cat("'", program.path, "' is linked statically: it loads no libraries, so that none can be",
-                      " put in their place"));
+// The device that handles of the program will stand for.
+Device device_of_program(const std::string& asked) {
+  std::string name = asked.empty() ? setting("TESSERA_DEVICE") : asked;
+  Device d = name.empty() ? (gpus().empty() ? cpu_device() : cuda_device(0)) : find_device(name);
+  require_present(d);
+  return d;
+}
 
-  std::string replaced = replaced_by(program);
+void set_environment(const ProgramFile& program, const Folders& folders, const std::string& device) {
   bool host = device == "cpu";
   std::vector<std::string> searched = {folders.cudnn.string()};
   if (host) searched.push_back(folders.host.string());
   prepend("LD_LIBRARY_PATH", searched);
   preload(folders.cudnn / kLibrary);
+  preload_against_paths(program, folders.cudnn);
   if (host) stand_in_for_runtime(program, folders.host);
   if (!device.empty()) setenv("TESSERA_DEVICE", device.c_str(), 1);
-  std::cerr << "tessera exec: " << ours.path << " reports " << ours.version << ", " << replaced << "; on " << on.name
-            << (host ? ", with a stand-in of CUDA's runtime" : "") << std::endl;
+}
 
+int start(const ProgramFile& program, const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
   arguments.push_back(nullptr);
-  execv(program.path.c_str(), arguments.data());
+  execvp(program.path.c_str(), arguments.data());
   return refuse(errno == ENOENT ? kNotFound : kCannotRun,
                 cat("'", program.path, "' cannot be executed: ", std::strerror(errno)));
+}
+
+int run_program(const std::vector<std::string>& words, const std::string& device) {
+  Device on = device_of_program(device);
+  Folders folders = find_folders();
+  Library ours = look_at((folders.cudnn / kLibrary).string());
+  require(ours.problem.empty(), "cannot load ", (folders.cudnn / kLibrary).string(), ": ", ours.problem);
+  ProgramFile program = find_program(words[0]);
+  if (int code = refuse_program(program, words[0])) return code;
+  std::string replaced = replaced_by(program);
+  set_environment(program, folders, device);
+  std::cerr << "tessera exec: " << ours.path << " reports " << ours.version << ", " << replaced << "; on " << on.name
+            << (device == "cpu" ? ", with a stand-in of CUDA's runtime" : "") << std::endl;
+  return start(program, words);
 }
 
 }  // namespace

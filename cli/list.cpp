@@ -9,6 +9,7 @@
 #include "graph/op.hpp"
 #include "graph/pointwise_modes.hpp"
 #include "graph/text.hpp"
+#include "harness/provenance.hpp"
 #include "planner/explain.hpp"
 #include "runtime/devices.hpp"
 

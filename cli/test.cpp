@@ -8,6 +8,7 @@
 #include "harness/conversions.hpp"
 #include "harness/fuzz.hpp"
 #include "harness/measure.hpp"
+#include "harness/provenance.hpp"
 #include "harness/runner.hpp"
 #include "runtime/devices.hpp"
 #include "runtime/jit/sources.hpp"

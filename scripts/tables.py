@@ -40,6 +40,16 @@ def table(name):
     return "\n".join(lines) + "\n" + about if len(lines) > 2 else "No results yet.\n"
 
 
+def call_table():
+    """What calls of cuDNN's interface cost, in microseconds."""
+    found = list(rows("capi"))
+    lines = ["| call | what | us | p10 | p90 |", "|---|---|---:|---:|---:|"]
+    for r in found:
+        times = " | ".join(number(r[k] * 1e3) for k in ("ms", "p10", "p90"))
+        lines.append(f"| `{r['op']}` | {r['case']} | {times} |")
+    return "\n".join(lines) + f"\n\nProcessor: {found[0]['cpu']}, commit {found[0]['commit']}.\n" if found else "No results yet.\n"
+
+
 def gpu_table(name):
     """Rows of bench/results/GPU/SUITE.jsonl, `name` being GPU/SUITE."""
     path = ROOT / "bench" / "results" / f"{name}.jsonl"
@@ -59,7 +69,7 @@ def main():
     stale = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text()
-        make = lambda name: gpu_table(name) if "/" in name else table(name)
+        make = lambda name: gpu_table(name) if "/" in name else call_table() if name == "capi" else table(name)
         new = re.sub(r"<!-- table ([\w/]+) -->\n.*?<!-- end -->",
                      lambda m: f"<!-- table {m.group(1)} -->\n{make(m.group(1))}<!-- end -->", text, flags=re.S)
         if new == text:

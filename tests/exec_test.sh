@@ -36,8 +36,9 @@ for version in 12 13; do
   mkdir -p "$work/theirs$version"
   fake "$work/theirs$version/libcudart.so.$version" 'int cudaRuntimeGetVersion(int* v) { return *v = 999; }'
   fake "$work/theirs$version/libcudnn.so.9" 'int cudnnCreate(void** h) { return *h = 0, 1001; }'
+  fake "$work/theirs$version/libcudnn_ops.so.9" 'int cudnnOpsVersionCheck(void) { return 1001; }'
   compile -o "$work/stubborn$version" "$build/host_cuda/libcudart.so.$version" "$build/libcudnn.so.9" \
-    -Wl,--disable-new-dtags,-rpath,"$work/theirs$version" || exit 1
+    -Wl,--no-as-needed "$build/libcudnn_ops.so.9" -Wl,--disable-new-dtags,-rpath,"$work/theirs$version" || exit 1
 done
 
 # the program gets the runtime of its version, the values are right, and one line says what happened
@@ -49,6 +50,7 @@ for version in 12 13; do
   expect 0 "$line --device x" "$tessera" exec --device cpu "$work/client$version" --device x
   expect 10 "cudaRuntimeGetVersion(&version) gives 999" "$work/stubborn$version"
   expect 0 "$line" "$tessera" exec --device cpu -- "$work/stubborn$version"
+  expect 0 "calling init: $build/libcudnn_ops.so.9" env LD_DEBUG=files "$tessera" exec --device cpu -- "$work/stubborn$version"
   expect 0 "in place of $work/theirs$version/libcudnn.so.9" "$tessera" exec --device cpu -- "$work/stubborn$version"
 done
 expect 0 "reports 91900" env TESSERA_REPORT_VERSION=91900 "$tessera" exec --device cpu -- "$work/client12"
@@ -59,6 +61,8 @@ expect 0 "libcudnn.so.9:libm.so.6" env LD_PRELOAD=libm.so.6 "$tessera" exec -- s
 expect 0 "$build:/some/folder" env LD_LIBRARY_PATH=/some/folder "$tessera" exec -- sh -c 'echo $LD_LIBRARY_PATH'
 expect 0 "$build:$build/host_cuda" "$tessera" exec --device cpu -- sh -c 'echo $LD_LIBRARY_PATH $TESSERA_DEVICE'
 expect 7 "" "$tessera" exec -- sh -c 'exit 7'
+echo 'echo no first line' >"$work/script" && chmod +x "$work/script"
+expect 0 "no first line" "$tessera" exec -- "$work/script"
 
 # an installation
 mkdir -p "$work/prefix/bin" "$work/prefix/lib/tessera/host"

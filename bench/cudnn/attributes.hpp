@@ -25,6 +25,7 @@ enum class Attr : int {
   convolution_pre_paddings = 105,
   convolution_spatial_dims = 106,
 
+  engine_operation_graph = 1300,
   engine_global_index = 1301,
   engine_numerical_note = 1303,
 
@@ -85,6 +86,8 @@ enum class Attr : int {
   tensor_data_type = 901,
   tensor_dimensions = 902,
   tensor_strides = 903,
+  tensor_vector_count = 904,
+  tensor_vectorized_dimension = 905,
   tensor_unique_id = 906,
   tensor_is_virtual = 907,
   tensor_is_by_value = 908,

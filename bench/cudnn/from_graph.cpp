@@ -302,23 +302,29 @@ Node resample_part(const Writer& w, const tsr::Node& n, const tessera::ResampleO
   return part;
 }
 
-void resample(Writer& w, const tsr::Node& n) {
-  auto o = tsr::with_defaults(attrs<tessera::ResampleOptions>(n), w.source().tensor(n.in[0]).rank() - 2);
-  int64_t x = w.in(n, 0), y = w.out(n, 0), index = w.out(n, 1);
+void add_resample(Writer& w, Node part, double alpha, int64_t x, int64_t y, int64_t index) {
   Node& node = w.add(Kind::operation_resample_fwd)
-                   .set(Attr::operation_resample_fwd_desc, std::vector{resample_part(w, n, o)})
-                   .set(Attr::operation_resample_fwd_alpha, o.alpha)
+                   .set(Attr::operation_resample_fwd_desc, std::vector{std::move(part)})
+                   .set(Attr::operation_resample_fwd_alpha, alpha)
                    .set(Attr::operation_resample_fwd_beta, 0.0);
   set_tensor(node, Attr::operation_resample_fwd_xdesc, x);
   set_tensor(node, Attr::operation_resample_fwd_ydesc, y);
   set_tensor(node, Attr::operation_resample_fwd_idxdesc, index);
 }
 
+void resample(Writer& w, const tsr::Node& n) {
+  auto o = tsr::with_defaults(attrs<tessera::ResampleOptions>(n), w.source().tensor(n.in[0]).rank() - 2);
+  add_resample(w, resample_part(w, n, o), o.alpha, w.in(n, 0), w.out(n, 0), w.out(n, 1));
+}
+
 void resample_bwd(Writer& w, const tsr::Node& n) {
   auto o = tsr::with_defaults(attrs<tessera::ResampleOptions>(n), w.source().tensor(n.in[0]).rank() - 2);
   int64_t dy = w.in(n, 0), x = w.in(n, 1), y = w.in(n, 2), index = w.in(n, 3), dx = w.out(n, 0);
-  if (o.mode == tessera::ResampleMode::max_pool && index == kAbsent && (x == kAbsent || y == kAbsent))
-    refuse("the gradient of max_pool: cuDNN needs the index, or both x and y");
+  if (o.mode == tessera::ResampleMode::max_pool && index == kAbsent && y == kAbsent) {
+    // cuDNN needs the index, or both x and y: the forward pass again.
+    y = w.scratch(w.tensor(dy).dims, w.tensor(x).type);
+    add_resample(w, resample_part(w, n, o), 1, x, y, kAbsent);
+  }
   Node& node = w.add(Kind::operation_resample_bwd)
                    .set(Attr::operation_resample_bwd_desc, std::vector{resample_part(w, n, o)})
                    .set(Attr::operation_resample_bwd_alpha, o.alpha)
@@ -333,16 +339,20 @@ void resample_bwd(Writer& w, const tsr::Node& n) {
 void rope(Writer& w, const tsr::Node& n) {
   w.need(92400, "rope");
   const auto& o = attrs<tessera::RopeOptions>(n);
-  if (w.source().tensor(n.in[0]).dtype != w.source().tensor(n.out[0]).dtype) refuse("rope: cuDNN keeps the type");
   bool forward = n.op == &tsr::ops::rope;
-  int64_t x = w.in(n, 0), freqs = w.in(n, 1), y = w.out(n, 0);
-  Node& node = w.add(forward ? Kind::operation_rope_fwd : Kind::operation_rope_bwd);
-  set_tensor(node, forward ? Attr::operation_rope_fwd_xdesc : Attr::operation_rope_bwd_dydesc, x);
-  set_tensor(node, forward ? Attr::operation_rope_fwd_freqsdesc : Attr::operation_rope_bwd_freqsdesc, freqs);
-  set_tensor(node, forward ? Attr::operation_rope_fwd_ydesc : Attr::operation_rope_bwd_dxdesc, y);
-  node.set(forward ? Attr::operation_rope_fwd_output_scale : Attr::operation_rope_bwd_output_scale,
-           static_cast<float>(o.scale));
-  node.set(forward ? Attr::operation_rope_fwd_rope_dim : Attr::operation_rope_bwd_rope_dim, Ints{o.rope_dim});
+  int64_t x = w.in(n, 0), freqs = w.in(n, 1), to = w.out(n, 0);
+  // cuDNN keeps the type: where the graph does not, in that of the computation, so that results are rounded once.
+  int64_t wide = x;
+  if (w.tensor(x).type != w.tensor(to).type) wide = w.pointwise(PointwiseMode::identity, x);
+  w.converted(w.tensor(wide).type, to, [&](int64_t y) {
+    Node& node = w.add(forward ? Kind::operation_rope_fwd : Kind::operation_rope_bwd);
+    set_tensor(node, forward ? Attr::operation_rope_fwd_xdesc : Attr::operation_rope_bwd_dydesc, wide);
+    set_tensor(node, forward ? Attr::operation_rope_fwd_freqsdesc : Attr::operation_rope_bwd_freqsdesc, freqs);
+    set_tensor(node, forward ? Attr::operation_rope_fwd_ydesc : Attr::operation_rope_bwd_dxdesc, y);
+    node.set(forward ? Attr::operation_rope_fwd_output_scale : Attr::operation_rope_bwd_output_scale,
+             static_cast<float>(o.scale));
+    node.set(forward ? Attr::operation_rope_fwd_rope_dim : Attr::operation_rope_bwd_rope_dim, Ints{o.rope_dim});
+  });
 }
 
 }  // namespace

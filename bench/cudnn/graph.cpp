@@ -16,7 +16,13 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 Descriptor make_tensor(const Library& library, const Tensor& t, const void* ragged_offset) {
   Descriptor d(library, Kind::tensor);
   d.set(Attr::tensor_data_type, t.type);
-  d.set(Attr::tensor_dimensions, t.dims);
+  Ints dims = t.dims;
+  if (t.lanes > 1) {  // sizes are told in vectors
+    dims[static_cast<size_t>(t.vectorized)] /= t.lanes;
+    d.set(Attr::tensor_vector_count, t.lanes);
+    d.set(Attr::tensor_vectorized_dimension, t.vectorized);
+  }
+  d.set(Attr::tensor_dimensions, dims);
   d.set(Attr::tensor_strides, t.strides);
   d.set(Attr::tensor_unique_id, t.uid);
   d.set(Attr::tensor_byte_alignment, t.alignment);

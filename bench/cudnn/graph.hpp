@@ -19,13 +19,15 @@ struct Tensor {
   int64_t uid = 0;
   std::string name;  // for messages only
   DataType type = DataType::float_;
-  Ints dims, strides;
+  Ints dims, strides;                  // in elements, but strides of vectors in vectors
+  int64_t lanes = 1, vectorized = -1;  // elements of a dimension that are kept together
   bool is_virtual = false;
   bool by_value = false;  // read from host memory
   // Contents that are known here. The caller has nothing to bind for a by-value tensor that has them; those of another
   // tensor it copies to the device memory that it binds.
   std::vector<std::byte> value;
-  bool scratch = false;  // memory that only this graph needs: taken from the workspace
+  std::optional<int64_t> same_as;  // uid of another description of the same memory
+  bool scratch = false;            // memory that only this graph needs: taken from the workspace
   int64_t alignment = 16;
   std::optional<int64_t> ragged_offset;  // uid of the tensor of offsets
   int64_t ragged_multiplier = 1;

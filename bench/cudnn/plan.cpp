@@ -83,7 +83,8 @@ Pack Plan::bind(std::span<const Binding> bindings, void* workspace) const {
     } else if (t.by_value && !t.value.empty()) {
       pointer = const_cast<std::byte*>(t.value.data());  // the library reads it
     } else {
-      auto b = std::find_if(bindings.begin(), bindings.end(), [&](const Binding& x) { return x.uid == t.uid; });
+      int64_t uid = t.same_as.value_or(t.uid);
+      auto b = std::find_if(bindings.begin(), bindings.end(), [&](const Binding& x) { return x.uid == uid; });
       if (b == bindings.end())
         throw Error(0, "tensor '" + t.name + "' (uid " + std::to_string(t.uid) + ") has no pointer");
       pointer = b->pointer;

@@ -379,6 +379,7 @@ class Backward : Attention {
 
   void write() {
     refuse_what_is_missing();
+    w.caveat = "attention gradients are spelled out: infinite scores give NaN";
     int64_t mask = kAbsent;
     if (o.dropout > 0) {
       mask = w.temporary(scores);
@@ -402,7 +403,10 @@ class Backward : Attention {
     int64_t ds = times(w.pointwise(P::mul, w.pointwise(P::sub, times(dp, mask), sums), e), keep);
     if (int64_t dbias = w.out(n, bwd::kDbias); dbias != kAbsent)
       w.reduce(ReduceMode::add, ds, w.tensor(dbias).dims, dbias);
-    if (o.score_mod_bwd) ds = w.inline_subgraph(*o.score_mod_bwd, {ds, scaled}, n.captures, translate);
+    if (o.score_mod_bwd) {
+      auto own = n.captures.begin() + static_cast<std::ptrdiff_t>(o.score_mod->captures.size());
+      ds = w.inline_subgraph(*o.score_mod_bwd, {ds, scaled}, {own, n.captures.end()}, translate);
+    }
     ds = times(ds, factor);
     summed_product({.a = flipped(ds), .b = q, .c = w.out(n, bwd::kDk), .m = kv_length, .k = q_length});
     gradient_of_q(ds, k);
@@ -411,10 +415,16 @@ class Backward : Attention {
  private:
   void refuse_what_is_missing() const {
     if (is_fp8()) refuse("8-bit attention gradients");
+    for (int slot : {bwd::kAmaxDq, bwd::kAmaxDk, bwd::kAmaxDv, bwd::kAmaxDp})
+      if (n.out[static_cast<size_t>(slot)] != tsr::kNone) refuse("the largest magnitudes of 8-bit attention");
     if (has(slots.block_mask)) refuse("a block mask in attention gradients");
     if (has(slots.cu_seq_len_q) || has(slots.cu_seq_len_kv)) refuse("cumulative lengths in attention gradients");
     if (has(slots.dropout_mask)) refuse("a dropout mask in attention gradients");
     if (o.stats_log2) refuse("stats_log2: cuDNN's gradients take natural logarithms");
+    // What is one operation for us is many here, with roundings of their own.
+    bool together = w.source().producer(n.in[bwd::kStats]) != tsr::kNone;
+    if (together && o.dropout > 0) refuse("dropout in attention and its gradients at once, whose numbers are rounded");
+    if (together && o.left == 1 && o.right == 0) refuse("gradients of single keys, which cancel to 0 exactly");
   }
 
   // (1 - dropout) times the sums of do o over each row, in memory; the gradient of the sink on the way.

@@ -41,14 +41,15 @@ void transpose(Writer& w, const tsr::Node& n) {
     return;
   }
   int64_t from = w.in(n, 0);
-  if (w.tensor(from).type != w.tensor(to).type) refuse("transpose: cuDNN keeps the type");
   Ints perm(w.tensor(to).dims.size());
   std::iota(perm.begin(), perm.end(), 0);
   for (size_t i = 0; i < o.perm.size(); ++i)
     perm[static_cast<size_t>(w.axis(x, static_cast<int64_t>(i)))] = w.axis(x, o.perm[i]);
-  Node& node = w.add(Kind::operation_transpose).set(Attr::operation_transpose_permutation, perm);
-  set_tensor(node, Attr::operation_transpose_xdesc, from);
-  set_tensor(node, Attr::operation_transpose_ydesc, to);
+  w.converted(w.tensor(from).type, to, [&](int64_t y) {
+    Node& node = w.add(Kind::operation_transpose).set(Attr::operation_transpose_permutation, perm);
+    set_tensor(node, Attr::operation_transpose_xdesc, from);
+    set_tensor(node, Attr::operation_transpose_ydesc, y);
+  });
 }
 
 void slice(Writer& w, const tsr::Node& n) {
@@ -56,14 +57,15 @@ void slice(Writer& w, const tsr::Node& n) {
   const tsr::Tensor& x = w.source().tensor(n.in[0]);
   w.need(92200, "slice");
   int64_t from = w.in(n, 0), to = w.out(n, 0);
-  if (w.tensor(from).type != w.tensor(to).type) refuse("slice: cuDNN keeps the type");
-  Node& node =
-      w.add(Kind::operation_slice)
-          .set(Attr::operation_slice_start_indices, w.spread(x, o.start, 0))
-          .set(Attr::operation_slice_limit_indices, w.spread(x, o.limit.empty() ? x.dims.to_vector() : o.limit, 1))
-          .set(Attr::operation_slice_strides, w.spread(x, o.stride, 1));
-  set_tensor(node, Attr::operation_slice_xdesc, from);
-  set_tensor(node, Attr::operation_slice_ydesc, to);
+  w.converted(w.tensor(from).type, to, [&](int64_t y) {
+    Node& node =
+        w.add(Kind::operation_slice)
+            .set(Attr::operation_slice_start_indices, w.spread(x, o.start, 0))
+            .set(Attr::operation_slice_limit_indices, w.spread(x, o.limit.empty() ? x.dims.to_vector() : o.limit, 1))
+            .set(Attr::operation_slice_strides, w.spread(x, o.stride, 1));
+    set_tensor(node, Attr::operation_slice_xdesc, from);
+    set_tensor(node, Attr::operation_slice_ydesc, y);
+  });
 }
 
 void concat(Writer& w, const tsr::Node& n) {
@@ -79,8 +81,17 @@ void concat(Writer& w, const tsr::Node& n) {
 }
 
 void paged_load(Writer& w, const tsr::Node& n) {
-  if (!Writer::has(n, 2)) refuse("paged_load: cuDNN needs seq_len");
-  add_paged_load(w, w.in(n, 0), w.in(n, 1), w.per_batch(n.in[2]), w.out(n, 0));
+  int64_t y = w.out(n, 0), lengths = w.per_batch(n.in[2]);
+  bool transposed = attrs<tessera::PagedLoadOptions>(n).transposed;
+  const Ints sizes = w.tensor(y).dims;
+  if (transposed && sizes[2] == sizes[3]) refuse("paged_load: a square result does not show that it is transposed");
+  if (lengths == kAbsent) {  // cuDNN needs them: everything
+    Ints dims(w.rank(), 1);
+    dims[0] = sizes[0];
+    auto steps = static_cast<double>(sizes[transposed ? 3 : 2]);
+    lengths = w.contents(dims, DataType::int32, std::vector<double>(static_cast<size_t>(dims[0]), steps));
+  }
+  add_paged_load(w, w.in(n, 0), w.in(n, 1), lengths, y);
 }
 
 void add_paged_load(Writer& w, int64_t container, int64_t table, int64_t lengths, int64_t y) {
@@ -136,9 +147,9 @@ int64_t integer_or(Writer& w, const tsr::Node& n, int slot, int64_t option) {
 }
 
 // What is kept is divided by how much is kept; the rest is multiplied by 0.
-void check_dropout(Writer& w, double p) {
-  if (p == 1) refuse("dropout of everything");
+int64_t dropout_factor(Writer& w, double p) {
   w.caveat = "dropout multiplies by its mask: NaN and infinity are not dropped";
+  return w.scalar(DataType::float_, 1 / (1 - p));
 }
 
 }  // namespace
@@ -163,23 +174,24 @@ void rng(Writer& w, const tsr::Node& n) {
 
 void dropout(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::DropoutOptions>(n);
-  check_dropout(w, o.p);
   int64_t x = w.in(n, 0), seed = integer_or(w, n, 1, o.seed), offset = integer_or(w, n, 2, o.offset);
   int64_t y = w.out(n, 0), mask = w.out(n, 1);
   if (mask == kAbsent) mask = w.temporary(w.tensor(x).dims);
   add_bernoulli(w, 1 - o.p, seed, offset, mask);
   int64_t kept = w.pointwise(P::mul, x, mask);
-  w.pointwise({.mode = P::mul, .x = kept, .b = w.scalar(DataType::float_, 1 / (1 - o.p)), .y = y});
+  int64_t factor = o.p == 1 ? w.scalar(DataType::float_, 0) : dropout_factor(w, o.p);
+  w.pointwise({.mode = P::mul, .x = kept, .b = factor, .y = y});
 }
 
 void dropout_bwd(Writer& w, const tsr::Node& n) {
   const auto& o = attrs<tessera::DropoutOptions>(n);
-  check_dropout(w, o.p);
-  tsr::DType mask = w.source().tensor(n.in[1]).dtype;
-  if (mask != tsr::DType::boolean && mask != tsr::DType::bit)
-    refuse("a mask of numbers, any but 0 of which count as 1");
-  int64_t kept = w.pointwise(P::mul, w.in(n, 0), w.in(n, 1));
-  w.pointwise({.mode = P::mul, .x = kept, .b = w.scalar(DataType::float_, 1 / (1 - o.p)), .y = w.out(n, 0)});
+  if (o.p == 1) refuse("gradients of dropout of everything");
+  tsr::DType type = w.source().tensor(n.in[1]).dtype;
+  int64_t mask = w.in(n, 1);
+  if (type != tsr::DType::boolean && type != tsr::DType::bit)  // any number but 0 counts as 1
+    mask = w.pointwise({.mode = P::cmp_neq, .x = mask, .b = w.scalar(DataType::float_, 0), .type = DataType::boolean});
+  int64_t kept = w.pointwise(P::mul, w.in(n, 0), mask);
+  w.pointwise({.mode = P::mul, .x = kept, .b = dropout_factor(w, o.p), .y = w.out(n, 0)});
 }
 
 }  // namespace cudnn

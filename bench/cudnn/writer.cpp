@@ -27,7 +27,7 @@ bool has_channels(const tsr::Node& n) {
   namespace ops = tsr::ops;
   if (n.op == &ops::norm_fwd || n.op == &ops::norm_bwd) {
     auto mode = tsr::attrs<tessera::NormOptions>(n).mode;
-    return mode == tessera::NormMode::batch || mode == tessera::NormMode::instance;
+    return mode == tessera::NormMode::batch || mode == tessera::NormMode::instance || mode == tessera::NormMode::group;
   }
   return n.op->family == Family::conv || n.op->family == Family::resample || n.op->family == Family::norm;
 }
@@ -84,6 +84,8 @@ DataType data_type(DType type) {
     case DType::i32:
       return DataType::int32;
     case DType::i8:
+    case DType::i8x4:
+    case DType::i8x32:
       return DataType::int8;
     case DType::u8:
       return DataType::uint8;
@@ -181,6 +183,8 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
            .ragged_multiplier = s.ragged_multiplier,
            .reordering = reordering(s.reordering)};
   t.type = data_type(s.dtype);
+  if (tsr::info(s.dtype).vector > 1 && !t.is_virtual) t.lanes = tsr::info(s.dtype).vector, t.vectorized = axis(s, 1);
+  if (t.lanes > 1 && s.ragged != tsr::kNone) refuse("'", s.name, "' packs sequences of vectors");
   if (s.numel() == 0) refuse("'", s.name, "' is empty; cuDNN's tensors have elements");
   if (s.is_constant() && s.numel() != 1) t.by_value = false;  // only single values are
   if (s.dtype == DType::boolean) {
@@ -217,10 +221,19 @@ int64_t Writer::view(tsr::TensorId id, Ints dims, Ints strides) {
   lift(dims, strides);
   int64_t known = scope_.uids[static_cast<size_t>(id)];
   if (known == kAbsent) return describe(id, std::move(dims), std::move(strides));
-  const Tensor& t = tensor(known);
-  if (t.dims != dims || t.strides != strides)
+  const Tensor t = tensor(known);
+  if (t.dims == dims && t.strides == strides) return known;
+  // cuDNN knows one description for each tensor; what nothing writes may be two.
+  const tsr::Tensor& s = source().tensor(id);
+  bool written = source().producer(id) != tsr::kNone;
+  if (written || !s.stored || !outermost_ || s.ragged != tsr::kNone)
     refuse("'", t.name, "' would need two descriptions, and cuDNN knows one for each tensor");
-  return known;
+  for (const Tensor& other : graph_.tensors)
+    if (other.same_as == known && other.dims == dims && other.strides == strides) return other.uid;
+  Tensor again = t;
+  again.uid = next_uid_++;
+  again.dims = std::move(dims), again.strides = std::move(strides), again.same_as = known;
+  return add_tensor(std::move(again));
 }
 
 // Elements of a tensor in each run of dimensions: all or one; nothing when it is neither.
@@ -301,6 +314,15 @@ int64_t Writer::scalar(DataType type, double value) {
   int64_t uid = contents(Ints(rank_, 1), type, {value});
   graph_.tensors.back().by_value = true;
   return uid;
+}
+
+DataType Writer::exact(DataType a, DataType b) {
+  auto whole = [](DataType t) {
+    return t == DataType::int64 || t == DataType::int32 || t == DataType::int8 || t == DataType::uint8;
+  };
+  if (whole(a) && whole(b)) return DataType::int64;
+  bool wide = a == DataType::double_ || b == DataType::double_ || a == DataType::int64 || b == DataType::int64;
+  return wide ? DataType::double_ : DataType::float_;
 }
 
 Node& Writer::add(Kind kind) { return graph_.operations.emplace_back(Node{kind, {}}); }

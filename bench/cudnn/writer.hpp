@@ -52,7 +52,7 @@ class Writer {
   int64_t in(const tsr::Node& n, int slot);
   int64_t out(const tsr::Node& n, int slot);
   static bool has(const tsr::Node& n, int slot);
-  // Describes a tensor with other sizes than its own. All users of a tensor must agree on them.
+  // Describes a tensor with other sizes than its own. All users of a tensor that the graph writes must agree on them.
   int64_t view(tsr::TensorId id, Ints dims, Ints strides);
   // Describes all tensors by three runs of dimensions, the second one [begin, end), in the order that reductions and
   // norms are best known in: [first, second, 1, 1] with neighbours in the second, or [first, third, second, 1] with
@@ -85,6 +85,14 @@ class Writer {
     return pointwise(
         {.mode = PointwiseMode::gen_index, .x = x, .precision = precision, .type = DataType::int32, .axis = axis});
   }
+  // Writes y, which may have another type than operations that keep theirs give: `write` gets a tensor of type `from`.
+  template <class Write>
+  void converted(DataType from, int64_t y, Write write) {
+    if (tensor(y).type == from) return write(y);
+    int64_t same = temporary(tensor(y).dims, from);
+    write(same);
+    pointwise({.mode = PointwiseMode::identity, .x = same, .precision = exact(from, tensor(y).type), .y = y});
+  }
   int64_t reduce(ReduceMode mode, int64_t x, const Ints& dims, int64_t y = kAbsent);
   // Translates the nodes of a sub-graph option that receives `params`, and gives its result.
   int64_t inline_subgraph(const tsr::Subgraph& s, const std::vector<int64_t>& params,
@@ -104,6 +112,7 @@ class Writer {
     const tsr::Graph* graph;
     std::vector<int64_t> uids;  // by tensor id; kAbsent: not described yet
   };
+  static DataType exact(DataType a, DataType b);  // what numbers of both types can be computed in
   std::optional<std::array<int64_t, 3>> runs(const tsr::Tensor& t, const tsr::Dims& all, int begin, int end) const;
   void lift(Ints& dims, Ints& strides) const;
   int64_t describe(tsr::TensorId id, Ints dims, Ints strides);

@@ -5,11 +5,15 @@
 
 namespace tsr {
 
-std::string to_string(const Dims& d) {
-  std::string s = "[";
-  for (int i = 0; i < d.size(); ++i) s += (i ? "," : "") + std::to_string(d[i]);
-  return s + "]";
+void append_part(std::string& s, const Dims& d) {
+  for (int i = 0; i < d.size(); ++i) {
+    s += i ? ',' : '[';
+    append_part(s, d[i]);
+  }
+  s += d.empty() ? "[]" : "]";
 }
+
+std::string to_string(const Dims& d) { return cat(d); }
 
 std::ostream& operator<<(std::ostream& s, const Dims& d) { return s << to_string(d); }
 

@@ -65,4 +65,5 @@ double round_to(DType t, double v);
 
 namespace tessera {
 inline std::ostream& operator<<(std::ostream& s, DType t) { return s << tsr::name(t); }
+inline void append_part(std::string& s, DType t) { s += tsr::name(t); }
 }  // namespace tessera

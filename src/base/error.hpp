@@ -2,11 +2,11 @@
 // Helpers to raise tessera::Error with a composed message, and Reason: an engine's polite "no".
 #pragma once
 
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/cat.hpp"
 #include "tessera/types.hpp"
 
 namespace tsr {
@@ -14,13 +14,6 @@ namespace tsr {
 using tessera::Error;
 using tessera::Ints;
 using tessera::Status;
-
-template <class... Parts>
-std::string cat(const Parts&... parts) {
-  std::ostringstream s;
-  (s << ... << parts);
-  return s.str();
-}
 
 template <class... Parts>
 [[noreturn]] void fail(Status status, const Parts&... parts) {

@@ -107,8 +107,6 @@ int64_t alignment_of(const void* p, cudnnDataType_t type) {
 bool Call::is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kVector == 0; }
 
 void Call::finish_key() {
-  if (finished_) return;
-  finished_ = true;
   for (const Argument& a : arguments_)
     if (!a.by_value) append(static_cast<char>(alignment_of(a.data, a.shape.type)));
   append(options.key());
@@ -127,7 +125,14 @@ std::shared_ptr<const Plan> Call::plan_graph(const std::shared_ptr<const Graph>&
   return tsr::make_plan(g, handle_.device, any);
 }
 
-std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), const void* f) {
+bool Call::find_plan() {
+  finish_key();
+  plan_ = handle_.plans.find(key_);
+  if (plan_) log_graph(plan_->source());
+  return plan_ != nullptr;
+}
+
+void Call::make_plan(void (*make)(const void*, Maker&), const void* f) {
   cuda::RelaxedCapture allowed;
   Maker m(*this);
   make(f, m);
@@ -135,9 +140,8 @@ std::shared_ptr<const Plan> Call::make_plan(void (*make)(const void*, Maker&), c
   auto g = std::make_shared<Graph>(std::move(m.graph()));
   g->finalize();
   log_graph(*g);
-  auto plan = plan_graph(g);
-  handle_.plans.keep(key_, plan);
-  return plan;
+  plan_ = plan_graph(g);
+  handle_.plans.keep(key_, plan_);
 }
 
 size_t Call::staged_bytes() const {
@@ -161,22 +165,22 @@ void* Call::stage(void* workspace) {
   return workspace;
 }
 
-void Call::execute(const std::shared_ptr<const Plan>& p, void* workspace, size_t bytes, bool own_workspace) {
-  size_t needed = workspace_bytes(*p);
+void Call::execute(void* workspace, size_t bytes, bool own_workspace) {
+  size_t needed = workspace_bytes(*plan_);
   demand(own_workspace || bytes >= needed, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,
          " bytes, needed are ", needed);
-  if (!is_gpu(handle_.device) && is_recording(handle_.stream) && record(p, own_workspace ? nullptr : workspace)) return;
+  if (!is_gpu(handle_.device) && is_recording(handle_.stream) && record(own_workspace ? nullptr : workspace)) return;
   if (own_workspace) bytes = needed, workspace = handle_.scratch(bytes);
   workspace = stage(workspace), bytes -= staged_bytes();
   std::vector<Binding> bindings;
-  bindings.reserve(arguments_.size() + 1);
-  for_each_binding(p->source(), [&](const Binding& b, const Argument&) { bindings.push_back(b); });
-  p->execute(bindings, workspace, bytes, handle_.stream);
+  bindings.reserve(2 * arguments_.size());
+  for_each_binding([&](const Binding& b, const Argument&) { bindings.push_back(b); });
+  plan_->execute(bindings, workspace, bytes, handle_.stream);
 }
 
-bool Call::record(const std::shared_ptr<const Plan>& p, void* workspace) const {
-  Later later(p, workspace);
-  for_each_binding(p->source(), [&](const Binding& b, const Argument& a) {
+bool Call::record(void* workspace) const {
+  Later later(plan_, workspace);
+  for_each_binding([&](const Binding& b, const Argument& a) {
     if (a.on_host)
       later.bind_copy(b, bytes_of(a.shape));
     else
@@ -187,8 +191,9 @@ bool Call::record(const std::shared_ptr<const Plan>& p, void* workspace) const {
 
 namespace {
 
-double read_factor(const void* p, cudnnDataType_t type, double absent) {
-  if (!p) return absent;
+double read_factor(const void* p, cudnnDataType_t type, double absent, const char* name) {
+  demand(p, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer");
+  if (p == kNoFactor) return absent;
   return type == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
 }
 
@@ -196,8 +201,8 @@ double read_factor(const void* p, cudnnDataType_t type, double absent) {
 
 Blend::Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type, int number) : number_(number) {
   cudnnDataType_t factor = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-  scales_ = read_factor(alpha, factor, 1) != 1;
-  adds_ = read_factor(beta, factor, 0) != 0;
+  scales_ = read_factor(alpha, factor, 1, "alpha") != 1;
+  adds_ = read_factor(beta, factor, 0, "beta") != 0;
   c.key(scales_, adds_);
   if (scales_) c.scalar(alpha_id(), factor, alpha);
   if (adds_) c.scalar(beta_id(), factor, beta);

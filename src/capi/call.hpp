@@ -54,22 +54,22 @@ class Call {
   // Runs with the caller's workspace, or with the handle's own memory where the interface has none.
   template <class Make>
   void run(const Make& make, void* workspace = nullptr, size_t workspace_bytes = 0, bool own_workspace = true) {
-    execute(plan(make), workspace, workspace_bytes, own_workspace);
+    plan(make);
+    execute(workspace, workspace_bytes, own_workspace);
   }
   // The same where queries told the caller how much: they do not know factors and alignment, so that a plan may need
   // more than they said; then it runs with the handle's memory.
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
-    std::shared_ptr<const Plan> p = plan(make);
-    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= this->workspace_bytes(*p);
-    execute(p, workspace, workspace_bytes, !serves);
+    size_t needed = this->workspace_bytes(*plan(make));
+    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= needed;
+    execute(workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
   template <class Make>
-  std::shared_ptr<const Plan> plan(const Make& make) {
-    finish_key();
-    if (auto found = handle_.plans.find(key_)) return found;
-    return make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
+  const std::shared_ptr<const Plan>& plan(const Make& make) {
+    if (!plan_ && !find_plan()) make_plan([](const void* f, Maker& m) { (*static_cast<const Make*>(f))(m); }, &make);
+    return plan_;
   }
   // What the plan needs, and room for arrays from host memory.
   size_t workspace_bytes(const Plan& p) const;
@@ -110,12 +110,14 @@ class Call {
   void* stage(void* workspace);  // gives the memory behind what was staged
   void finish_key();
   std::shared_ptr<const Plan> plan_graph(const std::shared_ptr<const Graph>& g) const;
-  std::shared_ptr<const Plan> make_plan(void (*make)(const void*, Maker&), const void* f);
-  void execute(const std::shared_ptr<const Plan>& p, void* workspace, size_t bytes, bool own_workspace);
-  bool record(const std::shared_ptr<const Plan>& p, void* workspace) const;  // of a handle on the CPU
+  bool find_plan();
+  void make_plan(void (*make)(const void*, Maker&), const void* f);
+  void execute(void* workspace, size_t bytes, bool own_workspace);
+  bool record(void* workspace) const;  // of a handle on the CPU
   // Calls f(binding, argument) for what the graph reads and writes; not every graph needs every argument.
   template <class F>
-  void for_each_binding(const Graph& g, const F& f) const {
+  void for_each_binding(const F& f) const {
+    const Graph& g = plan_->source();
     for (const Argument& a : arguments_) {
       if (g.find_uid(a.id) != kNone) f(Binding{a.id, a.data}, a);
       if (a.written && g.find_uid(kBeforeId + a.id) != kNone) f(Binding{kBeforeId + a.id, a.data}, a);
@@ -125,14 +127,18 @@ class Call {
   cudnnContext& handle_;
   std::string key_;
   std::vector<Argument> arguments_;
-  bool finished_ = false, overlaps_ = false;
+  std::shared_ptr<const Plan> plan_;
+  bool overlaps_ = false;
 };
 
 // Stands for memory in workspace queries, which are not given any.
 inline void* const kSomewhere = reinterpret_cast<void*>(0x1000);
 
+// Stands for factors that a call does not have: 1 and 0.
+inline const void* const kNoFactor = &kSomewhere;
+
 // result = alpha * computed + beta * what the result held before. alpha and beta are float, or double for double data;
-// a null pointer counts as 1 and 0. Calls with several results number their factors.
+// null pointers are refused. Calls with several results number their factors.
 class Blend {
  public:
   Blend(Call& c, const void* alpha, const void* beta, cudnnDataType_t type, int number = 0);

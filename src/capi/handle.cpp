@@ -99,7 +99,10 @@ cudnnStatus_t CUDNNWINAPI cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStat
                                                  cudnnRuntimeTag_t*) {
   return answer("cudnnQueryRuntimeError", [&] {
     given(handle, "handle");
-    given(rstatus, "rstatus") = CUDNN_STATUS_SUCCESS;
+    given(rstatus, "rstatus");
+    demand(mode >= CUDNN_ERRQUERY_RAWCODE && mode <= CUDNN_ERRQUERY_BLOCKING, CUDNN_STATUS_BAD_PARAM, "mode ",
+           static_cast<int>(mode), " does not exist");
+    *rstatus = CUDNN_STATUS_SUCCESS;
     if (mode == CUDNN_ERRQUERY_BLOCKING) tsr::synchronize(handle->device, handle->stream);
   });
 }

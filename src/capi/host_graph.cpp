@@ -2,7 +2,9 @@
 #include "capi/host_graph.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace tsr::capi {
@@ -11,19 +13,22 @@ namespace {
 // One of the libraries by which programs know CUDA's runtime, if the process has it.
 class Runtime {
  public:
-  explicit Runtime(const char* name) : library_(name ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr) {}
+  explicit Runtime(const char* name)
+      : library_(name ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr),
+        owns_(find<int(const void*)>("tesseraOwns")),
+        is_capturing_(find<int(void*, int*)>("cudaStreamIsCapturing")) {}
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime() {
     if (library_) dlclose(library_);
   }
-  bool has(const char* function) const { return library_ && dlsym(library_, function); }
+  bool has(const char* function) const { return find<void()>(function) != nullptr; }
   // The error code; a function that is not there fails as well.
   template <class... T>
   int call(const char* function, T... arguments) const {
     constexpr int kSymbolNotFound = 500;
-    void* found = library_ ? dlsym(library_, function) : nullptr;
-    return found ? reinterpret_cast<int (*)(T...)>(found)(arguments...) : kSymbolNotFound;
+    auto* found = find<int(T...)>(function);
+    return found ? found(arguments...) : kSymbolNotFound;
   }
   // For calls to our stand-in that fail only if something is wrong here.
   template <class... T>
@@ -31,25 +36,56 @@ class Runtime {
     int code = call(function, arguments...);
     demand(code == 0, CUDNN_STATUS_INTERNAL_ERROR, function, " of the CUDA runtime's stand-in fails with ", code);
   }
-  bool owns(const void* handle) const { return has("tesseraOwns") && call("tesseraOwns", handle) == 1; }
+  // Whether it is our stand-in, and knows this stream or graph.
+  bool owns(const void* handle) const { return owns_ && owns_(handle) == 1; }
   bool captures(void* stream) const {
-    // The stand-in would complain about streams that it does not know.
-    if (has("tesseraOwns") && !owns(stream)) return false;
+    if (!is_capturing_ || (owns_ && !owns(stream))) return false;  // the stand-in complains about what it does not know
     int status = 0;
-    return call("cudaStreamIsCapturing", stream, &status) == 0 && status != 0;
+    return is_capturing_(stream, &status) == 0 && status != 0;
   }
 
  private:
+  template <class F>
+  F* find(const char* function) const {
+    return library_ ? reinterpret_cast<F*>(dlsym(library_, function)) : nullptr;
+  }
   void* library_;
+  int (*owns_)(const void*);
+  int (*is_capturing_)(void*, int*);
 };
+
+unsigned long long libraries_loaded() {
+  unsigned long long count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        *static_cast<unsigned long long*>(data) = info->dlpi_adds;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+// Looking for libraries takes longer than many a call: only after the process has loaded another one.
+const std::list<Runtime>& runtimes() {
+  struct Found {
+    unsigned long long loaded = 0;
+    std::list<Runtime> list;
+  };
+  thread_local Found found;
+  unsigned long long loaded = libraries_loaded();
+  if (found.loaded == loaded) return found.list;
+  found.loaded = loaded;
+  found.list.clear();
+  for (const char* name :
+       {static_cast<const char*>(std::getenv("CUDNN_FRONTEND_CUDART_LIB_NAME")), "libcudart.so.12", "libcudart.so.13"})
+    found.list.emplace_back(name);
+  return found.list;
+}
 
 // Gives each runtime of the process to `use` until it says that it is done.
 template <class Use>
 bool any_runtime(const Use& use) {
-  const char* named = std::getenv("CUDNN_FRONTEND_CUDART_LIB_NAME");
-  for (const char* name : {named, "libcudart.so.12", "libcudart.so.13"})
-    if (use(Runtime(name))) return true;
-  return false;
+  return std::any_of(runtimes().begin(), runtimes().end(), use);
 }
 
 struct HostNode {

@@ -125,7 +125,8 @@ void log_message(cudnnSeverity_t severity, cudnnStatus_t status, const std::stri
 }
 
 void log_graph(const Graph& g) {
-  if (logs(CUDNN_SEV_INFO)) log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat("graph:\n", print_graph(g)));
+  if (logs(CUDNN_SEV_INFO))
+    log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat("graph: ", print_graph(g, {.one_line = true})));
 }
 
 void LoggedCall::start(const char* function) {

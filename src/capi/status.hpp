@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How calls of the C interface end. Inside, failures are exceptions; `answer` turns them into statuses, keeps the text
-// for cudnnGetLastErrorString and writes the log.
+// for cudnnGetLastErrorString, writes the log and tells profilers.
 #pragma once
 
 #include "base/error.hpp"
+#include "base/trace.hpp"
 #include "capi/log.hpp"
 #include "cudnn/cudnn.h"
 
@@ -30,6 +31,14 @@ T& given(T* p, const char* name) {
   return *p;
 }
 
+// A new descriptor of the program's.
+template <class T>
+T& create(T** to, const char* name) {
+  given(to, name);  // first: an assignment makes its right side before it looks at the left
+  *to = new T;
+  return **to;
+}
+
 // The status of the exception under way; its text becomes the thread's last error.
 cudnnStatus_t status_of_exception(const char* function) noexcept;
 
@@ -37,6 +46,7 @@ cudnnStatus_t status_of_exception(const char* function) noexcept;
 template <class F>
 cudnnStatus_t answer(const char* function, const F& f) noexcept {
   LoggedCall logged(function);
+  TraceRange range(function);
   try {
     f();
     return CUDNN_STATUS_SUCCESS;

@@ -72,7 +72,11 @@ int64_t lanes_of(cudnnDataType_t t) {
   return r ? r->lanes : 1;
 }
 
-size_t bytes_of(cudnnDataType_t t) { return static_cast<size_t>(byte_size(from_data_type(t), lanes_of(t))); }
+size_t bytes_of(cudnnDataType_t t) {
+  const Row* r = find(t);
+  if (!r) refuse(CUDNN_STATUS_BAD_PARAM, "data type ", static_cast<int>(t), " does not exist");
+  return static_cast<size_t>(byte_size(r->ours, r->lanes));
+}
 
 Shape packed_shape(cudnnDataType_t type, const Dims& dims) { return {type, dims, packed_strides(dims)}; }
 
@@ -103,11 +107,9 @@ Shape in_memory(const Shape& s) {
   return m;
 }
 
-std::ostream& operator<<(std::ostream& o, const Shape& s) {
-  return o << name_of(s.type) << ' ' << s.dims << " strides " << s.strides;
+void append_part(std::string& text, const Shape& s) {
+  text += cat(name_of(s.type), " ", s.dims, " strides ", s.strides);
 }
-
-std::string describe(const Shape& s) { return cat(s); }
 
 Dims format_strides(cudnnTensorFormat_t format, const Dims& dims) {
   if (format != CUDNN_TENSOR_NHWC) return packed_strides(dims);

@@ -28,8 +28,7 @@ size_t bytes_of(const Shape& s);  // from the first element to the last
 void split_vectors(Dims& dims, Dims& strides, int along, int64_t lanes);
 // The same of a tensor of the older interface, where vectors are of channels. Other tensors as they are.
 Shape in_memory(const Shape& s);
-std::ostream& operator<<(std::ostream& o, const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
-std::string describe(const Shape& s);                       // the same at once
+void append_part(std::string& text, const Shape& s);  // "FLOAT [2,3] strides [3,1]", for messages
 
 // More than any memory holds; what is below does not leave 64 bits when it is multiplied by the size of an element.
 constexpr double kMostElements = 0x1p55;

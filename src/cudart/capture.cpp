@@ -66,10 +66,13 @@ void end(CUstream_st& s, cudaStream_t stream, cudaGraph_t* graph) {
 }  // namespace
 
 void leave_capture(CUstream_st& s) {
-  if (!s.capture) return;
-  s.capture->members.erase(&s);
-  s.capture->invalid = true;
+  std::shared_ptr<Capture> c = s.capture;
+  if (!c) return;
+  c->invalid = true;
+  c->members.erase(&s);
   s.capture.reset();
+  if (c->origin != &s) return;
+  for (CUstream_st* m : c->members) m->capture.reset(), m->last.clear();  // nobody can end it any more
 }
 
 cudaStreamCaptureStatus status_of(const CUstream_st& s) {

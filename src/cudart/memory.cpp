@@ -88,15 +88,15 @@ void* allocate(size_t bytes, Kind kind, unsigned flags, CUmemPoolHandle_st* pool
   return p;
 }
 
-Block free_device(void* pointer) {
+void free_device(void* pointer) {
   Block b;
-  if (!pointer) return b;
   Found f;
-  if (find(pointer, f) && f.start == number(pointer) && f.block.kind == Kind::graph) return f.block;
+  if (!pointer) return;
+  if (find(pointer, f) && f.start == number(pointer) && f.block.kind == Kind::graph) return;
   bool taken = take(pointer, b, [](Kind k) { return k == Kind::device || k == Kind::managed; });
   demand(taken, cudaErrorInvalidValue, pointer, " is no memory that cudaMalloc gave, or was freed before");
   std::free(pointer);
-  return b;
+  if (b.pool) returned(b.pool, b.bytes);
 }
 
 void release(void* pointer) {

@@ -18,9 +18,10 @@ struct Block {
 };
 
 void* allocate(size_t bytes, Kind kind, unsigned flags = 0, CUmemPoolHandle_st* pool = nullptr);  // null for 0 bytes
-// Frees memory of cudaMalloc and its like; null is nothing, memory of a graph stays with the graph. What it was.
-Block free_device(void* pointer);
-void release(void* pointer);  // whatever it was
+// Frees memory of cudaMalloc and its like; null is nothing, memory of a graph stays with the graph.
+void free_device(void* pointer);
+void returned(CUmemPoolHandle_st* pool, size_t bytes);  // in pool.cpp
+void release(void* pointer);                            // whatever it was
 std::shared_ptr<void> graph_memory(size_t bytes);
 
 // Refuses a range that begins in memory of ours and ends behind it, and null pointers. Other memory is the program's.

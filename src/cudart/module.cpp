@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled device code: it registers itself when a program starts, which is accepted, and is refused when it should
 // run.
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
-#include "cudart/errors.hpp"
+#include "cudart/memory.hpp"
 
 namespace cudart {
 namespace {
@@ -26,7 +31,12 @@ Kernels& kernels() {
 std::string name_of(const void* function) {
   std::lock_guard guard(kernels().lock);
   auto it = kernels().names.find(function);
-  if (it != kernels().names.end()) return it->second;
+  if (it != kernels().names.end()) {
+    int status = 0;
+    std::unique_ptr<char, void (*)(void*)> readable(abi::__cxa_demangle(it->second.c_str(), nullptr, nullptr, &status),
+                                                    std::free);
+    return readable ? readable.get() : it->second;
+  }
   std::ostringstream address;
   address << "at " << function;
   return address.str();
@@ -76,7 +86,13 @@ void __cudaRegisterFunction(void**, const char* host, char*, const char* name, i
 }
 
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
-void __cudaRegisterManagedVar(void**, void**, char*, const char*, int, size_t, int, int) {}
+// The host reads and writes these, so that they need memory; what they start with stands in the device code.
+void __cudaRegisterManagedVar(void**, void** host, char*, const char* name, int, size_t size, int, int) {
+  *host = allocate(size, Kind::managed);
+  if (*host) std::memset(*host, 0, size);
+  say(std::string("the managed variable ") + name + " starts as zeros: device code is not read");
+}
+
 void __cudaRegisterHostVar(void**, const char*, char*, size_t) {}
 char __cudaInitModule(void**) { return 1; }
 

@@ -60,6 +60,11 @@ unsigned long long attribute(const CUmemPoolHandle_st& p, cudaMemPoolAttr attr) 
 bool is_way_of_reuse(cudaMemPoolAttr attr) { return static_cast<int>(attr) >= 1 && static_cast<int>(attr) <= 3; }
 
 }  // namespace
+
+void returned(CUmemPoolHandle_st* pool, size_t bytes) {
+  if (CUmemPoolHandle_st::alive(pool)) pool->used -= bytes;  // memory may outlive its pool
+}
+
 }  // namespace cudart
 
 using namespace cudart;
@@ -81,8 +86,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
       record(s, MemFree{pointer});
       return;
     }
-    Block b = free_device(pointer);
-    if (b.pool && CUmemPoolHandle_st::alive(b.pool)) b.pool->used -= b.bytes;
+    free_device(pointer);
   });
 }
 

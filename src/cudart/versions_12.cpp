@@ -124,6 +124,7 @@ cudaError_t cudaMemAdvise(const void* pointer, size_t count, int advice, int) {
 }
 
 // A struct that ended earlier.
+static_assert(offsetof(cudaDeviceProp, hostRegisterSupported) == 728);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   return answer("cudaGetDeviceProperties", [&] {
     std::memcpy(&given(prop, "prop"), &properties(device), offsetof(cudaDeviceProp, hostRegisterSupported));

@@ -33,9 +33,8 @@ const OpSpec& op(std::string_view name) {
 
 std::string spelling(const Node& n) {
   if (n.op->modes.empty()) return std::string(n.op->name);
-  std::any copy = n.attrs;
   ModeField f;
-  n.op->fields(copy, f);
+  n.op->fields(const_cast<std::any&>(n.attrs), f);  // the visitor only reads
   return cat(n.op->mode_prefix, n.op->modes[static_cast<size_t>(f.mode.get())], n.op->mode_suffix);
 }
 
@@ -178,12 +177,12 @@ std::string Infer::label() const {
   return s;
 }
 
-std::string Infer::describe(int slot) const {
+std::string Infer::input_text(int slot) const {
   size_t i = std::min(static_cast<size_t>(slot), n_.op->in.size() - 1);
-  return cat("input ", n_.op->in[i].name, " ", tsr::describe(in(slot)));
+  return cat("input ", n_.op->in[i].name, " ", to_text(in(slot)));
 }
 
-std::string describe(const Tensor& t) { return cat("'", t.name, "' ", t.dtype, t.dims); }
+std::string to_text(const Tensor& t) { return cat("'", t.name, "' ", t.dtype, t.dims); }
 
 std::optional<Dims> broadcast(const Dims& a, const Dims& b) {
   int rank = std::max(a.size(), b.size());

@@ -159,14 +159,23 @@ class Infer {
   void check_integer(int slot) const;                        // i32 or i64, if present
   void check_broadcast(int slot, const Dims& target) const;  // each size 1 or the target's
   std::string label() const;                                 // "conv_fprop 'y'"
-  std::string describe(int slot) const;                      // "input x 'name' f32[2,3]"
+  std::string input_text(int slot) const;                    // "input x 'name' f32[2,3]"
+  // The same in messages; refuses an input that is not there.
+  auto describe(int slot) const {
+    (void)in(slot);
+    return Lazy{[this, slot] { return input_text(slot); }};
+  }
 
  private:
   Graph& g_;
   Node& n_;
 };
 
-std::string describe(const Tensor& t);  // "'x' f32[2,3]"
+std::string to_text(const Tensor& t);  // "'x' f32[2,3]"
+// The same in messages.
+inline auto describe(const Tensor& t) {
+  return Lazy{[&t] { return to_text(t); }};
+}
 // Sizes after broadcasting, or nullopt when they do not match. Ranks are aligned at the last dimension.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 int64_t normalize_axis(int64_t axis, int rank);  // -1 becomes rank-1; raises when out of range

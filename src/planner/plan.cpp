@@ -8,6 +8,7 @@
 
 #include "base/hash.hpp"
 #include "base/settings.hpp"
+#include "base/trace.hpp"
 #include "graph/op.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/passes/views.hpp"
@@ -29,6 +30,12 @@ bool listed(const std::vector<std::string>& names, std::string_view name) {
 }
 
 bool is_last_resort(const Engine& e) { return e.info().last_resort; }
+
+std::string engine_names() {
+  std::vector<std::string_view> names;
+  for (const Engine* e : all_engines()) names.push_back(e->info().name);
+  return any_of_text(names);
+}
 
 // Places blocks with lifetimes [first, last] (in steps) so that blocks alive together do not overlap; large ones first.
 struct Block {
@@ -111,11 +118,10 @@ Limits region_limits(const Region& r, const Device& d) {
 }
 
 std::string PlanOptions::key() const {
-  std::string s = std::to_string(workspace_limit) + ' ';
-  for (bool b : {deterministic, fuse, recognise, fallback, tuned}) s += b ? '1' : '0';
-  for (const std::string& e : engines) s += " +" + e;
-  for (const std::string& e : without) s += " -" + e;
-  if (!config.empty()) s += " =" + config;
+  std::string s = cat(workspace_limit, ' ', deterministic, fuse, recognise, fallback, tuned);
+  for (const std::string& e : engines) s.append(" +").append(e);
+  for (const std::string& e : without) s.append(" -").append(e);
+  if (!config.empty()) s.append(" =").append(config);
   return s;
 }
 
@@ -123,11 +129,8 @@ class PlanBuilder {
  public:
   PlanBuilder(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) : plan_(new Plan) {
     for (const auto* list : {&o.engines, &o.without})
-      for (const std::string& name : *list) {
-        std::vector<std::string> names;
-        for (const Engine* e : all_engines()) names.emplace_back(e->info().name);
-        require(listed(names, name), "there is no engine named '", name, "'; engines: ", any_of_text(names));
-      }
+      for (const std::string& name : *list)
+        require(find_engine(name), "there is no engine named '", name, "'; engines: ", Lazy{engine_names});
     plan_->source_ = g;
     plan_->graph_ = prepared(g, d, o);
     plan_->device_ = d;
@@ -322,6 +325,7 @@ class PlanBuilder {
 
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) {
   require(g && g->finalized(), "the graph must be finalized before it is planned");
+  TraceRange range("plan");
   return PlanBuilder(std::move(g), d, o).build();
 }
 
@@ -349,6 +353,7 @@ void require_present(const Device& d) {
 }
 
 void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const {
+  TraceRange range("execute");
   require_present(device_);
   if (device_.memory) device_.memory->attach();
   const Graph& g = *graph_;
@@ -397,9 +402,8 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
 
 std::shared_ptr<const Plan> Plan::with_shapes(std::span<const ShapeOverride> overrides) const {
   constexpr size_t kKept = 64;
-  std::ostringstream s;
-  for (const ShapeOverride& o : overrides) s << o.uid << o.dims << o.strides;
-  std::string key = s.str();
+  std::string key;
+  for (const ShapeOverride& o : overrides) key += cat(o.uid, o.dims, o.strides);
   {
     std::lock_guard guard(reshaped_lock_);
     for (auto& [k, plan] : reshaped_)

@@ -365,12 +365,62 @@ TEST(Backend, ANullWorkspaceIsRefusedWhereThePlanNeedsOne) {
   for (int64_t uid = 1; uid <= 4; ++uid) pointers.push_back({uid, t.data()});
   EXPECT_EQ(cudnnBackendExecute(handle, plan, pack(pointers, nullptr)), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   EXPECT_NE(last_error().find("WORKSPACE"), std::string::npos);
-  // A limit on all plans' workspaces.
-  setenv("CUDNN_WORKSPACE_LIMIT", "1", 1);
-  Part config = configs(graph, CUDNN_HEUR_MODE_FALLBACK).at(0), limited(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  ASSERT_OK(limited.set_part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config));
-  EXPECT_EQ(limited.finalize(), CUDNN_STATUS_NOT_SUPPORTED);
-  unsetenv("CUDNN_WORKSPACE_LIMIT");
+}
+
+namespace {
+
+// Sets CUDNN_WORKSPACE_LIMIT while it lives.
+class Limit {
+ public:
+  explicit Limit(int64_t bytes) { setenv("CUDNN_WORKSPACE_LIMIT", std::to_string(bytes).c_str(), 1); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+  ~Limit() { unsetenv("CUDNN_WORKSPACE_LIMIT"); }
+};
+
+int64_t workspace_of(const Part& config) { return config.one<int64_t>(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE); }
+
+}  // namespace
+
+TEST(Backend, PlansBeyondTheWorkspaceLimitAreNotOffered) {
+  Handle handle;
+  const auto f = CUDNN_DATA_FLOAT;
+  Part graph = operation_graph(handle, {convolution(f, 1, tensor(1, f, {2, 8, 9, 9}), tensor(2, f, {16, 8, 3, 3}),
+                                                    tensor(3, f, {2, 16, 9, 9}))});
+  std::vector<Part> all = configs(graph, CUDNN_HEUR_MODE_A);
+  int64_t most = 0;
+  size_t smaller = 0;
+  for (const Part& c : all) most = std::max(most, workspace_of(c));
+  for (const Part& c : all) smaller += workspace_of(c) < most;
+  if (smaller == 0) GTEST_SKIP() << "all plans of this device need " << most << " bytes";
+  Limit limit(most - 1);
+  std::vector<Part> offered = configs(graph, CUDNN_HEUR_MODE_A);
+  EXPECT_EQ(offered.size(), smaller);
+  for (const Part& c : offered) EXPECT_LT(workspace_of(c), most);
+}
+
+TEST(Backend, AWorkspaceLimitThatNoPlanKeepsIsRefused) {
+  Handle handle;
+  const auto f = CUDNN_DATA_FLOAT;
+  Part middle = virtual_tensor(10, f, {1, 64, 64});
+  Part graph = operation_graph(handle, {matmul(f, tensor(1, f, {1, 64, 64}), tensor(2, f, {1, 64, 64}), middle),
+                                        matmul(f, middle, tensor(3, f, {1, 64, 64}), tensor(4, f, {1, 64, 64}))});
+  Limit limit(1);
+  Part heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  ASSERT_OK(heuristics.set_part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph));
+  ASSERT_OK(heuristics.set_enum(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A));
+  EXPECT_EQ(heuristics.finalize(), CUDNN_STATUS_NOT_SUPPORTED);
+  EXPECT_NE(last_error().find("CUDNN_WORKSPACE_LIMIT, 1 bytes"), std::string::npos);
+  // An engine that the program names itself is told when its plan is made.
+  Part engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR), named(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  ASSERT_OK(engine.set_part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph));
+  ASSERT_OK(engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, int64_t{0}));
+  ASSERT_OK(engine.finalize());
+  ASSERT_OK(named.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
+  ASSERT_OK(named.finalize());
+  Part plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  ASSERT_OK(plan.set_part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, named));
+  EXPECT_EQ(plan.finalize(), CUDNN_STATUS_NOT_SUPPORTED);
 }
 
 // Front ends try a plan while the stream records, with memory that is too small: nothing may be touched.

@@ -371,8 +371,9 @@ TEST(BatchNorm, swish_behind_it) {
   expect_values(dx, want, 512);
   expect_values(dscale, want_scale, 256);
   family.after = 2;
+  float one = 1, zero = 0;
   EXPECT_TRUE(is_not_supported(cudnnBatchNormalizationBackwardEx(
-      h, c.mode, family.ops7(), nullptr, nullptr, nullptr, nullptr, t.x, t.x.data(), t.y, t.y.data(), dy, dy.data(), dx,
+      h, c.mode, family.ops7(), &one, &zero, &one, &zero, t.x, t.x.data(), t.y, t.y.data(), dy, dy.data(), dx,
       dx.data(), dx, dx.data(), t.scale, t.scale.data(), t.bias.data(), dscale.data(), dbias.data(), kEps,
       t.saved_mean.data(), t.saved_inv.data(), swish, nullptr, 0, nullptr, 0)));
 }

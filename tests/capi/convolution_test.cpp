@@ -336,9 +336,18 @@ TEST(Convolution, patches_as_a_matrix) {
 TEST(Convolution, folded_gradient_of_the_input) {
   Handle h;
   using Transform = Descriptor<cudnnTensorTransformDescriptor_t>;
-  for (auto [size, taps, pad, stride] : {std::tuple(9, 3, 1, 2), std::tuple(8, 5, 2, 3), std::tuple(12, 2, 0, 4)}) {
-    ConvSpec spec{{pad, pad}, {stride, stride}, {1, 1}};
-    Sizes xs = {2, 3, size, size + 1}, ws = {4, 3, taps, taps};
+  struct Folding {
+    int size, taps;
+    ConvSpec spec;
+  };
+  const Folding foldings[] = {{9, 3, {{1, 1}, {2, 2}, {1, 1}}},
+                              {8, 5, {{2, 2}, {3, 3}, {1, 1}}},
+                              {12, 2, {{0, 0}, {4, 4}, {1, 1}}},
+                              {9, 3, {{1, 0}, {2, 3}, {1, 1}, 2}},  // groups
+                              {11, 3, {{2, 1}, {2, 2}, {2, 1}}},    // of which one dimension is folded
+                              {9, 3, {{1, 1}, {2, 1}, {1, 1}, 1, CUDNN_CONVOLUTION}}};
+  for (const auto& [size, taps, spec] : foldings) {
+    Sizes xs = {2, 4, size, size + 1}, ws = {4, 4 / spec.groups, taps, taps};
     Tensor dx(CUDNN_DATA_FLOAT, xs), dy(CUDNN_DATA_FLOAT, output_sizes(spec, xs, ws));
     Filter w(CUDNN_DATA_FLOAT, ws);
     dy.random(1), w.random(2);

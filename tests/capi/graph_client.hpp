@@ -23,7 +23,8 @@ inline void must(cudnnStatus_t s) {
 // A descriptor that is told several things in one expression; what is refused is thrown.
 class Piece : public Part {
  public:
-  explicit Piece(int type) : Part(static_cast<cudnnBackendDescriptorType_t>(type)) {}
+  explicit Piece(int type) : Part(static_cast<cudnnBackendDescriptorType_t>(type)), type_(type) {}
+  int type() const { return type_; }
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;
   template <class T>
@@ -41,6 +42,9 @@ class Piece : public Part {
     must(Part::finalize());
     return *this;
   }
+
+ private:
+  int type_;
 };
 
 // The first plan that the heuristics propose.

@@ -50,6 +50,35 @@ inline void set_values(Piece& d, int name, cudnnBackendAttributeType_t type, con
   }
 }
 
+// What a descriptor says of a tensor's memory.
+struct TensorFacts {
+  int64_t uid = 0;
+  double elements = 1, bytes = 0;  // of each dimension's sizes; of memory from the first to the last
+  bool hidden = false, by_value = false;
+};
+
+inline TensorFacts facts_of(const Part& t) {
+  TensorFacts f;
+  auto type = CUDNN_DATA_FLOAT;
+  auto order = CUDNN_TENSOR_REORDERING_NONE;
+  must(t.get(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, nullptr, &f.uid));
+  must(t.get(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, nullptr, &type));
+  must(t.get(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, nullptr, &f.hidden));
+  must(t.get(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, nullptr, &f.by_value));
+  must(t.get(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, 1, nullptr, &order));
+  Ints dims = t.list<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64),
+       strides = t.list<int64_t>(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64);
+  double last = 0;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    f.elements *= static_cast<double>(dims[i]);
+    last += static_cast<double>(dims[i] - 1) * static_cast<double>(strides[i]);
+  }
+  f.bytes = (last + 1) * static_cast<double>(size_of(type));
+  // Whole tiles of 128 x 4 scale factors.
+  if (order != CUDNN_TENSOR_REORDERING_NONE) f.bytes = (last + 1) * 128 * 4;
+  return f;
+}
+
 // The descriptors of one graph, by their names.
 class Recording {
  public:
@@ -67,6 +96,17 @@ class Recording {
     }
   }
   const Piece& graph() const { return *parts_.at("graph"); }
+  std::vector<cudnnBackendDescriptor_t> descriptors() const {
+    std::vector<cudnnBackendDescriptor_t> all;
+    for (const auto& [name, part] : parts_) all.push_back(*part);
+    return all;
+  }
+  std::vector<TensorFacts> tensors() const {
+    std::vector<TensorFacts> all;
+    for (const auto& [name, part] : parts_)
+      if (part->type() == CUDNN_BACKEND_TENSOR_DESCRIPTOR) all.push_back(facts_of(*part));
+    return all;
+  }
 
  private:
   // ATTRIBUTE=#NAME,.. or ATTRIBUTE=TYPE:VALUE,..

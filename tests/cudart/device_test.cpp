@@ -117,6 +117,11 @@ TEST(Modules, RegisterAndTheirKernelsAreRefusedOnce) {
   ASSERT_NE(handle, nullptr);
   __cudaRegisterFunction(handle, &kernel, name, name, -1, nullptr, nullptr, nullptr, nullptr, nullptr);
   __cudaRegisterVar(handle, &variable, name, name, 0, 1, 0, 0);
+  void* managed = nullptr;
+  std::string text = said([&] { __cudaRegisterManagedVar(handle, &managed, name, "weights", 0, 16, 0, 0); });
+  EXPECT_NE(text.find("weights starts as zeros"), std::string::npos) << text;
+  ASSERT_NE(managed, nullptr);
+  EXPECT_EQ(static_cast<int*>(managed)[3], 0);
   __cudaRegisterFatBinaryEnd(handle);
   ASSERT_EQ(__cudaPushCallConfiguration({7, 1, 1}, {32, 1, 1}, 64, nullptr), 0U);
   dim3 grid, block;
@@ -126,7 +131,7 @@ TEST(Modules, RegisterAndTheirKernelsAreRefusedOnce) {
   EXPECT_EQ(grid.x, 7U);
   EXPECT_EQ(shared, 64U);
   auto launch = [&] { EXPECT_EQ(cudaLaunchKernel(&kernel, grid, block, nullptr, 0, stream), cudaErrorNotSupported); };
-  std::string text = said(launch);
+  text = said(launch);
   EXPECT_NE(text.find("kernel scale_kernel does not run"), std::string::npos) << text;
   EXPECT_NE(text.find("host stand-in"), std::string::npos) << text;
   EXPECT_EQ(said(launch), "");

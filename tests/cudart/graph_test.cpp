@@ -122,6 +122,64 @@ TEST(Capture, WaitingForACapturedStreamSpoilsIt) {
   cudaGetLastError();
 }
 
+TEST(Capture, EndsWithItsStream) {
+  cudaStream_t first = new_stream(), second = new_stream();
+  cudaEvent_t fork = nullptr;
+  ASSERT_CUDA(cudaEventCreate(&fork));
+  ASSERT_CUDA(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
+  ASSERT_CUDA(cudaEventRecord(fork, first));
+  ASSERT_CUDA(cudaStreamWaitEvent(second, fork, 0));
+  EXPECT_CUDA(cudaStreamDestroy(first));
+  EXPECT_EQ(status_of(second), cudaStreamCaptureStatusNone);
+  EXPECT_CUDA(cudaStreamDestroy(second));
+  EXPECT_CUDA(cudaEventDestroy(fork));
+}
+
+TEST(Capture, GoesOnInAGraphOfTheProgram) {
+  int calls = 0;
+  cudaStream_t s = new_stream();
+  cudaGraph_t g = nullptr, same = nullptr;
+  cudaGraphNode_t first = nullptr;
+  cudaHostNodeParams host{[](void* n) { *static_cast<int*>(n) = 10; }, &calls};
+  ASSERT_CUDA(cudaGraphCreate(&g, 0));
+  ASSERT_CUDA(cudaGraphAddHostNode(&first, g, nullptr, 0, &host));
+  ASSERT_CUDA(cudaStreamBeginCaptureToGraph(s, g, &first, nullptr, 1, cudaStreamCaptureModeRelaxed));
+  ASSERT_CUDA(cudaLaunchHostFunc(s, count_up, &calls));
+  ASSERT_CUDA(cudaStreamEndCapture(s, &same));
+  EXPECT_EQ(same, g);
+  cudaGraphExec_t e = instantiate(g);
+  ASSERT_CUDA(cudaGraphLaunch(e, s));
+  EXPECT_EQ(calls, 11);
+  EXPECT_CUDA(cudaGraphExecDestroy(e));
+  EXPECT_CUDA(cudaGraphDestroy(g));
+  EXPECT_CUDA(cudaStreamDestroy(s));
+}
+
+TEST(Capture, SaysWhereItStands) {
+  cudaStream_t s = new_stream();
+  Array<int> a({1});
+  auto status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  cudaGraph_t inside = nullptr, g = nullptr;
+  const cudaGraphNode_t* last = nullptr;
+  size_t count = 9;
+  ASSERT_CUDA(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  ASSERT_CUDA(cudaMemsetAsync(a.get(), 0, 4, s));
+#if TESSERA_CUDART == 12
+  ASSERT_CUDA(cudaStreamGetCaptureInfo_v2(s, &status, &id, &inside, &last, &count));
+#else
+  ASSERT_CUDA(cudaStreamGetCaptureInfo(s, &status, &id, &inside, &last, nullptr, &count));
+#endif
+  EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+  EXPECT_NE(id, 0U);
+  ASSERT_EQ(count, 1U);
+  EXPECT_EQ(last[0], nodes_of(inside).at(0));
+  ASSERT_CUDA(cudaStreamEndCapture(s, &g));
+  EXPECT_EQ(g, inside);
+  EXPECT_CUDA(cudaGraphDestroy(g));
+  EXPECT_CUDA(cudaStreamDestroy(s));
+}
+
 TEST(Capture, MemoryOfStreamsBelongsToTheGraph) {
   cudaStream_t s = new_stream();
   Array<int> a({3}), b({0});

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
 #include "runtime.hpp"
 
 namespace {
@@ -143,6 +145,29 @@ TEST(Memory, WrongCopiesAreRefused) {
   cudaGetLastError();
 }
 
+TEST(Memory, ThreadsWorkSideBySide) {
+  auto work = [](int seed) {
+    cudaStream_t s = new_stream();
+    for (int i = 0; i < 200; ++i) {
+      Array<int> a({seed, i}), b({0, 0});
+      EXPECT_CUDA(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+      EXPECT_CUDA(cudaMemcpyAsync(b.get(), a.get(), a.bytes(), cudaMemcpyDeviceToDevice, s));
+      cudaGraph_t g = nullptr;
+      cudaGraphExec_t e = nullptr;
+      EXPECT_CUDA(cudaStreamEndCapture(s, &g));
+      EXPECT_CUDA(cudaGraphInstantiate(&e, g, 0));
+      EXPECT_CUDA(cudaGraphLaunch(e, s));
+      EXPECT_EQ(b.values(), (std::vector<int>{seed, i}));
+      EXPECT_CUDA(cudaGraphExecDestroy(e));
+      EXPECT_CUDA(cudaGraphDestroy(g));
+    }
+    EXPECT_CUDA(cudaStreamDestroy(s));
+  };
+  std::vector<std::thread> threads;
+  for (int seed = 1; seed <= 4; ++seed) threads.emplace_back(work, seed);
+  for (std::thread& t : threads) t.join();
+}
+
 TEST(Memory, PoolsCountWhatIsInUse) {
   cudaMemPool_t pool = nullptr, standard = nullptr;
   cudaMemPoolProps props{};
@@ -159,7 +184,12 @@ TEST(Memory, PoolsCountWhatIsInUse) {
   EXPECT_EQ(used, 0U);
   ASSERT_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &used));
   EXPECT_EQ(used, 1000U);
+  ASSERT_CUDA(cudaDeviceGetMemPool(&standard, 0));
+  ASSERT_CUDA(cudaMemPoolGetAttribute(standard, cudaMemPoolAttrUsedMemCurrent, &used));
+  EXPECT_EQ(used, 1000U);
   EXPECT_CUDA(cudaFree(q));
+  ASSERT_CUDA(cudaMemPoolGetAttribute(standard, cudaMemPoolAttrUsedMemCurrent, &used));
+  EXPECT_EQ(used, 0U);
   EXPECT_CUDA(cudaMemPoolTrimTo(pool, 0));
   EXPECT_CUDA(cudaMemPoolDestroy(pool));
   ASSERT_CUDA(cudaDeviceGetDefaultMemPool(&standard, 0));

@@ -304,9 +304,9 @@ cudnnStatus_t CUDNNWINAPI cudnnMultiHeadAttnBackwardData(
 
 cudnnStatus_t CUDNNWINAPI cudnnMultiHeadAttnBackwardWeights(
     cudnnHandle_t handle, const cudnnAttnDescriptor_t attnDesc, cudnnWgradMode_t addGrad,
-    const cudnnSeqDataDescriptor_t qDesc, const void*, const cudnnSeqDataDescriptor_t kDesc, const void*,
-    const cudnnSeqDataDescriptor_t vDesc, const void*, const cudnnSeqDataDescriptor_t doDesc, const void*,
-    size_t weightSizeInBytes, const void*, void* dweights, size_t, void*, size_t reserveSpaceSizeInBytes,
+    const cudnnSeqDataDescriptor_t qDesc, const void* queries, const cudnnSeqDataDescriptor_t kDesc, const void* keys,
+    const cudnnSeqDataDescriptor_t vDesc, const void* values, const cudnnSeqDataDescriptor_t doDesc, const void* dout,
+    size_t weightSizeInBytes, const void* weights, void* dweights, size_t, void*, size_t reserveSpaceSizeInBytes,
     void* reserveSpace) {
   return answer("cudnnMultiHeadAttnBackwardWeights", [&] {
     given(handle, "handle");
@@ -316,6 +316,8 @@ cudnnStatus_t CUDNNWINAPI cudnnMultiHeadAttnBackwardWeights(
     x.q = given_sequences(qDesc, "qDesc").shape(), x.k = given_sequences(kDesc, "kDesc").shape();
     x.v = given_sequences(vDesc, "vDesc").shape(), x.out = given_sequences(doDesc, "doDesc").shape();
     call.check_sequences(x);
+    demand_pointer(queries, "queries"), demand_pointer(keys, "keys"), demand_pointer(values, "values");
+    demand_pointer(dout, "dout"), demand_pointer(weights, "weights");
     call.check_weights(weightSizeInBytes);
     call.check_reserve(reserveSpace, reserveSpaceSizeInBytes);
     call.backward_weights(reserveSpace, dweights, addGrad == CUDNN_WGRAD_MODE_ADD);

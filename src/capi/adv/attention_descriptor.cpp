@@ -78,7 +78,7 @@ void check(const cudnnAttnStruct& a) {
 using namespace tsr::capi;
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t* attnDesc) {
-  return answer("cudnnCreateAttnDescriptor", [&] { given(attnDesc, "attnDesc") = new cudnnAttnStruct; });
+  return answer("cudnnCreateAttnDescriptor", [&] { create(attnDesc, "attnDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attnDesc) {

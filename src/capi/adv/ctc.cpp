@@ -28,6 +28,7 @@ enum : int64_t { kProbs = 1, kLabels, kLabelLengths, kInputLengths, kCosts, kGra
 
 // Versions before 9 tell by an option about NaN what becomes of sequences that are too short for their labels.
 cudnnCTCGradMode_t from_nan(cudnnNanPropagation_t nan) {
+  demand_enumerator(nan, CUDNN_PROPAGATE_NAN, "gradMode");
   return nan == CUDNN_PROPAGATE_NAN ? CUDNN_CTC_SKIP_OOB_GRADIENTS : CUDNN_CTC_ZERO_OOB_GRADIENTS;
 }
 cudnnNanPropagation_t to_nan(cudnnCTCGradMode_t mode) {
@@ -48,13 +49,23 @@ const cudnnCTCLossStruct& given_ctc(cudnnCTCLossDescriptor_t d) {
   return *d;
 }
 
+// What all versions tell.
+const cudnnCTCLossStruct& get(cudnnCTCLossDescriptor_t desc, cudnnDataType_t* type,
+                              cudnnLossNormalizationMode_t* normalization, int* max_labels) {
+  const cudnnCTCLossStruct& d = given_ctc(desc);
+  if (type) *type = d.type;
+  if (normalization) *normalization = d.normalization;
+  if (max_labels) *max_labels = d.max_labels;
+  return d;
+}
+
 void check_shapes(const Shape& probs, const Shape* gradients, cudnnCTCLossAlgo_t algo) {
   demand_enumerator(algo, CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC, "algo");
-  demand(probs.type == CUDNN_DATA_FLOAT && probs.dims.size() == 3, CUDNN_STATUS_BAD_PARAM, "probsDesc is ",
-         describe(probs), ", needed is FLOAT [steps, batch, labels]");
+  demand(probs.type == CUDNN_DATA_FLOAT && probs.dims.size() == 3, CUDNN_STATUS_BAD_PARAM, "probsDesc is ", probs,
+         ", needed is FLOAT [steps, batch, labels]");
   if (gradients)
     demand(gradients->dims == probs.dims && gradients->type == probs.type, CUDNN_STATUS_BAD_PARAM, "gradientsDesc is ",
-           describe(*gradients), ", probsDesc ", describe(probs), ": sizes and types must be equal");
+           *gradients, ", probsDesc ", probs, ": sizes and types must be equal");
 }
 
 Shape integers(int64_t n) { return {CUDNN_DATA_INT32, {n}, {1}}; }
@@ -143,7 +154,7 @@ void run_with_host_labels(cudnnHandle_t handle, const cudnnCTCLossStruct& d, con
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* ctcLossDesc) {
-  return answer("cudnnCreateCTCLossDescriptor", [&] { given(ctcLossDesc, "ctcLossDesc") = new cudnnCTCLossStruct; });
+  return answer("cudnnCreateCTCLossDescriptor", [&] { create(ctcLossDesc, "ctcLossDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc) {
@@ -179,31 +190,31 @@ cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t 
                                                        cudnnLossNormalizationMode_t* normMode,
                                                        cudnnCTCGradMode_t* ctcGradMode, int* maxLabelLength) {
   return answer("cudnnGetCTCLossDescriptor_v9", [&] {
-    const cudnnCTCLossStruct& d = given_ctc(ctcLossDesc);
-    if (compType) *compType = d.type;
-    if (normMode) *normMode = d.normalization;
+    const cudnnCTCLossStruct& d = get(ctcLossDesc, compType, normMode, maxLabelLength);
     if (ctcGradMode) *ctcGradMode = d.gradients;
-    if (maxLabelLength) *maxLabelLength = d.max_labels;
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t* compType,
                                                        cudnnLossNormalizationMode_t* normMode,
                                                        cudnnNanPropagation_t* gradMode, int* maxLabelLength) {
-  cudnnCTCGradMode_t mode = CUDNN_CTC_ZERO_OOB_GRADIENTS;
-  cudnnStatus_t status = cudnnGetCTCLossDescriptor_v9(ctcLossDesc, compType, normMode, &mode, maxLabelLength);
-  if (gradMode && status == CUDNN_STATUS_SUCCESS) *gradMode = to_nan(mode);
-  return status;
+  return answer("cudnnGetCTCLossDescriptor_v8", [&] {
+    const cudnnCTCLossStruct& d = get(ctcLossDesc, compType, normMode, maxLabelLength);
+    if (gradMode) *gradMode = to_nan(d.gradients);
+  });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t* compType,
                                                       cudnnLossNormalizationMode_t* normMode,
                                                       cudnnNanPropagation_t* gradMode) {
-  return cudnnGetCTCLossDescriptor_v8(ctcLossDesc, compType, normMode, gradMode, nullptr);
+  return answer("cudnnGetCTCLossDescriptorEx", [&] {
+    const cudnnCTCLossStruct& d = get(ctcLossDesc, compType, normMode, nullptr);
+    if (gradMode) *gradMode = to_nan(d.gradients);
+  });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t* compType) {
-  return cudnnGetCTCLossDescriptor_v9(ctcLossDesc, compType, nullptr, nullptr, nullptr);
+  return answer("cudnnGetCTCLossDescriptor", [&] { get(ctcLossDesc, compType, nullptr, nullptr); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t probsDesc,

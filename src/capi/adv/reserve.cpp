@@ -16,7 +16,7 @@ void deliver_weights(cudnnHandle_t handle, int64_t count, cudnnDataType_t type, 
   constexpr float kOneFloat = 1;
   const void* one = type == CUDNN_DATA_DOUBLE ? static_cast<const void*>(&kOne) : &kOneFloat;
   Call c(handle, "gradient of weights");
-  Blend blend(c, nullptr, adds ? one : nullptr, type);
+  Blend blend(c, kNoFactor, adds ? one : kNoFactor, type);
   c.input(kKept, packed_shape(type_of_sums(type), {count}), kept, "reserveSpace")
       .output(kResult, packed_shape(type, {count}), dweights, "dweights");
   c.run([&](Maker& m) { m.blend(blend, kResult, m[kKept]); });

@@ -61,9 +61,9 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNN
 // Everything is in the reserve space already.
 cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
                                                      cudnnWgradMode_t addGrad, const int32_t* devSeqLengths,
-                                                     cudnnRNNDataDescriptor_t xDesc, const void*,
+                                                     cudnnRNNDataDescriptor_t xDesc, const void* x,
                                                      cudnnTensorDescriptor_t, const void*,
-                                                     cudnnRNNDataDescriptor_t yDesc, const void*,
+                                                     cudnnRNNDataDescriptor_t yDesc, const void* y,
                                                      size_t weightSpaceSize, void* dweightSpace, size_t, void*,
                                                      size_t reserveSpaceSize, void* reserveSpace) {
   return answer("cudnnRNNBackwardWeights_v8", [&] {
@@ -72,6 +72,7 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnn
     RnnBuffers b;
     b.dweights = dweightSpace, b.reserve = reserveSpace, b.reserve_bytes = reserveSpaceSize;
     call.check_y(given_data(yDesc, "yDesc"));
+    demand_pointer(x, "x"), demand_pointer(y, "y");
     call.check_weights(weightSpaceSize);
     call.backward_weights(b, addGrad == CUDNN_WGRAD_MODE_ADD);
   });

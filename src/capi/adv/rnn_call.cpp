@@ -106,8 +106,8 @@ void RnnCall::check_y(const cudnnRNNDataStruct& y) const {
 void RnnCall::use_states(const Shape* h, const Shape* c, const RnnBuffers& b) {
   auto use = [&](const Shape* given_shape, Shape& ours, const char* name) {
     Shape s = without_trailing_ones(given(given_shape, name), ours.dims.size());
-    demand(s.dims == ours.dims && s.type == ours.type, CUDNN_STATUS_BAD_PARAM, name, " is ", describe(s),
-           ", needed is ", name_of(ours.type), " ", ours.dims);
+    demand(s.dims == ours.dims && s.type == ours.type, CUDNN_STATUS_BAD_PARAM, name, " is ", s, ", needed is ",
+           name_of(ours.type), " ", ours.dims);
     ours = s;
   };
   if (b.hx || b.hy || b.dhx || b.dhy) use(h, h_, "hDesc");

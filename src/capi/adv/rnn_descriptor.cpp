@@ -85,6 +85,7 @@ void set_clip(cudnnRNNDescriptor_t desc, cudnnRNNClipMode_t mode, cudnnNanPropag
               double most) {
   cudnnRNNStruct& r = given(desc, "rnnDesc");
   demand_enumerator(mode, CUDNN_RNN_CLIP_MINMAX, "clipMode");
+  demand_enumerator(nan, CUDNN_PROPAGATE_NAN, "clipNanOpt");
   demand(mode == CUDNN_RNN_CLIP_NONE || least <= most, CUDNN_STATUS_BAD_PARAM, "lclip is ", least, ", rclip is ", most,
          ": lclip must not be greater, and neither NaN");
   r.clip = mode, r.clip_nan = nan, r.clip_min = least, r.clip_max = most;
@@ -102,7 +103,7 @@ void get_clip(const cudnnRNNStruct& r, cudnnRNNClipMode_t* mode, double* least, 
 using namespace tsr::capi;
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* rnnDesc) {
-  return answer("cudnnCreateRNNDescriptor", [&] { given(rnnDesc, "rnnDesc") = new cudnnRNNStruct; });
+  return answer("cudnnCreateRNNDescriptor", [&] { create(rnnDesc, "rnnDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnnDesc) {
@@ -147,6 +148,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRN
     r.hidden = r.proj = hiddenSize, r.layers = numLayers, r.input_size = 0;
     r.dropout = dropoutDesc, r.flags = CUDNN_RNN_PADDED_IO_DISABLED;
     check(r);
+    demand_compute_type(mathPrec, "mathPrec");
     r.set = true;
     *rnnDesc = r;
   });
@@ -198,14 +200,15 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnnDesc, cudnn
 cudnnStatus_t CUDNNWINAPI cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int miniBatch) {
   return answer("cudnnBuildRNNDynamic", [&] {
     given(handle, "handle");
-    demand(given_rnn(rnnDesc).algo == CUDNN_RNN_ALGO_PERSIST_DYNAMIC, CUDNN_STATUS_BAD_PARAM,
-           "the algorithm of rnnDesc is ", static_cast<int>(rnnDesc->algo), ", not CUDNN_RNN_ALGO_PERSIST_DYNAMIC");
+    const cudnnRNNStruct& r = given_rnn(rnnDesc);
+    demand(r.algo == CUDNN_RNN_ALGO_PERSIST_DYNAMIC, CUDNN_STATUS_BAD_PARAM, "the algorithm of rnnDesc is ",
+           static_cast<int>(r.algo), ", not CUDNN_RNN_ALGO_PERSIST_DYNAMIC");
     check_positive(miniBatch, "miniBatch");
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* rnnDataDesc) {
-  return answer("cudnnCreateRNNDataDescriptor", [&] { given(rnnDataDesc, "rnnDataDesc") = new cudnnRNNDataStruct; });
+  return answer("cudnnCreateRNNDataDescriptor", [&] { create(rnnDataDesc, "rnnDataDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc) {
@@ -249,12 +252,12 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnn
     const cudnnRNNDataStruct& d = given_data(rnnDataDesc, "rnnDataDesc");
     demand(arrayLengthRequested >= 0, CUDNN_STATUS_BAD_PARAM, "arrayLengthRequested is ", arrayLengthRequested,
            ", it must not be negative");
+    if (arrayLengthRequested > 0) given(seqLengthArray, "seqLengthArray");
     if (dataType) *dataType = d.type;
     if (layout) *layout = d.layout;
     if (maxSeqLength) *maxSeqLength = d.steps;
     if (batchSize) *batchSize = d.batch;
     if (vectorSize) *vectorSize = d.vector;
-    if (arrayLengthRequested > 0) given(seqLengthArray, "seqLengthArray");
     for (int i = 0; i < std::min(arrayLengthRequested, d.batch); ++i)
       seqLengthArray[i] = d.lengths[static_cast<size_t>(i)];
     if (paddingFill && d.padding) std::memcpy(paddingFill, d.padding->data(), bytes_of(d.type));

@@ -15,12 +15,11 @@ cudnnRNNDataStruct sequences_of(int steps, const cudnnTensorDescriptor_t* descs,
   d.layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED, d.steps = steps, d.set = true;
   for (int t = 0; t < steps; ++t) {
     const Shape& s = given(descs[t], name);
-    demand(s.dims.size() >= 2, CUDNN_STATUS_BAD_PARAM, name, "[", t, "] is ", describe(s),
-           ", needed are batch and vector");
+    demand(s.dims.size() >= 2, CUDNN_STATUS_BAD_PARAM, name, "[", t, "] is ", s, ", needed are batch and vector");
     auto batch = static_cast<int>(s.dims[0]), vector = static_cast<int>(s.dims[1]);
     if (t == 0) d.type = s.type, d.batch = batch, d.vector = vector, d.lengths.resize(static_cast<size_t>(batch));
-    demand(s.type == d.type && vector == d.vector, CUDNN_STATUS_BAD_PARAM, name, "[", t, "] is ", describe(s),
-           ", the first is ", name_of(d.type), " with vectors of ", d.vector);
+    demand(s.type == d.type && vector == d.vector, CUDNN_STATUS_BAD_PARAM, name, "[", t, "] is ", s, ", the first is ",
+           name_of(d.type), " with vectors of ", d.vector);
     demand(batch <= d.batch && (t == 0 || batch <= descs[t - 1]->dims[0]), CUDNN_STATUS_BAD_PARAM, name, "[", t,
            "] has a batch of ", batch, ", more than the step before");
     for (int b = 0; b < batch; ++b) d.lengths[static_cast<size_t>(b)] = t + 1;

@@ -42,7 +42,7 @@ size_t weight_bytes(const cudnnRNNStruct& r) { return static_cast<size_t>(weight
 cudnnRNNStruct with_input(cudnnRNNDescriptor_t desc, const cudnnTensorDescriptor_t xDesc, cudnnDataType_t type) {
   cudnnRNNStruct r = given_rnn(desc);
   const Shape& x = given(xDesc, "xDesc");
-  demand(x.dims.size() >= 2, CUDNN_STATUS_BAD_PARAM, "xDesc is ", describe(x), ", needed are batch and vector");
+  demand(x.dims.size() >= 2, CUDNN_STATUS_BAD_PARAM, "xDesc is ", x, ", needed are batch and vector");
   r.input_size = static_cast<int32_t>(x.dims[1]), r.type = type;
   return r;
 }

@@ -53,7 +53,7 @@ void set_lengths(cudnnSeqDataStruct& d, size_t count, const int* lengths) {
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t* seqDataDesc) {
-  return answer("cudnnCreateSeqDataDescriptor", [&] { given(seqDataDesc, "seqDataDesc") = new cudnnSeqDataStruct; });
+  return answer("cudnnCreateSeqDataDescriptor", [&] { create(seqDataDesc, "seqDataDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc) {

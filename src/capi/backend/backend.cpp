@@ -16,8 +16,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendCreateDescriptor(cudnnBackendDescriptorTyp
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
-  return answer("cudnnBackendDestroyDescriptor",
-                [&] { delete &given(static_cast<Handle*>(descriptor), "descriptor"); });
+  return answer("cudnnBackendDestroyDescriptor", [&] { delete &given_handle(descriptor, "descriptor"); });
 }
 
 // Descriptors are ready when created: there is nothing left to do.

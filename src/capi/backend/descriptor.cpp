@@ -77,9 +77,8 @@ double decode(const std::byte* p, cudnnBackendAttributeType_t t) {
 std::vector<std::shared_ptr<Descriptor>> read_parts(const AttributeRow& a, int64_t count, const void* elements) {
   std::vector<std::shared_ptr<Descriptor>> parts;
   for (int64_t i = 0; i < count; ++i) {
-    auto* h = static_cast<Handle*>(static_cast<const cudnnBackendDescriptor_t*>(elements)[i]);
-    demand(h, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "element ", i, " of ", a.text, " is a null pointer");
-    const Descriptor& d = *h->descriptor;
+    const Handle& h = given_handle(static_cast<const cudnnBackendDescriptor_t*>(elements)[i], a.text);
+    const Descriptor& d = *h.descriptor();
     if (a.part == kAnyOperation) {
       demand(is_operation(d.type()), CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, a.text, " takes operations, element ", i,
              " is ", d.row().text);
@@ -89,15 +88,31 @@ std::vector<std::shared_ptr<Descriptor>> read_parts(const AttributeRow& a, int64
       demand(d.type() == a.part, CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, a.text, " takes descriptors of type ",
              find_row(a.part)->text, ", element ", i, " is ", d.row().text);
     }
-    parts.push_back(h->descriptor);
+    parts.push_back(h.descriptor());
   }
   return parts;
 }
 
 }  // namespace
 
+Handle::~Handle() { replace(nullptr); }
+
+void Handle::replace(std::shared_ptr<Descriptor> d) {
+  // Nobody can finalize it now, and it may hold itself, by way of others.
+  if (!descriptor_->finalized()) descriptor_->forget();
+  descriptor_ = std::move(d);
+}
+
+Handle& given_handle(cudnnBackendDescriptor_t d, const char* name) {
+  Handle& h = given(static_cast<Handle*>(d), name);
+  uint64_t tag = 0;  // read as bytes: who knows what this is
+  std::memcpy(&tag, &h.tag_, sizeof tag);
+  demand(tag == Handle::kTag, CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, name, " is no descriptor of the graph interface");
+  return h;
+}
+
 Descriptor& given_descriptor(cudnnBackendDescriptor_t d, const char* name) {
-  return *given(static_cast<Handle*>(d), name).descriptor;
+  return *given_handle(d, name).descriptor();
 }
 
 Descriptor& given_descriptor(cudnnBackendDescriptor_t d, const char* name, cudnnBackendDescriptorType_t type) {
@@ -121,12 +136,11 @@ void hand_out(const std::vector<std::shared_ptr<Descriptor>>& parts, int64_t req
   bool fills = requested > 0 && elements;
   int64_t n = fills ? std::min(requested, available) : available;
   for (int64_t i = 0; fills && i < n; ++i) {
-    auto* into = static_cast<Handle*>(static_cast<cudnnBackendDescriptor_t*>(elements)[i]);
-    demand(into, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "element ", i, " of the array is a null pointer");
+    Handle& into = given_handle(static_cast<cudnnBackendDescriptor_t*>(elements)[i], "an element of the array");
     const Descriptor& from = *parts[static_cast<size_t>(i)];
-    demand(into->descriptor->type() == from.type(), CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "element ", i,
-           " of the array must be ", from.row().text, ", given was ", into->descriptor->row().text);
-    into->descriptor = parts[static_cast<size_t>(i)];
+    demand(into.descriptor()->type() == from.type(), CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "element ", i,
+           " of the array must be ", from.row().text, ", given was ", into.descriptor()->row().text);
+    into.replace(parts[static_cast<size_t>(i)]);
   }
   if (count) *count = n;
 }
@@ -137,15 +151,15 @@ const AttributeRow& Descriptor::attribute(cudnnBackendAttributeName_t name) cons
   refuse(CUDNN_STATUS_BAD_PARAM, row_->text, " has no attribute ", static_cast<int>(name));
 }
 
-std::string Descriptor::describe() const {
+std::string Descriptor::text() const {
   if (type() != CUDNN_BACKEND_TENSOR_DESCRIPTOR) return row_->text;
-  std::string text = "tensor";
-  if (has(CUDNN_ATTR_TENSOR_UNIQUE_ID)) text += cat(" ", one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0));
+  std::string s = "tensor";
+  if (has(CUDNN_ATTR_TENSOR_UNIQUE_ID)) s += cat(" ", one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0));
   if (has(CUDNN_ATTR_TENSOR_DATA_TYPE))
-    text += cat(" ", capi::name_of(one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)));
+    s += cat(" ", capi::name_of(one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)));
   std::string sizes;
   for (int64_t d : ints(CUDNN_ATTR_TENSOR_DIMENSIONS)) sizes += (sizes.empty() ? "" : ",") + std::to_string(d);
-  return text + " [" + sizes + "]";
+  return s + " [" + sizes + "]";
 }
 
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,

@@ -58,7 +58,11 @@ class Descriptor {
   const DescriptorRow& row() const { return *row_; }
   cudnnBackendDescriptorType_t type() const { return row_->type; }
   bool finalized() const { return finalized_; }
-  std::string describe() const;  // type and the most telling attributes, for messages
+  std::string text() const;  // type and the most telling attributes
+  // The same in messages.
+  auto describe() const {
+    return Lazy{[this] { return text(); }};
+  }
 
   // The C calls; refuse with the statuses that the interface is known for.
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void* elements);
@@ -93,6 +97,7 @@ class Descriptor {
   }
   void put_parts(cudnnBackendAttributeName_t name, std::vector<std::shared_ptr<Descriptor>> parts);
   void mark_finalized() { finalized_ = true; }
+  void forget() { values_.clear(); }  // what was set
   // The value's own memory: of a constant, which programs read by its address.
   const void* address(cudnnBackendAttributeName_t name) const;
 
@@ -115,10 +120,24 @@ class Descriptor {
   bool finalized_ = false;
 };
 
-// What a cudnnBackendDescriptor_t points to.
-struct Handle {
-  std::shared_ptr<Descriptor> descriptor;
+// What a cudnnBackendDescriptor_t points to. Programs may confuse it with other pointers, which are pointers to void as
+// well: the tag tells.
+class Handle {
+ public:
+  explicit Handle(std::shared_ptr<Descriptor> d) : descriptor_(std::move(d)) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle();
+  const std::shared_ptr<Descriptor>& descriptor() const { return descriptor_; }
+  void replace(std::shared_ptr<Descriptor> d);
+
+ private:
+  friend Handle& given_handle(cudnnBackendDescriptor_t d, const char* name);
+  static constexpr uint64_t kTag = 0x7465737365726131;
+  uint64_t tag_ = kTag;
+  std::shared_ptr<Descriptor> descriptor_;
 };
+Handle& given_handle(cudnnBackendDescriptor_t d, const char* name);  // refuses null and what is no descriptor
 // A descriptor that a program gave: refuses null, and with `type` those of other types and unfinalized ones.
 Descriptor& given_descriptor(cudnnBackendDescriptor_t d, const char* name);
 Descriptor& given_descriptor(cudnnBackendDescriptor_t d, const char* name, cudnnBackendDescriptorType_t type);

@@ -33,6 +33,7 @@ class Execution {
       : plan_(plan_for(handle, plan, pack)),
         bindings_(bindings(plan_->source(), made<MadePack>(pack).ids, made<MadePack>(pack).pointers)),
         workspace_(made<MadePack>(pack).workspace) {
+    log_graph(plan_->source());
     demand(workspace_ || plan_->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
            "VARIANT_PACK_WORKSPACE is a null pointer, the plan needs ", plan_->workspace_bytes(), " bytes");
     demand(plan_->workspace_bytes() == 0 || reinterpret_cast<uintptr_t>(workspace_) % kAlignment == 0,

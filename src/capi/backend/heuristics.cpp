@@ -46,6 +46,19 @@ void add_alternatives(std::vector<Candidate>& to, const MadeGraph& g, const Devi
   }
 }
 
+// Whether the plan needs no more than CUDNN_WORKSPACE_LIMIT. Only making it tells; without the limit it is not made.
+bool fits(const Candidate& c) {
+  if (c.engine.options.workspace_limit == SIZE_MAX) return true;
+  MadeEngine e = c.engine;
+  if (c.knob) e.options.config = e.choices[static_cast<size_t>(*c.knob)];
+  try {
+    return plan_of(e) != nullptr;
+  } catch (const Error& error) {
+    if (error.status() != Status::not_supported) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
 void finalize_heuristics(Descriptor& d) {
@@ -59,6 +72,9 @@ void finalize_heuristics(Descriptor& d) {
   PlanOutline best = outline_plan(g.graph, device, options);
   std::vector<Candidate> candidates = {{0, {g.graph, device, options, best.engines, {}}, best.seconds, {}}};
   if (mode != CUDNN_HEUR_MODE_FALLBACK) add_alternatives(candidates, g, device, best);
+  std::erase_if(candidates, [](const Candidate& c) { return !fits(c); });
+  demand(!candidates.empty(), CUDNN_STATUS_NOT_SUPPORTED, "all plans need more than CUDNN_WORKSPACE_LIMIT, ",
+         options.workspace_limit, " bytes");
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& x, const Candidate& y) { return x.seconds < y.seconds; });
   std::vector<std::shared_ptr<Descriptor>> results;

@@ -12,6 +12,7 @@ OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
   o.lanes = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
   if (o.lanes > 1) o.along = static_cast<int>(d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1));
   o.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
+  o.is_unsigned = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT) == CUDNN_DATA_UINT32;
   o.reordering = d.one(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TENSOR_REORDERING_NONE);
   demand(o.reordering != CUDNN_TENSOR_REORDERING_F16x16, CUDNN_STATUS_NOT_SUPPORTED, d.describe(),
          ": the order F16x16 is not published; allowed are NONE, INT8x32 and F8_128x4");
@@ -26,23 +27,36 @@ void OpGraph::separate_memory() {
     if (!result && readers(id) == 0) continue;
     Tensor& plain = draft_.tensors[static_cast<size_t>(id)];
     Tensor memory = plain;
-    plain.stored = plain.uid_given = false, plain.uid = 0;
+    plain.stored = plain.by_value = plain.uid_given = false, plain.uid = 0;
+    plain.constant.clear();
     plain.name += "_plain";
-    Reordered r;
-    if (order.reordering == CUDNN_TENSOR_REORDERING_INT8x32) {
-      r = memory.dtype == DType::i8 ? reordered_filter(memory.dims) : reordered_bias(volume(memory.dims));
-      memory.dims = r.memory, memory.strides = packed_strides(memory.dims);
-    } else {
-      memory.strides = order.strides;
-      split_vectors(memory.dims, memory.strides, order.along, order.lanes);
-    }
-    TensorId other = keep(std::move(memory));
-    if (!r.order.empty()) other = transposed(other, r.order, result);
-    TensorId from = result ? id : other, to = result ? other : id;
-    add(ops::reshape, {from}, {to},
-        tessera::ReshapeOptions{.size = (*this)[to].dims.to_vector(), .mode = tessera::ReshapeMode::logical},
-        DType::f32);
+    connect(id, order, std::move(memory), result);
   }
+}
+
+// Nodes from the memory to the plain tensor, or for a result the other way.
+void OpGraph::connect(TensorId plain, const MemoryOrder& order, Tensor memory, bool result) {
+  if (order.is_unsigned) {
+    memory.dtype = DType::i32;
+    if (memory.is_constant()) memory.constant.resize(sizeof(int32_t));
+    TensorId bits = order.moves() ? like(plain, DType::i32) : keep(memory);
+    convert_unsigned(bits, plain, result);
+    plain = bits;
+  }
+  if (!order.moves()) return;
+  Reordered r;
+  if (order.reordering == CUDNN_TENSOR_REORDERING_INT8x32) {
+    r = memory.dtype == DType::i8 ? reordered_filter(memory.dims) : reordered_bias(volume(memory.dims));
+    memory.dims = r.memory, memory.strides = packed_strides(memory.dims);
+  } else {
+    memory.strides = order.strides;
+    split_vectors(memory.dims, memory.strides, order.along, order.lanes);
+  }
+  TensorId other = keep(std::move(memory));
+  if (!r.order.empty()) other = transposed(other, r.order, result);
+  TensorId from = result ? plain : other, to = result ? other : plain;
+  add(ops::reshape, {from}, {to},
+      tessera::ReshapeOptions{.size = (*this)[to].dims.to_vector(), .mode = tessera::ReshapeMode::logical}, DType::f32);
 }
 
 // The memory in another order of its dimensions: read from it, or for a result written to it.
@@ -62,6 +76,24 @@ TensorId OpGraph::transposed(TensorId memory, const std::vector<int64_t>& order,
   else
     add(ops::transpose, {memory}, {other}, there, DType::f32);
   return other;
+}
+
+// The bits of UINT32 are those of an i32 that differs by 2^32 where it is negative. Results saturate.
+void OpGraph::convert_unsigned(TensorId bits, TensorId values, bool result) {
+  using M = tessera::PointwiseMode;
+  constexpr double kAll = 0x1p32, kHalf = 0x1p31;
+  auto apply = [&](M mode, TensorId x, double b, TensorId y = kNone) {
+    if (y == kNone) y = like(values, DType::i64);
+    add(ops::pointwise, {x, keep(make_scalar_constant(DType::i64, b)), kNone}, {y},
+        tessera::PointwiseOptions{.mode = mode}, DType::i64);
+    return y;
+  };
+  if (!result) {
+    apply(M::floor_mod, bits, kAll, values);
+    return;
+  }
+  TensorId bounded = apply(M::min, apply(M::max, values, 0), kAll - 1);
+  apply(M::sub, apply(M::floor_mod, apply(M::add, bounded, kHalf), kAll), kHalf, bits);
 }
 
 }  // namespace tsr::capi

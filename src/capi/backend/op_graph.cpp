@@ -74,6 +74,7 @@ DType compute_type(const Descriptor& d, cudnnBackendAttributeName_t name) {
     case CUDNN_DATA_UINT8:
     case CUDNN_DATA_INT32:
       return DType::i32;
+    case CUDNN_DATA_UINT32:
     case CUDNN_DATA_INT64:
       return DType::i64;
     case CUDNN_DATA_BOOLEAN:
@@ -107,7 +108,8 @@ Tensor OpGraph::read(const Descriptor& d) {
   t.name = name_of_uid(hidden ? 'v' : 'u', uid);
   t.by_value = d.one(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false);
   t.stored = !hidden && !t.by_value;
-  t.dtype = from_data_type(d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT));
+  auto type = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
+  t.dtype = type == CUDNN_DATA_UINT32 ? DType::i64 : from_data_type(type);
   if (t.dtype == DType::bit && !t.stored) t.dtype = DType::boolean;  // only memory is packed
   t.dims = Dims(d.ints(CUDNN_ATTR_TENSOR_DIMENSIONS));
   t.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
@@ -118,6 +120,7 @@ Tensor OpGraph::read(const Descriptor& d) {
   if (o.reordering == CUDNN_TENSOR_REORDERING_F8_128x4) t.reordering = Reordering::f8_128x4;
   // Virtual tensors lie nowhere: there is nothing to pack.
   if (const Descriptor* offsets = d.part(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC); offsets && t.stored) {
+    demand(!o.moves(), CUDNN_STATUS_NOT_SUPPORTED, d.describe(), ": packed sequences of vectors, or reordered ones");
     t.ragged = tensor(*offsets);
     t.ragged_multiplier = d.one<int64_t>(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, 1);
     pack_batches(t);
@@ -143,7 +146,7 @@ TensorId OpGraph::tensor(const Descriptor& d) {
   by_uid_[uid] = id;
   seen_[id] = &d;
   MemoryOrder order = order_of(d);
-  if (draft_.tensors[at(id)].stored && order.differs()) ordered_[id] = order;
+  if (!is_virtual(draft_.tensors[at(id)]) && order.differs()) ordered_[id] = order;
   return id;
 }
 

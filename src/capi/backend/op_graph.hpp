@@ -71,9 +71,10 @@ class OpGraph {
     int64_t lanes = 1;
     Dims strides;
     cudnnBackendTensorReordering_t reordering = CUDNN_TENSOR_REORDERING_NONE;
+    bool is_unsigned = false;  // UINT32, whose values are i64 in the graph
 
-    // From what the graph's tensor says of it.
-    bool differs() const { return lanes > 1 || reordering == CUDNN_TENSOR_REORDERING_INT8x32; }
+    bool moves() const { return lanes > 1 || reordering == CUDNN_TENSOR_REORDERING_INT8x32; }
+    bool differs() const { return moves() || is_unsigned; }
     bool operator==(const MemoryOrder&) const = default;
   };
   static MemoryOrder order_of(const Descriptor& d);
@@ -81,7 +82,9 @@ class OpGraph {
   TensorId keep(Tensor t);
   Tensor read(const Descriptor& d);
   void separate_memory();
+  void connect(TensorId plain, const MemoryOrder& order, Tensor memory, bool result);
   TensorId transposed(TensorId memory, const std::vector<int64_t>& order, bool result);
+  void convert_unsigned(TensorId bits, TensorId values, bool result);
   std::vector<bool> produced() const;
   int readers(TensorId t) const;
   void drop_unread();

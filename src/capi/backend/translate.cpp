@@ -86,13 +86,18 @@ const Descriptor& part_of(const Descriptor& op, Attr name) {
   return *d;
 }
 
-Dims dims_of(const Descriptor& tensor) { return Dims(tensor.ints(CUDNN_ATTR_TENSOR_DIMENSIONS)); }
+Dims dims_of(const Descriptor& tensor) {
+  Dims d(tensor.ints(CUDNN_ATTR_TENSOR_DIMENSIONS));
+  auto lanes = tensor.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
+  if (lanes > 1) d[static_cast<int>(tensor.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, 0))] *= lanes;
+  return d;
+}
 
 cudnnDataType_t type_of(const Descriptor& tensor) { return tensor.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT); }
 
-std::string describe(const Descriptor& op, Attr name) {
+std::string part_text(const Descriptor& op, Attr name) {
   const Descriptor* d = op.part(name);
-  return cat(text_of(op, name), " (", d ? d->describe() : "not set", ")");
+  return cat(text_of(op, name), " (", d ? d->text() : "not set", ")");
 }
 
 Ints ints_of(const Descriptor& op, Attr name, int count) {

@@ -65,8 +65,11 @@ void check_sdpa_fwd(Descriptor& op);
 const Descriptor& part_of(const Descriptor& op, Attr name);
 Dims dims_of(const Descriptor& tensor);
 cudnnDataType_t type_of(const Descriptor& tensor);
-// "Y of ..SOFTMAX..: tensor 5 FLOAT [2,3]", for messages.
-std::string describe(const Descriptor& op, Attr name);
+// "Y of ..SOFTMAX..: tensor 5 FLOAT [2,3]", and the same in messages.
+std::string part_text(const Descriptor& op, Attr name);
+inline auto describe(const Descriptor& op, Attr name) {
+  return Lazy{[&op, name] { return part_text(op, name); }};
+}
 // A list with one value for each dimension, of an attribute that must have that many.
 Ints ints_of(const Descriptor& op, Attr name, int count);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/legacy/activation.hpp"
 
+#include "capi/legacy/check.hpp"
+
 using namespace tsr::capi;
 using tsr::TensorId;
 using M = tessera::PointwiseMode;
@@ -57,8 +59,7 @@ TensorId gradient_of(Maker& m, const cudnnActivationStruct& a, TensorId x, Tenso
 }  // namespace tsr::capi
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* activationDesc) {
-  return answer("cudnnCreateActivationDescriptor",
-                [&] { given(activationDesc, "activationDesc") = new cudnnActivationStruct; });
+  return answer("cudnnCreateActivationDescriptor", [&] { create(activationDesc, "activationDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activationDesc) {
@@ -71,6 +72,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetActivationDescriptor(cudnnActivationDescriptor
   return answer("cudnnSetActivationDescriptor", [&] {
     demand(mode >= CUDNN_ACTIVATION_SIGMOID && mode <= CUDNN_ACTIVATION_SWISH, CUDNN_STATUS_BAD_PARAM, "mode ",
            static_cast<int>(mode), " does not exist");
+    demand_enumerator(reluNanOpt, CUDNN_PROPAGATE_NAN, "reluNanOpt");
     cudnnActivationStruct& a = given(activationDesc, "activationDesc");
     a.mode = mode, a.nan = reluNanOpt, a.coef = coef;
   });

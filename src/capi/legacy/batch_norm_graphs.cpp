@@ -212,7 +212,7 @@ void backward(const NormBackward& n, const Use& use) {
 void run(const NormTraining& n) { TrainingCall(n).run(); }
 
 size_t workspace_of(NormTraining n) {
-  n.alpha = n.beta = nullptr;
+  n.alpha = n.beta = kNoFactor;
   n.x = n.z = n.scale = n.bias = n.y = kSomewhere;
   n.running_mean = n.running_variance = n.saved_mean = n.saved_inv_variance = kSomewhere;
   return TrainingCall(n).workspace();
@@ -240,7 +240,7 @@ void run(const NormBackward& n) {
 }
 
 size_t workspace_of(NormBackward n) {
-  n.alpha_data = n.beta_data = n.alpha_params = n.beta_params = nullptr;
+  n.alpha_data = n.beta_data = n.alpha_params = n.beta_params = kNoFactor;
   n.x = n.scale = n.bias = n.dy = n.mean = n.inv_variance = kSomewhere;
   n.y = n.y_desc ? kSomewhere : nullptr;
   n.dz = n.dx = n.dscale = n.dbias = kSomewhere;

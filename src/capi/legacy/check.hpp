@@ -37,6 +37,11 @@ inline void demand_broadcast(const Named& a, const Named& target) {
          target.name, ", ", target.shape);
 }
 
+// Of memory that a call must be given and does not look at.
+inline void demand_pointer(const void* p, const char* name) {
+  demand(p, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer");
+}
+
 template <class E>
 void demand_enumerator(E value, E last, const char* name) {
   demand(value >= 0 && value <= last, CUDNN_STATUS_BAD_PARAM, name, " ", static_cast<int>(value), " does not exist");

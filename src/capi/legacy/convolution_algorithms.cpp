@@ -50,7 +50,7 @@ struct Candidate {
 // Describes the plain convolution to a call of its own; all queries and calls share its plan.
 struct PlainCall {
   PlainCall(cudnnHandle_t handle, const Convolution& convolution, Route route, const ConvPointers& p)
-      : c(convolution), call(handle, "convolution"), blend(call, nullptr, nullptr, c.y.type) {
+      : c(convolution), call(handle, "convolution"), blend(call, kNoFactor, kNoFactor, c.y.type) {
     describe_to(call, c, p);
     follow(call, handle, route);
     plan = call.plan(make);
@@ -161,15 +161,25 @@ std::vector<Candidate> ranked(const Device& d, ConvPass pass, const Use& use) {
   return list;
 }
 
+// Where the caller wants the results; checked before anything is measured.
 template <class Perf>
-void give(const std::vector<Candidate>& list, const Convolution& c, int requested, int* returned, Perf* results) {
-  demand(requested > 0, CUDNN_STATUS_BAD_PARAM, "requestedAlgoCount is ", requested, ", it must be positive");
-  given(returned, "returnedAlgoCount");
-  given(results, "perfResults");
-  *returned = std::min(requested, static_cast<int>(list.size()));
-  for (int i = 0; i < *returned; ++i) {
+struct Places {
+  Places(int requested, int* returned, Perf* results) : requested(requested), returned(returned), results(results) {
+    demand(requested > 0, CUDNN_STATUS_BAD_PARAM, "requestedAlgoCount is ", requested, ", it must be positive");
+    given(returned, "returnedAlgoCount");
+    given(results, "perfResults");
+  }
+  int requested;
+  int* returned;
+  Perf* results;
+};
+
+template <class Perf>
+void give(const std::vector<Candidate>& list, const Convolution& c, const Places<Perf>& to) {
+  *to.returned = std::min(to.requested, static_cast<int>(list.size()));
+  for (int i = 0; i < *to.returned; ++i) {
     const Candidate& k = list[static_cast<size_t>(i)];
-    Perf& r = results[i];
+    Perf& r = to.results[i];
     r = Perf{};
     r.algo = static_cast<decltype(r.algo)>(k.algorithm);
     r.status = k.status;
@@ -227,6 +237,12 @@ void give_workspace(cudnnHandle_t handle, const Convolution& c, int algorithm, s
   given(bytes, "sizeInBytes") = workspace_of(handle, c, route_of(c.pass, algorithm));
 }
 
+// Those of the engines that this library has.
+std::vector<std::string> present(std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return !find_engine(name); });
+  return names;
+}
+
 }  // namespace
 
 namespace tsr::capi {
@@ -243,13 +259,12 @@ Route route_of(ConvPass pass, int algorithm) {
 }
 
 void follow(Call& call, cudnnHandle_t handle, Route route) {
+  static const std::vector<std::string> products = present({"onednn", "reference", "host_cuda"}),
+                                        onednn = present({"gemm_cpu", "reference"});
   const Device& d = given(handle, "handle").device;
-  std::vector<std::string> without;
-  if (route == Route::products || route == Route::small) without = {"onednn", "reference", "host_cuda"};
-  if (route == Route::onednn && has_onednn(d)) without = {"gemm_cpu", "reference"};
+  if (route == Route::products || route == Route::small) call.options.without = products;
+  if (route == Route::onednn && has_onednn(d)) call.options.without = onednn;
   call.engines_are_a_wish = true;
-  for (std::string& name : without)
-    if (find_engine(name)) call.options.without.push_back(std::move(name));
 }
 
 size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route) {
@@ -278,7 +293,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardAlgorithm_v7(
     int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
   return answer("cudnnGetConvolutionForwardAlgorithm_v7", [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, srcDesc, filterDesc, destDesc);
-    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(expected(handle, c), c, to);
   });
 }
 
@@ -288,7 +304,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataAlgorithm_v7(
     int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
   return answer("cudnnGetConvolutionBackwardDataAlgorithm_v7", [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, gradDesc, filterDesc, diffDesc);
-    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(expected(handle, c), c, to);
   });
 }
 
@@ -298,7 +315,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
   return answer("cudnnGetConvolutionBackwardFilterAlgorithm_v7", [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, srcDesc, gradDesc, diffDesc);
-    give(expected(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(expected(handle, c), c, to);
   });
 }
 
@@ -308,7 +326,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithm(
     int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
   return answer("cudnnFindConvolutionForwardAlgorithm", [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
-    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c), c, to);
   });
 }
 
@@ -318,7 +337,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithm(
     int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
   return answer("cudnnFindConvolutionBackwardDataAlgorithm", [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
-    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c), c, to);
   });
 }
 
@@ -328,7 +348,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithm(
     int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
   return answer("cudnnFindConvolutionBackwardFilterAlgorithm", [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
-    give(measured(handle, c), c, requestedAlgoCount, returnedAlgoCount, perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c), c, to);
   });
 }
 
@@ -339,8 +360,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithmEx(
     size_t workSpaceSizeInBytes) {
   return answer("cudnnFindConvolutionForwardAlgorithmEx", [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
-    give(measured(handle, c, {x, w, y}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
-         perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c, {x, w, y}, workSpace, workSpaceSizeInBytes), c, to);
   });
 }
 
@@ -351,8 +372,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithmEx(
     void* workSpace, size_t workSpaceSizeInBytes) {
   return answer("cudnnFindConvolutionBackwardDataAlgorithmEx", [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
-    give(measured(handle, c, {dx, w, dy}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
-         perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c, {dx, w, dy}, workSpace, workSpaceSizeInBytes), c, to);
   });
 }
 
@@ -363,8 +384,8 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithmEx(
     void* workSpace, size_t workSpaceSizeInBytes) {
   return answer("cudnnFindConvolutionBackwardFilterAlgorithmEx", [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
-    give(measured(handle, c, {x, dw, y}, workSpace, workSpaceSizeInBytes), c, requestedAlgoCount, returnedAlgoCount,
-         perfResults);
+    Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
+    give(measured(handle, c, {x, dw, y}, workSpace, workSpaceSizeInBytes), c, to);
   });
 }
 

@@ -107,7 +107,7 @@ Convolution make_convolution(ConvPass pass, cudnnConvolutionDescriptor_t conv, c
 }  // namespace tsr::capi
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* convDesc) {
-  return answer("cudnnCreateConvolutionDescriptor", [&] { given(convDesc, "convDesc") = new cudnnConvolutionStruct; });
+  return answer("cudnnCreateConvolutionDescriptor", [&] { create(convDesc, "convDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convDesc) {
@@ -213,8 +213,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolution2dForwardOutputDim(const cudnnConvo
     demand(conv.pad.size() == 2, CUDNN_STATUS_BAD_PARAM, "the convolution has ", conv.pad.size(),
            " spatial dimensions, not 2");
     Dims y = forward_dims(conv, given(inputTensorDesc, "inputTensorDesc"), given(filterDesc, "filterDesc"));
+    given(n, "n"), given(c, "c"), given(h, "h"), given(w, "w");
     int* results[] = {n, c, h, w};
-    for (int i = 0; i < 4; ++i) given(results[i], "a place for a size") = static_cast<int>(y[i]);
+    for (int i = 0; i < 4; ++i) *results[i] = static_cast<int>(y[i]);
   });
 }
 

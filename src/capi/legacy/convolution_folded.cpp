@@ -2,7 +2,9 @@
 // The gradient of a strided convolution's input, as one without strides. With x padded and folded by the stride u,
 // element (c u + i, k) being element (c, k u + i), and filters folded alike, y[p] = sum x[c u + i, p + q] w[c u + i,
 // q]. So the folded gradient has P + Q - 1 elements where dy has P and the folded filter Q; dy is padded behind its end
-// where x has elements that no filter reached.
+// where x has elements that no filter reached. Groups stay groups, since their channels stay neighbours. A dimension
+// that cannot be folded is left as it is, with its stride: taps that lie apart, and those of a flipped filter, whose
+// residues would come in the wrong order.
 #include <algorithm>
 
 #include "capi/legacy/convolution.hpp"
@@ -44,15 +46,12 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFoldedConvBackwardDataDescriptors(
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, gradDesc, filterDesc, diffDesc);
     demand(transformFormat == CUDNN_TENSOR_NCHW || transformFormat == CUDNN_TENSOR_NHWC, CUDNN_STATUS_NOT_SUPPORTED,
            "transformFormat is ", static_cast<int>(transformFormat), "; supported are NCHW and NHWC");
-    demand(c.conv.groups == 1, CUDNN_STATUS_NOT_SUPPORTED, "the convolution has ", c.conv.groups,
-           " groups; foldings of groups are not supported");
-    demand(c.conv.mode == CUDNN_CROSS_CORRELATION, CUDNN_STATUS_NOT_SUPPORTED,
-           "the mode is CONVOLUTION; the residues of a flipped filter would be in the wrong order");
     Change filter(c.w.dims), diff(c.y.dims), grad(c.x.dims), unfolded(c.x.dims, true);
+    cudnnConvolutionStruct folded = c.conv;
     for (int i = 0; i < c.conv.pad.size(); ++i) {
       int64_t u = c.conv.stride[i], pad = c.conv.pad[i], taps = c.w.dims[2 + i], size = c.x.dims[2 + i];
-      demand(c.conv.dilation[i] == 1, CUDNN_STATUS_NOT_SUPPORTED, "the dilation of spatial dimension ", i, " is ",
-             c.conv.dilation[i], "; only filters without dilation are folded");
+      if (c.conv.dilation[i] != 1 || (u != 1 && c.conv.mode == CUDNN_CONVOLUTION)) continue;
+      folded.pad[i] = 0, folded.stride[i] = 1;
       int64_t folded_taps = (taps + u - 1) / u;
       int64_t reached = std::max(c.y.dims[2 + i] + folded_taps - 1, (pad + size + u - 1) / u);
       filter.after[2 + i] = static_cast<int32_t>(folded_taps * u - taps), filter.dims[2 + i] = folded_taps;
@@ -69,11 +68,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFoldedConvBackwardDataDescriptors(
     grad.set(gradFoldTransDesc, transformFormat, "gradFoldTransDesc");
     unfolded.set(gradUnfoldTransDesc, transformFormat, "gradUnfoldTransDesc");
 
-    cudnnConvolutionStruct& conv = given(foldedConvDesc, "foldedConvDesc");
-    cudnnConvolutionStruct flat = c.conv;
-    int spatial = flat.pad.size();
-    flat.pad = Dims::filled(spatial, 0), flat.stride = Dims::filled(spatial, 1);
-    conv = flat;
+    given(foldedConvDesc, "foldedConvDesc") = folded;
     auto shape = [&](const Shape& like, const Dims& dims) {
       return Shape{like.type, dims, format_strides(transformFormat, dims)};
     };

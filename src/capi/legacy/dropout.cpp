@@ -87,7 +87,7 @@ void advance_dropout_state(cudnnHandle_t handle, cudnnDropoutStruct& d) {
 }  // namespace tsr::capi
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropoutDesc) {
-  return answer("cudnnCreateDropoutDescriptor", [&] { given(dropoutDesc, "dropoutDesc") = new cudnnDropoutStruct; });
+  return answer("cudnnCreateDropoutDescriptor", [&] { create(dropoutDesc, "dropoutDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc) {

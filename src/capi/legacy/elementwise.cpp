@@ -64,7 +64,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensor(cudnnHandle_t handle, const cudnnTensor
       for (int i = 0; i < all.dims.size(); ++i) value.dims[i] = i == 2 ? lanes : 1, value.strides[i] = 1;
       c.output(kC, all, y, "y").host_input(kValue, value, valuePtr, "valuePtr");
     }
-    Blend plain(c, nullptr, nullptr, ys.type);
+    Blend plain(c, kNoFactor, kNoFactor, ys.type);
     c.run([&](Maker& m) { m.blend(plain, kC, m[kValue]); });
   });
 }
@@ -75,7 +75,7 @@ cudnnStatus_t CUDNNWINAPI cudnnScaleTensor(cudnnHandle_t handle, const cudnnTens
     const Shape& ys = given(yDesc, "yDesc");
     demand(alpha, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "alpha is a null pointer");
     Call c(handle, "cudnnScaleTensor");
-    Blend blend(c, alpha, nullptr, ys.type);
+    Blend blend(c, alpha, kNoFactor, ys.type);
     c.output(kC, ys, y, "y");
     c.run([&](Maker& m) { m.blend(blend, kC, m.before(kC)); });
   });
@@ -95,8 +95,7 @@ cudnnStatus_t CUDNNWINAPI cudnnAddTensor(cudnnHandle_t handle, const void* alpha
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t* opTensorDesc) {
-  return answer("cudnnCreateOpTensorDescriptor",
-                [&] { given(opTensorDesc, "opTensorDesc") = new cudnnOpTensorStruct; });
+  return answer("cudnnCreateOpTensorDescriptor", [&] { create(opTensorDesc, "opTensorDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc) {
@@ -137,8 +136,8 @@ cudnnStatus_t CUDNNWINAPI cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTenso
     Call c(handle, "cudnnOpTensor");
     c.key(d.op, d.compute, d.nan).input(kA, as, A, "A").output(kC, cs, C, "C");
     // The factors are of the type to compute in.
-    Blend first(c, alpha1, nullptr, d.compute, 1), second(c, takes_two(d.op) ? alpha2 : nullptr, nullptr, d.compute, 2),
-        blend(c, nullptr, beta, d.compute);
+    Blend first(c, alpha1, kNoFactor, d.compute, 1),
+        second(c, takes_two(d.op) ? alpha2 : kNoFactor, kNoFactor, d.compute, 2), blend(c, kNoFactor, beta, d.compute);
     if (takes_two(d.op)) {
       demand_broadcast({given(bDesc, "bDesc"), "bDesc"}, {cs, "cDesc"});
       c.input(kB, *bDesc, B, "B");

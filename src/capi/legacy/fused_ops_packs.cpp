@@ -92,7 +92,7 @@ cudnnStatus_t CUDNNWINAPI cudnnCreateFusedOpsConstParamPack(cudnnFusedOpsConstPa
                                                             cudnnFusedOps_t ops) {
   return answer("cudnnCreateFusedOpsConstParamPack", [&] {
     check_ops(ops);
-    given(constPack, "constPack") = new cudnnFusedOpsConstParamStruct{ops};
+    create(constPack, "constPack").ops = ops;
   });
 }
 
@@ -151,7 +151,7 @@ cudnnStatus_t CUDNNWINAPI cudnnCreateFusedOpsVariantParamPack(cudnnFusedOpsVaria
                                                               cudnnFusedOps_t ops) {
   return answer("cudnnCreateFusedOpsVariantParamPack", [&] {
     check_ops(ops);
-    given(varPack, "varPack") = new cudnnFusedOpsVariantParamStruct{ops};
+    create(varPack, "varPack").ops = ops;
   });
 }
 
@@ -222,7 +222,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFusedOpsVariantParamPackAttribute(const cudnnF
 cudnnStatus_t CUDNNWINAPI cudnnCreateFusedOpsPlan(cudnnFusedOpsPlan_t* plan, cudnnFusedOps_t ops) {
   return answer("cudnnCreateFusedOpsPlan", [&] {
     check_ops(ops);
-    given(plan, "plan") = new cudnnFusedOpsPlanStruct{ops, {}};
+    create(plan, "plan").ops = ops;
   });
 }
 

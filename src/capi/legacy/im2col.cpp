@@ -14,7 +14,7 @@ TensorId padded(Maker& m, TensorId x, const cudnnConvolutionStruct& conv, DType 
   bool any = false;
   for (int64_t p : conv.pad) any |= p > 0;
   if (!any) return x;
-  const Dims& dims = m.graph().tensor(x).dims;
+  const Dims dims = m.graph().tensor(x).dims;
   Tensor ones;
   ones.dtype = type;
   ones.dims = Dims::filled(dims.size(), 1);

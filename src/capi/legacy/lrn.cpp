@@ -20,7 +20,7 @@ const Shape* shape_if(const void* data, const Shape& s) { return data ? &s : nul
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateLRNDescriptor(cudnnLRNDescriptor_t* normDesc) {
-  return answer("cudnnCreateLRNDescriptor", [&] { given(normDesc, "normDesc") = new cudnnLRNStruct; });
+  return answer("cudnnCreateLRNDescriptor", [&] { create(normDesc, "normDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyLRNDescriptor(cudnnLRNDescriptor_t lrnDesc) {
@@ -101,16 +101,17 @@ cudnnStatus_t CUDNNWINAPI cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cud
   });
 }
 
-// The caller's temporaries are not needed.
 cudnnStatus_t CUDNNWINAPI cudnnDivisiveNormalizationForward(cudnnHandle_t handle, cudnnLRNDescriptor_t normDesc,
                                                             cudnnDivNormMode_t mode, const void* alpha,
                                                             const cudnnTensorDescriptor_t xDesc, const void* x,
-                                                            const void* means, void*, void*, const void* beta,
-                                                            const cudnnTensorDescriptor_t yDesc, void* y) {
+                                                            const void* means, void* temp, void* temp2,
+                                                            const void* beta, const cudnnTensorDescriptor_t yDesc,
+                                                            void* y) {
   return answer("cudnnDivisiveNormalizationForward", [&] {
     const cudnnLRNStruct& d = given(normDesc, "normDesc");
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     demand_enumerator(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");
+    demand_pointer(temp, "temp"), demand_pointer(temp2, "temp2");  // they are not needed here
     demand_rank({xs, "xDesc"}, 3, 5);
     demand_equal_sizes({xs, "xDesc"}, {ys, "yDesc"});
     Call c(handle, "cudnnDivisiveNormalizationForward");
@@ -128,12 +129,13 @@ cudnnStatus_t CUDNNWINAPI cudnnDivisiveNormalizationForward(cudnnHandle_t handle
 
 cudnnStatus_t CUDNNWINAPI cudnnDivisiveNormalizationBackward(
     cudnnHandle_t handle, cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, const void* alpha,
-    const cudnnTensorDescriptor_t xDesc, const void* x, const void* means, const void* dy, void*, void*,
+    const cudnnTensorDescriptor_t xDesc, const void* x, const void* means, const void* dy, void* temp, void* temp2,
     const void* beta, const cudnnTensorDescriptor_t dXdMeansDesc, void* dx, void* dMeans) {
   return answer("cudnnDivisiveNormalizationBackward", [&] {
     const cudnnLRNStruct& d = given(normDesc, "normDesc");
     const Shape &xs = given(xDesc, "xDesc"), &dxs = given(dXdMeansDesc, "dXdMeansDesc");
     demand_enumerator(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");
+    demand_pointer(temp, "temp"), demand_pointer(temp2, "temp2");  // they are not needed here
     demand_rank({xs, "xDesc"}, 3, 5);
     demand_equal_sizes({xs, "xDesc"}, {dxs, "dXdMeansDesc"});
     Call c(handle, "cudnnDivisiveNormalizationBackward");

@@ -99,7 +99,7 @@ void copy_out(const tsr::Dims& from, int requested, int* to) {
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* poolingDesc) {
-  return answer("cudnnCreatePoolingDescriptor", [&] { given(poolingDesc, "poolingDesc") = new cudnnPoolingStruct; });
+  return answer("cudnnCreatePoolingDescriptor", [&] { create(poolingDesc, "poolingDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t poolingDesc) {

@@ -158,8 +158,7 @@ void reduction(cudnnHandle_t handle, const cudnnReduceTensorDescriptor_t desc, v
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateReduceTensorDescriptor(cudnnReduceTensorDescriptor_t* reduceTensorDesc) {
-  return answer("cudnnCreateReduceTensorDescriptor",
-                [&] { given(reduceTensorDesc, "reduceTensorDesc") = new cudnnReduceTensorStruct; });
+  return answer("cudnnCreateReduceTensorDescriptor", [&] { create(reduceTensorDesc, "reduceTensorDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc) {
@@ -216,8 +215,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
                                                          const cudnnTensorDescriptor_t cDesc, size_t* sizeInBytes) {
   return answer("cudnnGetReductionWorkspaceSize", [&] {
     size_t& bytes = given(sizeInBytes, "sizeInBytes");
-    reduction(handle, reduceTensorDesc, kSomewhere, SIZE_MAX, nullptr, aDesc, kSomewhere, nullptr, cDesc, kSomewhere,
-              [&](Call& c, const auto& graph) { bytes = c.plan(graph)->workspace_bytes(); });
+    reduction(handle, reduceTensorDesc, kSomewhere, SIZE_MAX, kNoFactor, aDesc, kSomewhere, kNoFactor, cDesc,
+              kSomewhere, [&](Call& c, const auto& graph) { bytes = c.plan(graph)->workspace_bytes(); });
   });
 }
 

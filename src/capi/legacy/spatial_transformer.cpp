@@ -47,8 +47,7 @@ void check_images(const cudnnSpatialTransformerStruct& d, const Named& x, const 
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateSpatialTransformerDescriptor(cudnnSpatialTransformerDescriptor_t* stDesc) {
-  return answer("cudnnCreateSpatialTransformerDescriptor",
-                [&] { given(stDesc, "stDesc") = new cudnnSpatialTransformerStruct; });
+  return answer("cudnnCreateSpatialTransformerDescriptor", [&] { create(stDesc, "stDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroySpatialTransformerDescriptor(cudnnSpatialTransformerDescriptor_t stDesc) {

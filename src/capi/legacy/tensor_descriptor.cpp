@@ -19,8 +19,12 @@ Dims dims_of(int count, const int* values, const char* name) {
 }
 
 void check_sizes(const Dims& dims, const char* name) {
-  for (int i = 0; i < dims.size(); ++i)
+  double elements = 1;
+  for (int i = 0; i < dims.size(); ++i) {
     demand(dims[i] > 0, CUDNN_STATUS_BAD_PARAM, name, "[", i, "] is ", dims[i], ", sizes are positive");
+    elements *= static_cast<double>(dims[i]);
+  }
+  demand(elements < kMostElements, CUDNN_STATUS_BAD_PARAM, "sizes ", dims, " are more elements than memory can hold");
 }
 
 void set(Shape& s, cudnnDataType_t type, const Dims& dims, const Dims& strides) {
@@ -48,6 +52,12 @@ Dims strides_in(cudnnTensorFormat_t format, cudnnDataType_t type, Dims dims) {
   return format_strides(CUDNN_TENSOR_NCHW, dims);
 }
 
+void set(cudnnFilterStruct& f, cudnnDataType_t type, cudnnTensorFormat_t format, const Dims& dims, const char* name) {
+  check_sizes(dims, name);
+  set(f, type, dims, strides_in(format, type, dims));
+  f.format = format;
+}
+
 void copy_out(int requested, const Shape& s, int* dims, int* strides) {
   for (int i = 0; i < std::min(requested, s.dims.size()); ++i) {
     if (dims) dims[i] = static_cast<int>(s.dims[i]);
@@ -58,7 +68,7 @@ void copy_out(int requested, const Shape& s, int* dims, int* strides) {
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensorDesc) {
-  return answer("cudnnCreateTensorDescriptor", [&] { given(tensorDesc, "tensorDesc") = new cudnnTensorStruct; });
+  return answer("cudnnCreateTensorDescriptor", [&] { create(tensorDesc, "tensorDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc) {
@@ -130,7 +140,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filterDesc) {
-  return answer("cudnnCreateFilterDescriptor", [&] { given(filterDesc, "filterDesc") = new cudnnFilterStruct; });
+  return answer("cudnnCreateFilterDescriptor", [&] { create(filterDesc, "filterDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filterDesc) {
@@ -139,8 +149,9 @@ cudnnStatus_t CUDNNWINAPI cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t f
 
 cudnnStatus_t CUDNNWINAPI cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
                                                      cudnnTensorFormat_t format, int k, int c, int h, int w) {
-  int dims[] = {k, c, h, w};
-  return cudnnSetFilterNdDescriptor(filterDesc, dataType, format, 4, dims);
+  return answer("cudnnSetFilter4dDescriptor", [&] {
+    set(given(filterDesc, "filterDesc"), dataType, format, {k, c, h, w}, "dimension");
+  });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDesc,
@@ -161,10 +172,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t fil
                                                      cudnnTensorFormat_t format, int nbDims, const int filterDimA[]) {
   return answer("cudnnSetFilterNdDescriptor", [&] {
     Dims dims = dims_of(nbDims, filterDimA, "filterDimA");
-    check_sizes(dims, "filterDimA");
-    cudnnFilterStruct& f = given(filterDesc, "filterDesc");
-    set(f, dataType, dims, strides_in(format, dataType, dims));
-    f.format = format;
+    set(given(filterDesc, "filterDesc"), dataType, format, dims, "filterDimA");
   });
 }
 

@@ -60,7 +60,7 @@ struct Copy {
   // to = beta to, without reading it for 0
   void clear(const View& dest) const {
     Call c(handle, function);
-    Blend blend(c, nullptr, beta, dest.shape.type);
+    Blend blend(c, kNoFactor, beta, dest.shape.type);
     c.key(false).output(kTo, dest.shape, dest.in(to), "dest");
     c.run([&](Maker& m) { m.blend(blend, kTo, m.constant(0, m.compute(kTo))); });
   }
@@ -191,8 +191,7 @@ cudnnDataType_t result_type(cudnnDataType_t source, cudnnTensorFormat_t format) 
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateTensorTransformDescriptor(cudnnTensorTransformDescriptor_t* transformDesc) {
-  return answer("cudnnCreateTensorTransformDescriptor",
-                [&] { given(transformDesc, "transformDesc") = new cudnnTensorTransformStruct; });
+  return answer("cudnnCreateTensorTransformDescriptor", [&] { create(transformDesc, "transformDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyTensorTransformDescriptor(cudnnTensorTransformDescriptor_t transformDesc) {

@@ -26,6 +26,7 @@ TensorId Composite::view(const Graph& g, TensorId t, const Dims& dims, const Dim
   const Tensor& x = g.tensor(t);
   if (x.is_constant()) {
     Tensor copy = make_scalar_constant(x.dtype, load<double>(x.dtype, x.constant.data(), 0));
+    if (volume(dims) == 1) copy.dims = dims, copy.strides = strides;  // results of constants alone have their sizes
     return graph_.add_tensor(copy);
   }
   Tensor v;

@@ -161,7 +161,7 @@ std::string Gradient::label() const {
 
 void Gradient::refuse(int slot, std::string_view why) const {
   require(!wants(slot), "gradient: ", label(), " has no derivative with respect to its input ",
-          n_.op->in[std::min(at(slot), n_.op->in.size() - 1)].name, " ", wants(slot) ? describe(tensor(in(slot))) : "",
+          n_.op->in[std::min(at(slot), n_.op->in.size() - 1)].name, " ", wants(slot) ? to_text(tensor(in(slot))) : "",
           ": ", why);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/settings.hpp"
+#include "base/trace.hpp"
 #include "runtime/jit/sources.hpp"
 
 namespace tsr::jit {
@@ -146,6 +147,7 @@ std::string_view compile_flags() {
 }
 
 Compiled compile_cuda(const std::string& text, const std::string& target, Form form) {
+  TraceRange range("compile a kernel");
   const Functions& f = opened().f;
   if (!nvrtc()) fail(Status::not_supported, "a kernel must be compiled, but ", nvrtc().missing);
   Handle program(text);

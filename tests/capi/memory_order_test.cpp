@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of the graph interface whose elements are kept together in vectors, or reordered for tensor cores.
+// Tensors of the graph interface that are not what their memory is: kept together in vectors, reordered for tensor
+// cores, integers without a sign.
 #include "graph_client.hpp"
 
 namespace {
@@ -90,7 +91,7 @@ void forward(Net& net, GraphTensor* x, GraphTensor* w, GraphTensor* y, double be
 double saturated(double v) { return std::max(-128.0, std::min(127.0, v)); }
 
 // Operands and results in vectors, without a sign and with one; what the result held is read in its vectors too.
-TEST(Vectors, of_channels) {
+TEST(MemoryOrder, vectors_of_channels) {
   for (cudnnDataType_t type : {CUDNN_DATA_INT8, CUDNN_DATA_UINT8})
     for (int64_t lanes : {4, 32})
       for (double beta : {0.0, 2.0}) {
@@ -114,7 +115,7 @@ TEST(Vectors, of_channels) {
 }
 
 // Filters as cudnnReorderFilterAndBias leaves them, and so the bias behind the convolution.
-TEST(Vectors, reordered_for_tensor_cores) {
+TEST(MemoryOrder, reordered_for_tensor_cores) {
   Net net;
   Geometry g{64, 32};
   GraphTensor *x = vectors(net, CUDNN_DATA_INT8, g.x(), 32), *w = vectors(net, CUDNN_DATA_INT8, g.w(), 32, 1, true),
@@ -140,7 +141,7 @@ TEST(Vectors, reordered_for_tensor_cores) {
 }
 
 // Any type, any dimension, any number.
-TEST(Vectors, of_other_elements) {
+TEST(MemoryOrder, vectors_of_other_elements) {
   struct {
     cudnnDataType_t type;
     int64_t lanes, along;
@@ -158,7 +159,39 @@ TEST(Vectors, of_other_elements) {
   }
 }
 
-TEST(Vectors, refusals) {
+// Numbers above 2^31, as operands by memory and by value, in vectors, and as results that saturate.
+TEST(MemoryOrder, unsigned_integers) {
+  Net net;
+  Dims d = {1, 4, 2};
+  const std::vector<uint32_t> numbers = {0, 1, 7, 2147483647u, 2147483648u, 4000000000u, 4294967294u, 4294967295u};
+  auto tensor = [&](bool by_value) {
+    GraphTensor* t = by_value ? net.add(CUDNN_DATA_UINT32, {1, 1, 1}, {1, 1, 1}, false, true)
+                              : net.add(CUDNN_DATA_UINT32, d, packed(d), false, false);
+    std::memcpy(t->data(), by_value ? &numbers[4] : numbers.data(), by_value ? 4 : 32);
+    return t;
+  };
+  GraphTensor *fixed = net.add(CUDNN_DATA_UINT32, {1, 1, 1}, {1, 1, 1}, false, true, false), *less = net.output(d);
+  fixed->desc.set(CUDNN_ATTR_TENSOR_CONSTANT_VALUE, CUDNN_TYPE_VOID_PTR, std::vector<const void*>{&numbers[5]});
+  fixed->desc.finalize();
+  GraphTensor *x = tensor(false), *one = tensor(true), *sum = tensor(false), *real = net.output(d, CUDNN_DATA_DOUBLE),
+              *in_vectors = vectors(net, CUDNN_DATA_UINT32, d, 2);
+  net.pointwise(CUDNN_POINTWISE_ADD, x, one, sum, nullptr, CUDNN_DATA_INT64);
+  net.pointwise(CUDNN_POINTWISE_IDENTITY, x, nullptr, real, nullptr, CUDNN_DATA_DOUBLE);
+  net.pointwise(CUDNN_POINTWISE_IDENTITY, x, nullptr, in_vectors, nullptr, CUDNN_DATA_INT64);
+  net.pointwise(CUDNN_POINTWISE_SUB, fixed, x, less, nullptr, CUDNN_DATA_DOUBLE);
+  net.run();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(less->values()[i], static_cast<float>(double{4e9} - numbers[i]));
+    uint32_t s = 0, v = 0;
+    std::memcpy(&s, sum->data() + 4 * i, 4);
+    std::memcpy(&v, in_vectors->data() + 4 * place(d, static_cast<int64_t>(i), 2), 4);
+    EXPECT_EQ(s, std::min<uint64_t>(uint64_t{numbers[i]} + numbers[4], 4294967295u));
+    EXPECT_EQ(v, numbers[i]);
+    EXPECT_EQ(real->values()[i], numbers[i]);
+  }
+}
+
+TEST(MemoryOrder, refusals) {
   Net net;
   Piece& wrong = net.add(CUDNN_DATA_INT8, {1, 8, 2, 2}, {32, 4, 2, 1}, false, false, false)->desc;
   wrong.ints(CUDNN_ATTR_TENSOR_VECTOR_COUNT, {4}).ints(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, {4});
