@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "capi/backend/planning.hpp"
+#include "graph/ops/list.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 
@@ -49,12 +50,31 @@ std::vector<std::shared_ptr<Descriptor>> knobs(const MadeEngine& e) {
   return {k};
 }
 
+// Front ends name NVIDIA's engines for gradients of attention without asking which there are, with NVIDIA's knobs. They
+// are after the same bits in each run, and get all engines together that give them.
+constexpr int64_t kPinned[] = {5, 6, 17};
+
+bool may_be_pinned(int64_t index, const Graph& g) {
+  constexpr int kProducts = 5;  // of the gradient, spelled out
+  int products = 0;
+  for (NodeId n = 0; n < g.node_count(); ++n) products += g.node(n).op == &ops::matmul ? 1 : 0;
+  return products >= kProducts && std::count(std::begin(kPinned), std::end(kPinned), index) > 0;
+}
+
+void pin(MadeEngine& e) {
+  e.options = engine_options(0, e.device.kind);
+  e.options.deterministic = true;
+  e.engines = outline_plan(e.graph, e.device, e.options).engines;
+  e.choices.clear();
+  e.pinned = true;
+}
+
 }  // namespace
 
 int64_t engine_index(const Engine& e) { return e.info().id % kFirstOfGpus; }
 
 int64_t engine_count(DeviceKind kind) {
-  int64_t largest = 0;
+  int64_t largest = *std::max_element(std::begin(kPinned), std::end(kPinned));
   for (const Engine* e : all_engines())
     if (e->info().device == kind) largest = std::max(largest, engine_index(*e));
   return largest + 1;
@@ -83,10 +103,15 @@ void finalize_engine(Descriptor& d) {
   auto e = std::make_shared<MadeEngine>();
   e->graph = g.graph;
   e->device = device_for(d, CUDNN_ATTR_ENGINE_DEVICEPROP, g);
-  e->options = engine_options(d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0), e->device.kind);
+  auto index = d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  if (may_be_pinned(index, *e->graph)) {
+    pin(*e);
+    return make(d, e);
+  }
+  e->options = engine_options(index, e->device.kind);
   PlanOutline outline = outline_plan(e->graph, e->device, e->options);
   e->engines = outline.engines;
-  e->choices = knob_choices(d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0), outline);
+  e->choices = knob_choices(index, outline);
   make(d, e);
 }
 
@@ -114,7 +139,7 @@ std::vector<std::string> knob_choices(int64_t index, const PlanOutline& outline)
 
 std::optional<int64_t> knob_of(const Descriptor& config) {
   auto choices = config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
-  if (choices.empty()) return {};
+  if (choices.empty() || engine_of(config).pinned) return {};
   return choices[0]->one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
 }
 
@@ -122,6 +147,7 @@ void finalize_config(Descriptor& d) {
   const Descriptor& engine = *d.part(CUDNN_ATTR_ENGINECFG_ENGINE);
   auto e = std::make_shared<MadeEngine>(made<MadeEngine>(engine));
   auto index = engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  if (e->pinned) return make(d, e);
   auto choices = d.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
   demand(choices.size() <= 1, CUDNN_STATUS_NOT_SUPPORTED, "engine ", index, " has at most one knob, given were ",
          choices.size());

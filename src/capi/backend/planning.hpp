@@ -23,6 +23,7 @@ struct MadeEngine {
   std::vector<const Engine*> engines;  // that its plan uses
   // What the engine's one knob, CUDNN_KNOB_TYPE_KERNEL_CFG, counts: configurations of the engine in alphabetical order.
   std::vector<std::string> choices;
+  bool pinned = false;  // by a number of NVIDIA's; knobs are theirs then, too
 };
 
 struct MadePlan {
@@ -54,7 +55,7 @@ void make(Descriptor& d, std::shared_ptr<T> value) {
 // computes the whole graph by itself: its EngineInfo::id, of which GPUs' engines leave out the leading 100. Numbers are
 // never reused.
 int64_t engine_index(const Engine& e);
-int64_t engine_count(DeviceKind kind);  // one more than the largest number
+int64_t engine_count(DeviceKind kind);  // one more than the largest number; not all have an engine
 // What to plan with for a number; refuses those without an engine.
 PlanOptions engine_options(int64_t index, DeviceKind kind);
 

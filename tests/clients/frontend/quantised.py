@@ -173,3 +173,26 @@ def attention_in_blocks(c, mask, implementation):
     c.output(o, a.o, "bf16", rows_outermost(a.o.shape), terms=256, through=["e4m3"], size=a.o_size)
     c.output(stats, a.stats, terms=384, size=1 + np.abs(a.largest))
     c.output(amax, np.full([1, 1, 1, 1], np.abs(a.o).max()), terms=256, through=["e4m3"])
+
+
+@case(mask=["none", "causal"], sm=[100])
+def attention_in_blocks_backward(c, mask):
+    """mxfp8: operands come twice, in blocks along the head's elements and along the rows, as the products want them."""
+    b, h, sq, skv, d, scale = 1, 2, 128, 256, 128, 0.05
+    (q, s_q, qv), (k, s_k, kv), (v, s_v, vv) = (blocks_of(c, [b, h, s, d], 3) for s in (sq, skv, skv))
+    (q_t, s_qt, qtv), (k_t, s_kt, ktv) = blocks_of(c, [b, h, sq, d], 2), blocks_of(c, [b, h, skv, d], 2)
+    (g, s_g, gv), (g_t, s_gt, gtv) = blocks_of(c, [b, h, sq, d], 3), blocks_of(c, [b, h, sq, d], 2)
+    o, ov = c.input(c.normal([b, h, sq, d]), "bf16", rows_outermost([b, h, sq, d]))
+    g16, g16v = c.input(c.normal([b, h, sq, d]), "bf16", rows_outermost([b, h, sq, d]))
+    options, how = mask_options(mask)
+    a = Attention(qv, kv, vv, scale, kept(b, sq, skv, **how))
+    stats, _ = c.input(a.stats)
+    outs = c.graph.sdpa_mxfp8_backward(q, q_t, k, k_t, v, o, g16, g, g_t, stats, s_q, s_qt, s_k, s_kt, s_v, s_g, s_gt,
+                                       attn_scale=scale, **({"use_causal_mask": True} if mask == "causal" else {}))
+    dp, rows = gv @ vv.swapaxes(2, 3), (g16v * ov).sum(-1, keepdims=True)
+    ds, size = scale * a.p * (dp - rows), scale * a.p * (np.abs(dp) + np.abs(rows))
+    wanted_ = ((ds @ ktv, size @ np.abs(ktv)), (ds.swapaxes(2, 3) @ qtv, size.swapaxes(2, 3) @ np.abs(qtv)),
+               (a.p.swapaxes(2, 3) @ gtv, a.p.swapaxes(2, 3) @ np.abs(gtv)))
+    for t, amax, (value, amount) in zip(outs[:3], outs[3:], wanted_):
+        c.output(t, value, "bf16", rows_outermost(value.shape), terms=256, through=["e4m3"], size=amount)
+        c.output(amax, np.full([1, 1, 1, 1], np.abs(value).max()), terms=256, through=["e4m3"], size=amount.max())
