@@ -243,6 +243,9 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+// What it makes would have no owner.
+bool creates(const Function& f) { return f.name.find("Create") != std::string::npos; }
+
 TEST_F(EveryFunction, IsKnown) {
   EXPECT_GE(functions.all().size(), 245u);
   for (const Function& f : functions.all())
@@ -253,7 +256,7 @@ TEST_F(EveryFunction, IsKnown) {
 TEST_F(EveryFunction, MostlyTakesTheStock) {
   int taken = 0;
   each([&](const Function& f) {
-    if (!f.starts_with("cudnnCreate")) taken += call(f).status == CUDNN_STATUS_SUCCESS;
+    if (!creates(f)) taken += call(f).status == CUDNN_STATUS_SUCCESS;
   });
   EXPECT_GT(taken, 160);
 }
@@ -316,7 +319,7 @@ TEST_F(EveryFunction, RefusesNullPointers) {
     Answer a = call(f, stock, {{at, {}}});
     if (!f.has_status || is_optional(f, p, stock)) return;
     EXPECT_NE(CUDNN_STATUS_SUCCESS, a.status) << f.name << " takes a null pointer as " << p.name;
-    if (!f.starts_with("cudnnCreate") && call(f).status == CUDNN_STATUS_SUCCESS) {
+    if (!creates(f) && call(f).status == CUDNN_STATUS_SUCCESS) {
       EXPECT_NE(std::string::npos, a.text.find("null")) << p.name << ": " << a.text;
     }
   });
@@ -325,7 +328,7 @@ TEST_F(EveryFunction, RefusesNullPointers) {
 TEST_F(EveryFunction, SurvivesDescriptorsThatWereNotSet) {
   each([&](const Function& f) {
     Stock stock(Stock::created);
-    call(f, stock, {});
+    if (!creates(f)) call(f, stock, {});
   });
 }
 

@@ -34,7 +34,8 @@ class Mutator {
  private:
   size_t below(size_t n) { return random_() % n; }
   std::string number() {
-    static const char* const kNumbers[] = {"0", "1", "2", "3", "4", "7", "8", "12", "16", "100", "-1", "2147483647"};
+    static const char* const kNumbers[] = {
+        "0", "1", "2", "3", "4", "7", "8", "12", "16", "100", "-1", "2147483647", "9223372036854775807"};
     return kNumbers[below(std::size(kNumbers))];
   }
   static std::string joined(const std::vector<std::string>& parts, char with) {
@@ -51,6 +52,7 @@ class Mutator {
     auto value = [&] { return fraction ? number() + "/" + number() : number(); };
     std::vector<std::string> values = split(token.substr(colon + 1), ',');
     values[below(values.size())] = value();
+    if (below(8) == 0) values.assign(values.size(), value());
     if (below(8) == 0) values.push_back(value());
     if (below(8) == 0 && values.size() > 1) values.pop_back();
     return token.substr(0, colon + 1) + joined(values, ',');
@@ -95,6 +97,7 @@ TEST(Mutations, AreRunOrRefused) {
   size_t run = 0, refused = 0;
   for (size_t i = 0; i < count; ++i) {
     client::RecordedGraph g = mutator.mutate(graphs[i % graphs.size()]);
+    if (std::getenv("FUZZ_TRACE")) std::ofstream(std::getenv("FUZZ_TRACE")) << g.text();
     try {
       client::Recording r(g.lines, handle);
       run += execute(r, *client::first_plan(r.graph(), handle), handle);

@@ -132,6 +132,12 @@ struct RecordedGraph {
   std::string title;
   std::vector<std::string> lines;
   int text_at = 0;
+
+  std::string text() const {
+    std::string all = "# " + title + "\n";
+    for (const std::string& line : lines) all += "#% " + line + "\n";
+    return all;
+  }
 };
 
 inline std::string recorded_path(const std::string& file) {

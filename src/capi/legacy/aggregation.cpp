@@ -44,7 +44,7 @@ AggMode mode_of(cudnnGnnAggOp_t op) {
 Aggregation checked(const cudnnGnnCscGraph_t* graph, int node, int edge, int concat, cudnnDataType_t type,
                     cudnnGnnAggOp_t op) {
   Aggregation a{given(graph, "graph"), node, edge, concat, type, mode_of(op)};
-  demand(node >= 0 && edge >= 0 && concat >= 0 && node + edge > 0, CUDNN_STATUS_BAD_PARAM, "there are ", node,
+  demand(node >= 0 && edge >= 0 && concat >= 0 && (node > 0 || edge > 0), CUDNN_STATUS_BAD_PARAM, "there are ", node,
          " features of nodes, ", edge, " of edges and ", concat,
          " to append; none may be negative, and nodes or edges must have some");
   demand(a.graph.nSrcNodes >= 0 && a.graph.nDstNodes >= 0 && a.graph.nIndices >= 0, CUDNN_STATUS_BAD_PARAM,

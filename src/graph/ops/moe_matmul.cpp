@@ -2,6 +2,7 @@
 // Matrix products of a mixture of experts: each row of tokens meets the weight of the expert that it is routed to.
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/moe.hpp"
 
 namespace tsr {
 namespace {
@@ -21,7 +22,7 @@ void infer(Infer& ctx) {
   const auto& o = ctx.options<MoeOptions>();
   const Tensor &token = ctx.in(kToken), &weight = ctx.in(kWeight), &offset = ctx.in(kOffset);
   for (int s : {kToken, kWeight}) ctx.check_rank(s, 3, 3);
-  for (int s : {kOffset, kIndex, kKs}) ctx.check_integer(s);
+  for (int s : {kOffset, kIndex, kKs}) ctx.check_integer(s), check_list(ctx, s);
   ctx.check(token.dims[0] == 1, ctx.describe(kToken), " must have size 1 in dimension 0");
   ctx.check(token.dims[2] == weight.dims[1], "the last size of ", ctx.describe(kToken), " and dimension 1 of ",
             ctx.describe(kWeight), " must be equal, they are ", token.dims[2], " and ", weight.dims[1]);

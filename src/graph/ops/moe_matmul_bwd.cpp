@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient of moe_matmul with respect to the weights, for tokens that are ordered by expert.
 #include "graph/ops/list.hpp"
+#include "graph/ops/moe.hpp"
 
 namespace tsr {
 namespace {
@@ -16,7 +17,7 @@ void infer(Infer& ctx) {
     ctx.check_rank(s, 3, 3);
     ctx.check(ctx.in(s).dims[0] == 1, ctx.describe(s), " must have size 1 in dimension 0");
   }
-  ctx.check_integer(kOffset);
+  ctx.check_integer(kOffset), check_list(ctx, kOffset);
   ctx.check(dy.dims[1] == token.dims[1], ctx.describe(kDoutput), " and ", ctx.describe(kToken),
             " must have as many rows");
   auto& o = ctx.edit_options<MoeBwdOptions>();
