@@ -92,12 +92,15 @@ void correct_sink_gradient(Draft& d) {
 }
 
 void separate_elements(Draft& d) {
-  for (const Node& n : d.nodes)
+  for (const Node& n : d.nodes) {
+    // Another view of elements that repeat in memory repeats them too.
+    if (n.op == &ops::reshape && !is_nested(d.tensors[at(n.in[0])])) continue;
     for (TensorId id : n.out) {
       if (id == kNone) continue;
       Tensor& t = d.tensors[at(id)];
       if (!t.stored && t.strides_given && !is_nested(t)) t.strides = packed_strides(t.dims);
     }
+  }
 }
 
 void hide_all_heads(Draft& d) {
