@@ -151,6 +151,31 @@ TEST(Frontend, BatchNormInPieces) {
   });
 }
 
+// Sums for scale and bias, and what makes dx of dy and x.
+TEST(Frontend, BatchNormGradientInPieces) {
+  check([&](Client& c) {
+    const Dims d = {2, 8, 5, 5}, one = {1, 8, 1, 1};
+    constexpr double kCount = 50;
+    Array dy = c.random(d), x = c.random(d), mean = c.random(one), scale = c.random(one),
+          inverse = changed(c.random(one), [](double v) { return 0.5 + v * v; });
+    Tensor tdy = c.input(dy, DataType_t::HALF, channels_last(d)), tx = c.input(x, DataType_t::HALF, channels_last(d)),
+           tm = c.input(mean), ti = c.input(inverse), ts = c.input(scale);
+    auto results = c.graph.dbn_weight(tdy, tx, tm, ti, ts, fe::graph::DBN_weight_attributes());
+    std::vector<Array> e(results.size(), Array(one));  // dscale, dbias, factors of dy and x, what is added
+    for (size_t k = 0; k < x.v.size(); ++k) {
+      size_t ch = k / 25 % 8;
+      e[0].v[ch] += dy.v[k] * (x.v[k] - mean.v[ch]) * inverse.v[ch];
+      e[1].v[ch] += dy.v[k];
+    }
+    for (size_t ch = 0; ch < 8; ++ch) {
+      e[2].v[ch] = scale.v[ch] * inverse.v[ch];
+      e[3].v[ch] = -e[2].v[ch] * inverse.v[ch] * e[0].v[ch] / kCount;
+      e[4].v[ch] = -e[2].v[ch] * e[1].v[ch] / kCount - e[3].v[ch] * mean.v[ch];
+    }
+    for (size_t i = 0; i < e.size(); ++i) c.output(results[i], e[i], DataType_t::FLOAT, {}, kCount, 0, kCount);
+  });
+}
+
 TEST(Frontend, PointwiseAndReduction) {
   check([&](Client& c) {
     Array a = c.random({4, 6, 20}), b = c.random({4, 6, 20});
