@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/handle.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/settings.hpp"
@@ -19,31 +20,46 @@ cudnnContext::cudnnContext() : device(tsr::capi::default_device()) {}
 
 cudnnContext::~cudnnContext() {
   for (auto& [key, pieces] : scratch_)
-    for (Piece& p : pieces)
-      if (device.memory)
-        device.memory->release(p.data);
-      else
-        std::free(p.data);
+    for (Piece& p : pieces) device.memory->release(p.data);
 }
+
+namespace {
+
+constexpr size_t kLeastScratch = 1 << 20, kScratchAlign = 256;
+
+size_t scratch_size(size_t bytes, size_t before) {
+  return std::max({kLeastScratch, (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign, 2 * before});
+}
+
+// The CPU is done with a call when it returns. The memory is the thread's, so that those that share a handle, which
+// they should not, do not share it.
+void* host_scratch(size_t bytes) {
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<void, Free> data;
+  thread_local size_t size = 0;
+  if (size < bytes) {
+    size_t larger = scratch_size(bytes, size);
+    size = 0, data.reset(std::aligned_alloc(kScratchAlign, larger));
+    if (!data) throw std::bad_alloc();
+    size = larger;
+  }
+  return data.get();
+}
+
+}  // namespace
 
 void* cudnnContext::scratch(size_t bytes) {
   if (bytes == 0) return nullptr;
+  if (!device.memory) return host_scratch(bytes);
   std::lock_guard guard(lock_);
   std::vector<Piece>& pieces = scratch_[stream];
   if (pieces.empty() || pieces.back().bytes < bytes) {
     // Older pieces may still be in use by what the stream has to do.
-    constexpr size_t kLeast = 1 << 20, kAlign = 256;
-    size_t size = std::max(kLeast, (bytes + kAlign - 1) / kAlign * kAlign);
-    if (!pieces.empty()) size = std::max(size, 2 * pieces.back().bytes);
-    void* data = nullptr;
-    if (device.memory) {
-      tsr::cuda::RelaxedCapture allowed;
-      data = device.memory->allocate(size);
-    } else {
-      data = std::aligned_alloc(kAlign, size);
-      if (!data) throw std::bad_alloc();
-    }
-    pieces.push_back({data, size});
+    size_t size = scratch_size(bytes, pieces.empty() ? 0 : pieces.back().bytes);
+    tsr::cuda::RelaxedCapture allowed;
+    pieces.push_back({device.memory->allocate(size), size});
   }
   return pieces.back().data;
 }

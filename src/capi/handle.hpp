@@ -24,7 +24,8 @@ struct cudnnContext {
   const tsr::Device device;
   void* stream = nullptr;  // a CUstream; nothing on the CPU
 
-  // Memory for calls whose interface has no workspace: one piece for each stream, in whose order it is used. Grows.
+  // Memory for calls whose interface has no workspace: one piece for each stream, in whose order it is used; on the CPU
+  // one for each thread. Grows.
   void* scratch(size_t bytes);
 
   // A copy from host memory to the GPU's, in the order of the stream; the source is free on return. Where the stream is

@@ -25,6 +25,13 @@ void check_sizes(const Descriptor& d) {
   for (size_t i = 0; i < dims.size(); ++i)
     demand(dims[i] > 0 && strides[i] >= 0, CUDNN_STATUS_BAD_PARAM, d.describe(), ": dimension ", i, " has size ",
            dims[i], " and stride ", strides[i], ", sizes are positive and strides not negative");
+  double elements = 1, last = 0;  // of all dimensions; the largest offset
+  for (size_t i = 0; i < dims.size(); ++i) {
+    elements *= static_cast<double>(dims[i]);
+    last += static_cast<double>(dims[i]) * static_cast<double>(strides[i]);
+  }
+  demand(elements < kMostElements && last < kMostElements, CUDNN_STATUS_BAD_PARAM, d.describe(),
+         ": sizes and strides span more elements than memory can hold");
   auto count = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
   auto along = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1);
   demand(count >= 1, CUDNN_STATUS_BAD_PARAM, d.describe(), ": the vector count is ", count);
