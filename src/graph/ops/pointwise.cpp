@@ -106,6 +106,9 @@ void infer(Infer& ctx) {
     dims = *b;
   }
   if (o.mode == PointwiseMode::gen_index) (void)normalize_axis(o.axis, dims.size());
+  if (is_integer(ctx.node().compute))
+    for (double factor : {o.alpha1, o.alpha2})
+      ctx.check(std::fabs(factor) < 0x1p62, "multiplies integers by ", factor, ", which is no integer of 64 bits");
   bool complex = false;
   for (int i = 0; i < mode.arity; ++i) complex = complex || is_complex(ctx.in(i).dtype);
   if (complex) {

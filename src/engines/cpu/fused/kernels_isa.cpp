@@ -104,7 +104,9 @@ template <class T>
 const void* scaled(const void* a, double alpha, bool scalar, int64_t n, T* buffer) {
   if (!a || alpha == 1) return a;
   int64_t count = scalar ? 1 : n;
-  for (int64_t i = 0; i < count; ++i) buffer[i] = T(static_cast<const T*>(a)[i] * T(alpha));
+  // Products of integers wrap around, as those of their operations do.
+  using U = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+  for (int64_t i = 0; i < count; ++i) buffer[i] = T(U(static_cast<const T*>(a)[i]) * U(T(alpha)));
   return buffer;
 }
 

@@ -26,6 +26,7 @@ std::optional<PostOp> unary(const PointwiseOptions& o) {
   auto alpha = static_cast<float>(o.alpha), beta = static_cast<float>(o.beta);
   switch (o.mode) {
     case M::relu:
+      if (!(o.lower <= o.upper)) return std::nullopt;
       if (o.slope == 0 && o.upper < kInfinity)
         return PostOp{algorithm::eltwise_clip, static_cast<float>(o.lower), static_cast<float>(o.upper)};
       if (o.lower != 0 || o.upper < kInfinity) return std::nullopt;

@@ -290,7 +290,13 @@ void apply(const Context<R>& c, const F& f) {
   Array<T> y(c.out_tensor(0).dims), x = c.template in<T>(0), b, t;
   if (c.has(1)) b = c.template in<T>(1);
   if (c.has(2)) t = c.template in<T>(2);
-  auto scaled = [](T v, double alpha) { return alpha == 1 ? v : static_cast<T>(v * static_cast<T>(alpha)); };
+  auto scaled = [](T v, double alpha) {
+    if (alpha == 1) return v;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)  // products of integers wrap around
+      return static_cast<T>(static_cast<uint64_t>(v) * static_cast<uint64_t>(static_cast<int64_t>(alpha)));
+    else
+      return static_cast<T>(v * static_cast<T>(alpha));
+  };
   Dims index = Dims::filled(y.rank(), 0);
   for (int64_t i = 0; i < y.size(); ++i, next_index(index, y.dims)) {
     if (o.mode == M::gen_index) {
