@@ -421,10 +421,6 @@ class Backward : Attention {
     if (has(slots.cu_seq_len_q) || has(slots.cu_seq_len_kv)) refuse("cumulative lengths in attention gradients");
     if (has(slots.dropout_mask)) refuse("a dropout mask in attention gradients");
     if (o.stats_log2) refuse("stats_log2: cuDNN's gradients take natural logarithms");
-    const tsr::Tensor& k = w.source().tensor(n.in[static_cast<size_t>(slots.k)]);
-    for (int d = 0; d < k.rank(); ++d)
-      if (k.dims[d] > 1 && k.strides[d] == 0)
-        refuse("gradients of keys that repeat in memory, which a view turns round");
     // What is one operation for us is many here, with roundings of their own.
     bool together = w.source().producer(n.in[bwd::kStats]) != tsr::kNone;
     if (together && o.dropout > 0) refuse("dropout in attention and its gradients at once, whose numbers are rounded");
