@@ -69,6 +69,8 @@ bool execute(const client::Recording& r, const client::Piece& plan, cudnnHandle_
     if (t.elements > kMost || t.bytes > 8 * kMost) return false;
   auto workspace = plan.one<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   if (workspace > int64_t{1} << 26) return false;
+  // Where two tensors have the same id, and one of them is left out of the plan, there is memory for either.
+  std::sort(tensors.begin(), tensors.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
   std::vector<std::unique_ptr<client::Memory>> memory;
   std::vector<int64_t> uids;
   std::vector<void*> pointers;
