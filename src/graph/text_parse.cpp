@@ -2,14 +2,13 @@
 // Recursive descent over a token list. Every name, type and option is resolved as soon as it is read, so that an error
 // points at the text that caused it.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "graph/gradient.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
-#include "graph/text_tokens.hpp"
+#include "graph/text_reader.hpp"
 
 namespace tsr {
 namespace {
@@ -23,9 +22,9 @@ struct Scope {
   std::vector<TensorId> captures, captured;  // ids in this graph and in the outer one
 };
 
-class Parser {
+class Parser : TextReader {
  public:
-  explicit Parser(std::string_view source) : source_(source), tokens_(tokenize(source)) {}
+  explicit Parser(std::string_view source) : TextReader(source) {}
 
   Graph graph() {
     Graph g;
@@ -40,95 +39,6 @@ class Parser {
   }
 
  private:
-  // --- tokens
-  const Token& peek(size_t k = 0) const { return tokens_[std::min(pos_ + k, tokens_.size() - 1)]; }
-  Token take() { return tokens_[pos_ < tokens_.size() - 1 ? pos_++ : pos_]; }
-  bool at_end() const { return peek().kind == Token::end; }
-  bool is(std::string_view symbol, size_t k = 0) const {
-    return peek(k).kind == Token::symbol && peek(k).text == symbol;
-  }
-  bool accept(std::string_view symbol) { return is(symbol) ? (take(), true) : false; }
-  void expect(std::string_view symbol) {
-    if (!accept(symbol)) error(peek(), cat("expected '", symbol, "'"));
-  }
-  bool is_separator() const { return peek().kind == Token::line_end || is(";"); }
-  bool skip_separators() {
-    bool any = false;
-    while (is_separator()) take(), any = true;
-    return any;
-  }
-  Token expect_word(std::string_view what) {
-    if (peek().kind != Token::word) error(peek(), cat("expected ", what));
-    return take();
-  }
-
-  [[noreturn]] void error(const Token& t, const std::string& message) const {
-    if (t.kind == Token::end) fail_at(source_, {}, message + " before the end of the text");
-    fail_at(source_, t.text, message);
-  }
-  template <class Range>
-  [[noreturn]] void unknown(const Token& t, std::string_view what, const Range& candidates) const {
-    std::string near = nearest(t.text, candidates);
-    error(t, cat("unknown ", what, " '", t.text, "'", near.empty() ? "" : "; did you mean '" + near + "'?"));
-  }
-  // Errors of graph building get the position of the statement that caused them.
-  template <class F>
-  void located(const Token& t, const F& f) const {
-    try {
-      f();
-    } catch (const Error& e) {
-      if (e.status() != Status::bad_parameter || std::string_view(e.what()).substr(0, 5) == "line ") throw;
-      error(t, e.what());
-    }
-  }
-
-  // --- values
-  int64_t integer() {
-    Token t = take();
-    int64_t v = 0;
-    auto [end, bad] = std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
-    if (t.kind != Token::number || bad != std::errc() || end != t.text.data() + t.text.size())
-      error(t,
-            bad == std::errc::result_out_of_range ? "this number does not fit in 64 bits" : "expected a whole number");
-    return v;
-  }
-  bool is_number() const {
-    const Token& t = peek();
-    return t.kind == Token::number || (t.kind == Token::word && (t.text == "inf" || t.text == "nan"));
-  }
-  double real() {
-    Token t = take();
-    if (t.text == "inf") return INFINITY;
-    if (t.text == "-inf") return -INFINITY;
-    if (t.text == "nan") return NAN;
-    double v = 0;
-    auto [end, bad] = std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
-    if (t.kind != Token::number || bad != std::errc() || end != t.text.data() + t.text.size())
-      error(t, "expected a number");
-    return v;
-  }
-  Ints integers() {
-    Ints v;
-    if (accept("(")) {
-      expect(")");
-      return v;
-    }
-    do v.push_back(integer());
-    while (accept(","));
-    return v;
-  }
-  Dims bracketed() {
-    Token at = peek();
-    expect("[");
-    Ints v;
-    if (!is("]")) do
-        v.push_back(integer());
-      while (accept(","));
-    expect("]");
-    if (v.size() > kMaxRank) error(at, cat("a tensor has at most ", kMaxRank, " dimensions, ", v.size(), " given"));
-    return Dims(v);
-  }
-
   // dtype [dims] [:layout]
   bool is_type() const { return peek().kind == Token::word && find_dtype(peek().text); }
   void type(Tensor& t) {
@@ -478,7 +388,7 @@ class Parser {
       return;
     }
     if (is("{")) {
-      bodies.push_back({key, pos_ + 1});
+      bodies.push_back({key, position() + 1});
       skip_braces();
       return;
     }
@@ -568,8 +478,8 @@ class Parser {
   // { param ... -> statement; ...; result, ... }
   void subgraph(Scope& outer, Node& n, const Body& body, int depth) {
     if (depth >= kMaxDepth) error(body.name, cat("sub-graphs nest deeper than ", kMaxDepth));
-    size_t resume = pos_;
-    pos_ = body.first;
+    size_t resume = position();
+    go_to(body.first);
     tessera::Subgraph* slot = nullptr;
     Fields fields = fields_of(n);
     for (auto& [name, ref] : fields.all)
@@ -620,7 +530,7 @@ class Parser {
     s->captures = scope.captures;
     n.captures.insert(n.captures.end(), scope.captured.begin(), scope.captured.end());
     *slot = std::move(s);
-    pos_ = resume;
+    go_to(resume);
   }
 
   bool is_assignment() const {
@@ -670,9 +580,6 @@ class Parser {
     error(head, cat(head.text, " has no output here"));
   }
 
-  std::string_view source_;
-  std::vector<Token> tokens_;
-  size_t pos_ = 0;
   Token pending_layout_;
 };
 
