@@ -2,26 +2,17 @@
 """JAX as a client of the library: convolutions, attention (implementation="cudnn") and LSTM on a GPU, forward and backward,
 compared with NumPy or with JAX on the CPU in f64. Usage: LD_PRELOAD=.../libcudnn.so.9 jax_client.py [--json OUT] [NAME..].
 Without the preload it checks NVIDIA's library the same way."""
-import argparse
 import ctypes
-import json
-import sys
-import time
-import traceback
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import checks
+from checks import EPSILON, check
+
 jax.config.update("jax_enable_x64", True)
-CHECKS = {}
-EPSILON = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 8e-2}  # of the largest value; TF32 is allowed
 CPU = jax.devices("cpu")[0]
-
-
-def check(f):
-    CHECKS[f.__name__] = f
-    return f
 
 
 def close(name, got, want, dtype, factor=1.0):
@@ -119,30 +110,11 @@ def lstm():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--json")
-    a = parser.parse_args()
-    gpu = jax.devices()[0]
-    record = {"jax": jax.__version__, "library": ctypes.CDLL("libcudnn.so.9").cudnnGetVersion(), "gpu": gpu.device_kind, "checks": {}}
-    print(f"JAX {record['jax']}, library {record['library']}, {record['gpu']}", flush=True)
-    for name, f in CHECKS.items():
-        if a.names and name not in a.names:
-            continue
-        start = time.time()
-        try:
-            f()
-            said = {"passed": True}
-        except Exception as e:
-            said = {"passed": False, "why": f"{type(e).__name__}: {e}"[:600]}
-            traceback.print_exc(limit=3)
-        said["seconds"] = round(time.time() - start, 2)
-        record["checks"][name] = said
-        print("ok  " if said["passed"] else "FAIL", name, said.get("why", ""), flush=True)
-    if a.json:
-        with open(a.json, "w") as out:
-            json.dump(record, out, indent=2)
-    sys.exit(0 if all(said["passed"] for said in record["checks"].values()) else 1)
+    a = checks.parser(__doc__).parse_args()
+    record = {"jax": jax.__version__, "library": ctypes.CDLL("libcudnn.so.9").cudnnGetVersion(),
+              "gpu": jax.devices()[0].device_kind}
+    checks.run(record, a.names)
+    checks.finish(record, a.json)
 
 
 if __name__ == "__main__":

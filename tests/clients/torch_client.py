@@ -3,23 +3,14 @@
 and backward, eager and compiled, compared with PyTorch on the CPU in f64, and small models that are trained.
 Usage: LD_PRELOAD=.../libcudnn.so.9 torch_client.py [--json OUT] [--beside OTHER.json] [NAME..]. Without the preload it checks
 NVIDIA's library the same way, which tells a client's fault from ours; --beside then compares the losses of the two runs."""
-import argparse
 import copy
 import json
-import sys
-import time
-import traceback
 
 import torch
 import torch.nn.functional as F
 
-CHECKS = {}
-EPSILON = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 8e-2}  # of the largest value; TF32 is allowed
-
-
-def check(f):
-    CHECKS[f.__name__] = f
-    return f
+import checks
+from checks import check
 
 
 def close(name, got, want, dtype, factor=1.0):
@@ -27,7 +18,7 @@ def close(name, got, want, dtype, factor=1.0):
     if not torch.isfinite(got).all():
         raise AssertionError(f"{name} is not finite")
     error, scale = (got - want).abs().max().item(), want.abs().max().item() + 1e-6
-    if error > factor * EPSILON[dtype] * scale:
+    if not error <= factor * checks.EPSILON[str(dtype).removeprefix("torch.")] * scale:
         raise AssertionError(f"{name}: error {error:.3g} of {scale:.3g}")
 
 
@@ -314,33 +305,15 @@ def follow(record, other):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--json")
+    parser = checks.parser(__doc__)
     parser.add_argument("--beside", help="the record of a run under another library")
     a = parser.parse_args()
-    record = {"torch": torch.__version__, "library": torch.backends.cudnn.version(), "gpu": torch.cuda.get_device_name(),
-              "checks": {}}
-    print(f"PyTorch {record['torch']}, library {record['library']}, {record['gpu']}", flush=True)
-    for name, f in CHECKS.items():
-        if a.names and name not in a.names:
-            continue
-        start = time.time()
-        try:
-            said = {"passed": True, **(f() or {})}
-        except Exception as e:
-            said = {"passed": False, "why": f"{type(e).__name__}: {e}"[:600]}
-            traceback.print_exc(limit=3)
-        said["seconds"] = round(time.time() - start, 2)
-        record["checks"][name] = said
-        print("ok  " if said["passed"] else "FAIL", name, said.get("why", ""), flush=True)
+    record = {"torch": torch.__version__, "library": torch.backends.cudnn.version(), "gpu": torch.cuda.get_device_name()}
+    checks.run(record, a.names)
     if a.beside:
         with open(a.beside) as other:
             follow(record, json.load(other))
-    if a.json:
-        with open(a.json, "w") as out:
-            json.dump(record, out, indent=2)
-    sys.exit(0 if all(said["passed"] for said in record["checks"].values()) else 1)
+    checks.finish(record, a.json)
 
 
 if __name__ == "__main__":
