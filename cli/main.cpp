@@ -4,6 +4,7 @@
 
 #include "base/settings.hpp"
 #include "command.hpp"
+#include "cudnn/backend.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -63,6 +64,9 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const tsr::Error& e) {
     return report(e);
+  } catch (const cudnn::Error& e) {  // the library that was named, or what it was asked
+    std::cerr << "error: " << e.what() << "\n";
+    return kBadInput;
   } catch (const std::bad_alloc&) {
     std::cerr << "error: out of memory\n";
   } catch (const std::exception& e) {

@@ -103,6 +103,10 @@ expect 2 "truncated" run 'x = input f32[2,2]; y = relu x; output y' --in x="$wor
 expect 2 "is not a .npy file" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/graph.txt"
 expect 2 "cannot write" run "$relu" --out y="$work/none/y.npy"
 
+# another library
+expect 2 "cannot open a cuDNN library: $work/none" test --cudnn "$work/none"
+expect 2 "is a name; give the path" test --cudnn libcudnn.so.9
+
 # explain
 expect 0 "step 1: " explain "$relu"
 expect 0 "step 1: reference" explain "$relu" --engine reference --no-fuse

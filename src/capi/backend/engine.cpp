@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "capi/backend/planning.hpp"
+#include "capi/log.hpp"
 #include "graph/ops/list.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
@@ -19,7 +20,11 @@ size_t workspace_limit() {
   if (!text || !*text) return SIZE_MAX;
   char* end = nullptr;
   unsigned long long bytes = std::strtoull(text, &end, 10);
-  return *end ? SIZE_MAX : static_cast<size_t>(bytes);
+  if (!*end) return static_cast<size_t>(bytes);
+  if (logs(CUDNN_SEV_WARNING))
+    log_message(CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS,
+                cat("CUDNN_WORKSPACE_LIMIT='", text, "' is no number of bytes: there is no limit"));
+  return SIZE_MAX;
 }
 
 std::vector<cudnnBackendNumericalNote_t> numerical_notes(const MadeEngine& e) {
