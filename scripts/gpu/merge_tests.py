@@ -28,7 +28,8 @@ def main():
         said = path.with_suffix(".log").read_text().strip().splitlines()[-3:]
         failures.append(f"{path.stem}: ended with code {path.read_text().strip()} and no record: " + " / ".join(said))
         total["failed"] += 1
-    for engine in json.loads((folder / "engines").read_text()):
+    engines = folder / "engines"  # that must have run; none by way of cuDNN's interface, which numbers them itself
+    for engine in json.loads(engines.read_text()) if engines.exists() else []:
         if engine["device"] == "cuda" and not sums["engines"][engine["name"]]:
             failures.append(f"engine {engine['name']} ran no case: it accepts nothing, or no case covers it")
             total["failed"] += 1

@@ -270,7 +270,7 @@ class Workspace {
   void* data() { return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory_.data()) + 255) / 256 * 256); }
 
  private:
-  std::vector<unsigned char> memory_;
+  Memory memory_;
 };
 
 inline cudnnStatus_t execute(cudnnHandle_t handle, const Part& plan, const std::vector<Bound>& pointers) {

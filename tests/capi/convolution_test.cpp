@@ -372,10 +372,12 @@ TEST(Convolution, folded_gradient_of_the_input) {
     ASSERT_OK(cudnnTransformFilter(h, fold_w, &one, w, w.data(), &zero, fw, filter.data()));
     ASSERT_OK(cudnnTransformTensorEx(h, pad_dy, &one, dy, dy.data(), &zero, pdy, gradient.data()));
     // The folded gradient may be given: with beta it is added to.
-    ASSERT_OK(cudnnTransformTensorEx(h, fold_dx, &one, dx.fill(2), dx.data(), &zero, fdx, result.data()));
+    dx.fill(2);
+    ASSERT_OK(cudnnTransformTensorEx(h, fold_dx, &one, dx, dx.data(), &zero, fdx, result.data()));
     ASSERT_OK(cudnnConvolutionBackwardData(h, &one, fw, filter.data(), pdy, gradient.data(), folded_conv,
                                            CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, nullptr, 0, &one, fdx, result.data()));
-    ASSERT_OK(cudnnTransformTensorEx(h, unfold_dx, &one, fdx, result.data(), &zero, dx.fill(9), dx.data()));
+    dx.fill(9);
+    ASSERT_OK(cudnnTransformTensorEx(h, unfold_dx, &one, fdx, result.data(), &zero, dx, dx.data()));
     Values want = backward_data_of(spec, dx, w.values(), dy);
     for (double& v : want) v += 2;
     expect_values(dx, want, kUnits);

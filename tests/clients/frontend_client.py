@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The public package nvidia-cudnn-frontend as a client of the library: graphs of every kind are built with each mode of
 the heuristics, every plan is executed at its index, the fastest is saved, loaded and executed again, and all results are
-compared with numpy in f64. Usage: LD_LIBRARY_PATH=build frontend_client.py [PART_OF_A_NAME..]"""
+compared with numpy in f64. Usage: LD_LIBRARY_PATH=build frontend_client.py [--json FILE] [PART_OF_A_NAME..]"""
+import argparse
 import importlib
+import json
 import os
 import pathlib
 import sys
@@ -32,12 +34,16 @@ def wanted_library():
 
 
 def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("parts", nargs="*", metavar="PART_OF_A_NAME")
+    arguments.add_argument("--json", help="where to write how it ended")
+    arguments = arguments.parse_args()
     wanted, handle = wanted_library(), cudnn.create_handle()
     assert loaded_library() == wanted, f"{loaded_library()} was loaded instead of {wanted}"
     runtime = "CUDNN_FRONTEND_CUDART_LIB_NAME" in os.environ
     print(f"cudnn-frontend {cudnn.__version__}, {wanted}, version {cudnn.backend_version()}, "
           f"{'with' if runtime else 'without'} a CUDA run time")
-    parts, failed, count, plans_run, start = sys.argv[1:], [], 0, 0, time.time()
+    parts, failed, count, plans_run, start = arguments.parts, [], 0, 0, time.time()
     todo = [(name, lambda n=name, f=fill, c=chosen: tools.run_case(handle, n, f, c, runtime)) for name, fill, chosen in tools.CASES
             if runtime or not chosen.get("runtime")]
     todo += [(name, lambda f=f: f(handle)) for name, f in tools.CHECKS]
@@ -53,6 +59,10 @@ def main():
     print(f"{count - len(failed)} of {count} passed, {plans_run} plans, {time.time() - start:.0f} s")
     for name in failed:
         print(f"failed: {name}")
+    if arguments.json:
+        record = {"frontend": cudnn.__version__, "library": cudnn.backend_version(), "passed": count - len(failed),
+                  "plans": plans_run, "failed": failed}
+        pathlib.Path(arguments.json).write_text(json.dumps(record, indent=2) + "\n")
     return int(bool(failed) or not count)
 
 

@@ -5,27 +5,15 @@ import os
 import cudnn
 
 from frontend.plans import product
-from frontend.tools import A, Client, check
+from frontend.tools import A, Client, Runtime, check
 
 
-class Runtime:
-    """The run time's functions; each must succeed."""
-
-    def __init__(self):
-        self.library = ctypes.CDLL(os.environ["CUDNN_FRONTEND_CUDART_LIB_NAME"])
-
-    def __getattr__(self, name):
-        def call(*arguments):
-            code = getattr(self.library, name)(*arguments)
-            assert code == 0, f"{name} answers {code}"
-        return call
-
-    def launch(self, graph):
-        runnable = ctypes.c_void_p()
-        self.cudaGraphInstantiate(ctypes.byref(runnable), graph, ctypes.c_ulonglong(0))
-        self.cudaGraphLaunch(runnable, None)
-        self.cudaDeviceSynchronize()
-        self.cudaGraphExecDestroy(runnable)
+def launch(runtime, graph):
+    runnable = ctypes.c_void_p()
+    runtime.cudaGraphInstantiate(ctypes.byref(runnable), graph, ctypes.c_ulonglong(0))
+    runtime.cudaGraphLaunch(runnable, None)
+    runtime.cudaDeviceSynchronize()
+    runtime.cudaGraphExecDestroy(runnable)
 
 
 def with_runtime(f):
@@ -43,9 +31,9 @@ def populated(handle):
     second.workspace = first.workspace
     runtime.cudaGraphCreate(ctypes.byref(graph), 0)
     first.graph.populate_cuda_graph(handle, first.pack(), space, graph.value)
-    first.checked("populated", lambda: runtime.launch(graph))
+    first.checked("populated", lambda: launch(runtime, graph))
     first.graph.update_cuda_graph(handle, second.pack(), space, graph.value)
-    second.checked("updated", lambda: runtime.launch(graph))
+    second.checked("updated", lambda: launch(runtime, graph))
     runtime.cudaGraphDestroy(graph)
 
 
@@ -62,7 +50,7 @@ def captured(handle):
     c.graph.execute(c.pack(), space, handle=own)
     runtime.cudaStreamEndCapture(stream, ctypes.byref(graph))
     for _ in range(2):
-        c.checked("captured", lambda: runtime.launch(graph))
+        c.checked("captured", lambda: launch(runtime, graph))
     runtime.cudaGraphDestroy(graph)
     cudnn.destroy_handle(own)
     runtime.cudaStreamDestroy(stream)

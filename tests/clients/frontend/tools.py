@@ -1,8 +1,11 @@
 """What the checks of the Python client share: tensors of any type between guard bytes, graphs that are built, tried and
 saved in every way the package has, and tolerances that follow from types and lengths of sums."""
+import ctypes
 import itertools
 import math
+import os
 import time
+import weakref
 import zlib
 
 import cudnn
@@ -29,6 +32,38 @@ TYPES = {
 GUARD, PATTERN = 256, 0xA5
 A, B, FALLBACK = cudnn.heur_mode.A, cudnn.heur_mode.B, cudnn.heur_mode.FALLBACK
 SM = 90  # the package asks a CUDA run time unless it is told
+
+
+class Runtime:
+    """CUDA's run time, the package's own; each function must succeed."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL(os.environ["CUDNN_FRONTEND_CUDART_LIB_NAME"])
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            code = getattr(self.library, name)(*arguments)
+            assert code == 0, f"{name} answers {code}"
+        return call
+
+
+ON_GPU = os.environ.get("TESSERA_DEVICE", "").startswith("cuda")
+
+
+def memory(bytes_):
+    """What the device can reach: on a GPU, memory of the host that it sees at the same address."""
+    if not ON_GPU:
+        return np.empty(bytes_, np.uint8)
+    address = ctypes.c_void_p()
+    Runtime().cudaHostAlloc(ctypes.byref(address), ctypes.c_size_t(bytes_), 0)
+    array = np.ctypeslib.as_array((ctypes.c_uint8 * bytes_).from_address(address.value))
+    weakref.finalize(array, Runtime().cudaFreeHost, address)
+    return array
+
+
+def wait():
+    if ON_GPU:
+        Runtime().cudaDeviceSynchronize()
 
 
 def epsilon(name):
@@ -68,7 +103,8 @@ class Buffer:
         self.elements = elements or 1 + sum((n - 1) * s for n, s in zip(self.dims, self.strides))
         self.in_byte = {"bit": 8, "e2m1": 2}.get(name, 1)
         bytes_ = -(-self.elements // self.in_byte) * (1 if self.in_byte > 1 else np.dtype(self.store).itemsize)
-        self.raw = np.full(bytes_ + 2 * GUARD + 64, PATTERN, np.uint8)
+        self.raw = memory(bytes_ + 2 * GUARD + 64)
+        self.raw[:] = PATTERN
         self.front = GUARD + -(self.raw.ctypes.data + GUARD) % 64
         self.data = self.raw[self.front:self.front + bytes_]
         if values is not None:
@@ -204,6 +240,7 @@ class Client:
         for r in self.results.values():
             r.buffer.poison()
         execute()
+        wait()
         self.workspace.check_guards(f"{label}, workspace")
         for t, r in self.results.items():
             r.check(f"{label}, {t.get_name()}")
