@@ -94,14 +94,19 @@ int64_t Tensor::offset(const Dims& index) const {
 
 int64_t Tensor::span() const {
   int64_t last = 0, vector = info(dtype).vector;
+  // Tiles of the last two dimensions lie without gaps, whatever their strides say.
+  int strided = reordering == Reordering::f8_128x4 && dims.size() >= 2 ? dims.size() - 2 : dims.size();
   for (int i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0) return 0;
+    if (i >= strided) continue;
     int64_t extent = vector > 1 && i == 1 ? (dims[i] + vector - 1) / vector : dims[i], reach;
     bool bad = __builtin_mul_overflow(extent - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last);
     require(!bad, "tensor '", name, "': sizes ", dims, " with strides ", strides, " reach beyond 2^63 elements");
   }
-  int64_t n;
-  bool bad = __builtin_add_overflow(last, 1, &n) || __builtin_mul_overflow(n, vector, &n);
+  int64_t n = 1;
+  bool bad = false;
+  for (int i = strided; i < dims.size(); ++i) bad = bad || __builtin_mul_overflow(n, dims[i], &n);
+  bad = bad || __builtin_add_overflow(last, n, &n) || __builtin_mul_overflow(n, vector, &n);
   require(!bad, "tensor '", name, "': sizes ", dims, " reach beyond 2^63 elements");
   return n;
 }

@@ -251,19 +251,30 @@ int Lowering::value(TensorId t, Lane lane) {
     const Tensor& x = g_.tensor(t);
     if (std::find(r_.outputs.begin(), r_.outputs.end(), t) != r_.outputs.end())
       decline("a sum over all rows, ", describe(x), ", is read by the region that makes it");
-    Instr i{.kind = Instr::load, .lane = lane_of(x.dtype), .row = constant_along_rows(x.dims), .tensor = t};
+    Dims read = read_sizes(x);
+    Instr i{.kind = Instr::load, .lane = lane_of(x.dtype), .row = constant_along_rows(read), .tensor = t};
     if (x.is_constant() && x.numel() == 1 && is_real(x.dtype)) {
       i.kind = Instr::constant;
       i.row = true;
       i.value = load<double>(x.dtype, x.constant.data(), 0);
       i.tensor = kNone;
     }
-    if (!broadcast_fits(x.dims))
-      decline("input ", describe(x), " does not broadcast over the region's sizes ", e_.space);
-    i.block = !i.row && one_per_block(x.dims);
+    if (!broadcast_fits(read)) decline("input ", describe(x), " does not broadcast over the region's sizes ", e_.space);
+    i.block = !i.row && one_per_block(read);
     it = values_.emplace(t, emit(i)).first;
   }
   return to_lane(it->second, lane);
+}
+
+// Reordered scale factors come in whole tiles: what lies beyond the region's sizes is never read.
+Dims Lowering::read_sizes(const Tensor& x) const {
+  Dims sizes = x.dims;
+  if (x.reordering != Reordering::f8_128x4 || x.rank() > e_.tensor_rank() || e_.split_axis < 0) return sizes;
+  for (int i = std::max(0, x.rank() - 2); i < x.rank(); ++i) {
+    int axis = i + e_.tensor_rank() - x.rank();
+    sizes[i] = std::min(sizes[i], e_.space[axis > e_.split_axis ? axis + 1 : axis]);
+  }
+  return sizes;
 }
 
 bool Lowering::broadcast_fits(const Dims& d) const {

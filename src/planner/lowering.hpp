@@ -46,6 +46,7 @@ class Lowering {
   int space_axis(const Node& n, int axis, int rank) const;
   bool constant_along_rows(const Dims& d) const;
   bool broadcast_fits(const Dims& d) const;
+  Dims read_sizes(const Tensor& x) const;
   bool full_row(const Dims& d) const;
   bool one_per_block(const Dims& d) const;
   bool whole_bytes(const Tensor& x) const;

@@ -12,8 +12,9 @@
 
 namespace client {
 
-// A GPU's memory, by the few functions of the driver that a test needs. For the emulated GPU it is the host's, but apart
-// from the test's all the same: a test that takes a pointer too early, or forgets to fetch, fails without a GPU too.
+// A GPU's memory, by the few functions of the driver that a test needs. For the emulated GPU it is the host's, but
+// apart from the test's all the same: a test that takes a pointer too early, or forgets to fetch, fails without a GPU
+// too.
 class Gpu {
  public:
   static const Gpu* get() {

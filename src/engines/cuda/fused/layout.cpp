@@ -172,19 +172,27 @@ class Builder {
     l_.vector = any ? v : 1;
   }
 
+  // A thread takes elements one by one.
+  void drop_vector() {
+    l_.vector = 1;
+    for (OperandPlan& o : l_.operands)
+      if (o.access == OperandPlan::vector) o.access = OperandPlan::strided;
+  }
+
+  // Is an operand reordered, and met in runs? Neighbours do not lie side by side then.
+  bool breaks_runs(const OperandPlan& o) const {
+    bool single = o.access == OperandPlan::same || (o.row && (o.kind == Instr::store || !l_.columns));
+    return o.columns && !single;
+  }
+
   Reason check_vector() {
     constexpr int64_t kWarp = 32;
+    if (std::any_of(l_.operands.begin(), l_.operands.end(), [&](const OperandPlan& o) { return breaks_runs(o); }))
+      drop_vector();
     int64_t lanes = l_.block / l_.vector;
     if (lanes > kWarp || (lanes & (lanes - 1)) != 0)
       return Reason::no("blocks of ", l_.block, " elements, ", l_.vector, " for each of ", lanes,
                         " threads; allowed are 1, 2, 4, 8, 16 and ", kWarp, " threads");
-    for (const OperandPlan& o : l_.operands) {
-      bool single =
-          o.access == OperandPlan::same || l_.vector == 1 || (o.row && (o.kind == Instr::store || !l_.columns));
-      if (o.columns && !single)
-        return Reason::no("tensor ", describe(g_.tensor(o.tensor)),
-                          " is reordered, and neighbours do not share its values");
-    }
     auto whole_bytes = [&](const OperandPlan& o) {
       return o.kind == Instr::store && !o.row && o.access == OperandPlan::vector && l_.vector > 1;
     };
@@ -196,11 +204,8 @@ class Builder {
         return Reason::no("output ", describe(g_.tensor(l_.operands[k].tensor)), " packs ",
                           8 / info(l_.operands[k].type).bits,
                           " elements into a byte, and those that share one are not computed side by side");
-    // A thread takes the elements of a byte one by one.
-    l_.vector = 1;
-    l_.together = 8;
-    for (OperandPlan& o : l_.operands)
-      if (o.access == OperandPlan::vector) o.access = OperandPlan::strided;
+    drop_vector();
+    l_.together = 8;  // those of a byte
     return Reason::yes();
   }
 
@@ -230,11 +235,11 @@ bool has_blocks(const Expr& e) {
                      [](const Instr& c) { return c.block && (c.kind == Instr::reduce || c.kind == Instr::store); });
 }
 
-// Scale factors in the order f8_128x4 are found from their place in row-major order, where no padding lies between.
+// Scale factors in the order f8_128x4 are found from their place in row-major order of the whole tiles.
 static Reason count_rows(const Expr& e, const Tensor& t, OperandPlan* o) {
   int cut = e.split_axis - (e.tensor_rank() - t.rank()), last = t.rank() - 1, across = cut == last ? last - 1 : last;
-  if (e.split_axis < 0 || last < 1 || cut < last - 1 || t.dims[cut] != e.space[e.split_axis] || t.dims[cut] % 4 != 0 ||
-      t.dims[across] % 128 != 0)
+  if (e.split_axis < 0 || last < 1 || cut < last - 1 || e.sizes_of(t.dims)[e.split_axis + 1] != 1 ||
+      t.dims[cut] % 4 != 0 || t.dims[across] % 128 != 0)
     return Reason::no("tensor ", describe(t), " is reordered, and holds more than one value for each block");
   Tensor plain = t;
   plain.strides = packed_strides(t.dims);
