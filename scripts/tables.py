@@ -65,13 +65,38 @@ def gpu_table(name):
     return "\n".join(lines) + f"\n\nGPU: {found[0]['gpu']}, commit {', '.join(commits)}.\n"
 
 
+def client_table(name):
+    """How programs built for cuDNN ended on a GPU: the records that run_clients leaves in bench/results/GPU/clients."""
+    folder = ROOT / "bench" / "results" / name
+    read = lambda client: json.loads((folder / f"{client}.json").read_text())
+    lines = ["| client | passed | failed | skipped |", "|---|---:|---:|---:|"]
+    for client, title in [("capi", "client tests (`tests/capi`)"), ("cases", "every case of `tests/cases` through the graph interface"),
+                          ("frontend_cpp", "cudnn-frontend, C++"), ("frontend_python", "cudnn-frontend, Python")]:
+        r = read(client)
+        failed, skipped = (r.get(k, 0) for k in ("failed", "skipped"))
+        lines.append(f"| {title} | {r['passed']} | {failed if isinstance(failed, int) else len(failed)} | "
+                     f"{skipped if isinstance(skipped, int) else len(skipped)} |")
+    for client, title in [("torch", "PyTorch"), ("jax", "JAX")]:
+        for suffix, whose in [("", "with this library"), ("_nvidia", "with NVIDIA's")]:
+            r = read(client + suffix)
+            passed = [c["passed"] for c in r["checks"].values()]
+            lines.append(f"| {title} {r[client]}, {whose} ({r['library']}) | {sum(passed)} | {len(passed) - sum(passed)} | 0 |")
+    about = read("about")
+    return "\n".join(lines) + f"\n\nGPU: {about['gpu']}, commit {about['commit']}.\n"
+
+
+def made(name):
+    if name.endswith("/clients"):
+        return client_table(name)
+    return gpu_table(name) if "/" in name else call_table() if name == "capi" else table(name)
+
+
 def main():
     stale = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text()
-        make = lambda name: gpu_table(name) if "/" in name else call_table() if name == "capi" else table(name)
         new = re.sub(r"<!-- table ([\w/]+) -->\n.*?<!-- end -->",
-                     lambda m: f"<!-- table {m.group(1)} -->\n{make(m.group(1))}<!-- end -->", text, flags=re.S)
+                     lambda m: f"<!-- table {m.group(1)} -->\n{made(m.group(1))}<!-- end -->", text, flags=re.S)
         if new == text:
             continue
         if "--check" in sys.argv:
