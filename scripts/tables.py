@@ -68,6 +68,8 @@ def gpu_table(name):
 def client_table(name):
     """How programs built for cuDNN ended on a GPU: the records that run_clients leaves in bench/results/GPU/clients."""
     folder = ROOT / "bench" / "results" / name
+    if not (folder / "about.json").exists():
+        return "No results yet.\n"
     read = lambda client: json.loads((folder / f"{client}.json").read_text())
     lines = ["| client | passed | failed | skipped |", "|---|---:|---:|---:|"]
     for client, title in [("capi", "client tests (`tests/capi`)"), ("cases", "every case of `tests/cases` through the graph interface"),
