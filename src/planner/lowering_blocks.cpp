@@ -11,13 +11,8 @@ using tessera::BlockScaleOptions;
 using M = PointwiseMode;
 
 Split blocks_of(const Graph& g, const Node& n) {
-  const auto& o = attrs<BlockScaleOptions>(n);
   const Tensor& x = g.tensor(n.in[0]);
-  Dims lengths = Dims::filled(x.rank(), 1);
-  if (is(n, "block_scale_quantize"))
-    lengths[static_cast<int>(normalize_axis(o.axis, x.rank()))] = o.block[0];
-  else
-    lengths = *dequantize_lengths(o, x.dims, g.tensor(n.in[1]));
+  Dims lengths = scale_lengths(g, n);
   int axis = block_axis(lengths);
   if (std::count(lengths.begin(), lengths.end(), 1) != x.rank() - 1)
     decline(spelling(n), " in blocks of ", lengths, "; one length must differ from 1");

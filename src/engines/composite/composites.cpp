@@ -5,6 +5,7 @@
 #include "engines/composite/composite.hpp"
 #include "engines/composite/composites_generated.hpp"
 #include "engines/composite/composites_reduce_by.hpp"
+#include "engines/composite/composites_strided.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/rope.hpp"
 
@@ -197,17 +198,20 @@ std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, 
   if (r.nodes.size() != 1) return nullptr;
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
-  // GPUs have engines for these two.
+  // GPUs have engines for these three, and kernels that know tiles of scale factors.
   bool cpu = d.kind == DeviceKind::cpu;
   bool turns = cpu && (is(n, "rope") || is(n, "rope_bwd"));
   bool convolves = cpu && sums_over_views(g, n);
   bool generates = is_generated(n);
   bool combines = is(n, "reduce_by");
-  if (!turns && !convolves && !generates && !combines && !sums_across_rows(n)) return nullptr;
+  bool strides = cpu && is_strided(g, n);
+  if (!turns && !convolves && !generates && !combines && !strides && !sums_across_rows(n)) return nullptr;
   auto c = std::make_unique<Composite>();
-  why = check_tensors(g, n);
+  if (!strides) why = check_tensors(g, n);
   if (!why) return c;
-  if (turns)
+  if (strides)
+    why = stride(r, n, *c);
+  else if (turns)
     rope(g, n, *c);
   else if (convolves)
     causal_conv(g, n, *c);

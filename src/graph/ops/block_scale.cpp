@@ -55,6 +55,15 @@ std::optional<Dims> dequantize_lengths(const tessera::BlockScaleOptions& o, cons
   return block_lengths(x, scale, lengths);
 }
 
+Dims scale_lengths(const Graph& g, const Node& n) {
+  const auto& o = attrs<tessera::BlockScaleOptions>(n);
+  const Tensor& x = g.tensor(n.in[0]);
+  if (n.op->name == "block_scale_dequantize") return *dequantize_lengths(o, x.dims, g.tensor(n.in[1]));
+  Dims lengths = Dims::filled(x.rank(), 1);
+  lengths[static_cast<int>(normalize_axis(o.axis, x.rank()))] = o.block[0];
+  return lengths;
+}
+
 int64_t scale_offset(const Tensor& scale, const Dims& index, int cut) {
   if (scale.reordering != Reordering::f8_128x4) return scale.offset(index);
   int rows = row_axis(scale.dims, cut);
@@ -64,6 +73,24 @@ int64_t scale_offset(const Tensor& scale, const Dims& index, int cut) {
   int64_t tile = row / kTileRows * (scale.dims[cut] / kTileColumns) + column / kTileColumns;
   int64_t within = row % 32 * 16 + row % kTileRows / 32 * kTileColumns + column % kTileColumns;
   return scale.offset(batch) + tile * kTileRows * kTileColumns + within;
+}
+
+void scale_axes(const Tensor& scale, int cut, Dims& sizes, Dims& strides) {
+  int rows = row_axis(scale.dims, cut);
+  auto add = [&](int64_t size, int64_t stride) { sizes.push_back(size), strides.push_back(stride); };
+  for (int i = 0; i < scale.rank(); ++i) {
+    if (i == rows) {
+      int64_t tiles = scale.dims[cut] / kTileColumns;
+      add(scale.dims[i] / kTileRows, tiles * kTileRows * kTileColumns);
+      add(kTileRows / 32, kTileColumns);
+      add(32, 16);
+    } else if (i == cut) {
+      add(scale.dims[i] / kTileColumns, kTileRows * kTileColumns);
+      add(kTileColumns, 1);
+    } else {
+      add(scale.dims[i], scale.strides[i]);
+    }
+  }
 }
 
 void check_scale(const Infer& ctx, const Tensor& scale, const Dims& lengths) {

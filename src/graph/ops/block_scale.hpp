@@ -16,6 +16,9 @@ std::optional<Dims> block_lengths(const Dims& x, const Tensor& scale, const Dims
 // The same for the options of block_scale_dequantize.
 std::optional<Dims> dequantize_lengths(const tessera::BlockScaleOptions& o, const Dims& x, const Tensor& scale);
 
+// The same for a node of either operation, as it was found to be when the graph was made.
+Dims scale_lengths(const Graph& g, const Node& n);
+
 // Sizes of the scale tensor for blocks of these lengths; padded to whole tiles of 128 by 4 where it is reordered so.
 Dims scale_sizes(const Dims& x, const Dims& lengths, Reordering reordering);
 
@@ -26,6 +29,10 @@ int block_axis(const Dims& lengths);
 // columns (columns run along the cut dimension, rows along the other of the last two) one after the other in row-major
 // order; inside a tile the offset is (row % 32) * 16 + (row / 32) * 4 + column.
 int64_t scale_offset(const Tensor& scale, const Dims& index, int cut);
+
+// The same as a strided array: sizes and strides of the axes that dimensions of whole tiles are cut into, in the order
+// of the dimensions. Rows become three axes, columns two.
+void scale_axes(const Tensor& scale, int cut, Dims& sizes, Dims& strides);
 
 // Raises unless the reordering of a scale tensor can be honoured.
 void check_scale(const Infer& ctx, const Tensor& scale, const Dims& lengths);
