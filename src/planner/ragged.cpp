@@ -41,14 +41,16 @@ class Inquiry {
   Inquiry(const Graph& g, const Device& d) : original_(g), device_(d), graph_(g), index_(g) {}
 
   // The ragged tensors of a node that must be padded for it. Results are asked for first: they stay packed where that
-  // is possible, because attention leaves memory alone that lies in a sequence but beyond its length.
+  // is possible, because attention leaves memory alone that lies in a sequence but beyond its length. The last resort
+  // counts only where nothing else would take the node.
   std::vector<TensorId> to_pad(NodeId n) {
     std::vector<TensorId> ragged = ragged_tensors(n), padded;
-    if (ragged.empty() || is_taken(n)) return {};
+    if (ragged.empty() || is_taken(n, false)) return {};
     for (TensorId t : ragged) pad(graph_.edit(t));
+    bool last_resort = !is_taken(n, false);
     for (TensorId t : ragged) {
       graph_.edit(t) = original_.tensor(t);
-      if (is_taken(n)) continue;
+      if (is_taken(n, last_resort)) continue;
       pad(graph_.edit(t));
       padded.push_back(t);
     }
@@ -66,11 +68,12 @@ class Inquiry {
     return found;
   }
 
-  bool is_taken(NodeId n) const {
+  bool is_taken(NodeId n, bool last_resort) const {
     Region r = make_region(graph_, index_, {n});
     auto engines = all_engines();
-    return std::any_of(engines.begin(), engines.end(),
-                       [&](const Engine* e) { return e->info().device == device_.kind && e->check(r, device_).ok(); });
+    return std::any_of(engines.begin(), engines.end(), [&](const Engine* e) {
+      return e->info().device == device_.kind && (last_resort || !e->info().last_resort) && e->check(r, device_).ok();
+    });
   }
 
   const Graph& original_;

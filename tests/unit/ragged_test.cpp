@@ -28,17 +28,22 @@ std::string operations(const Graph& g) {
 }
 
 TEST(Ragged, CopiesStandAroundWhatTakesNoPackedSequences) {
-  Device gpu = emulated_device("h200"), cpu = cpu_device();
-  auto g = graph("y = exp x; z = mul y x; output z; with z ragged=o*32");
-  auto unpacked = unpack_ragged(g, gpu);
-  // One copy for both readers of x, one for the result.
-  EXPECT_EQ(operations(*unpacked), "transpose exp mul transpose");
-  EXPECT_EQ(unpack_ragged(unpacked, gpu), unpacked);
-  EXPECT_EQ(unpack_ragged(g, cpu), g);
-  TensorId z = unpacked->find("z");
-  ASSERT_NE(z, kNone);
-  EXPECT_NE(unpacked->tensor(z).ragged, kNone);
-  EXPECT_EQ(unpacked->tensor(z).uid, g->tensor(g->find("z")).uid);
+  for (const Device& device : {emulated_device("h200"), cpu_device()}) {
+    auto g = graph("y = exp x; z = mul y x; output z; with z ragged=o*32");
+    auto unpacked = unpack_ragged(g, device);
+    // One copy for both readers of x, one for the result.
+    EXPECT_EQ(operations(*unpacked), "transpose exp mul transpose");
+    EXPECT_EQ(unpack_ragged(unpacked, device), unpacked);
+    TensorId z = unpacked->find("z");
+    ASSERT_NE(z, kNone);
+    EXPECT_NE(unpacked->tensor(z).ragged, kNone);
+    EXPECT_EQ(unpacked->tensor(z).uid, g->tensor(g->find("z")).uid);
+  }
+}
+
+TEST(Ragged, TheReferenceTakesPackedSequencesAsTheyAre) {
+  auto g = graph("y f64 = sdpa_fwd x w x seq_len_q=n seq_len_kv=n compute=f64; output y");
+  EXPECT_EQ(unpack_ragged(g, cpu_device()), g);
 }
 
 TEST(Ragged, EnginesThatTakePackedSequencesGetThem) {

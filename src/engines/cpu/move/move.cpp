@@ -4,6 +4,7 @@
 #include "base/thread_pool.hpp"
 #include "engines/cpu/move/copy.hpp"
 #include "engines/cpu/move/paged.hpp"
+#include "engines/cpu/move/ragged.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::cpu {
@@ -45,7 +46,6 @@ Reason check_tensor(const Tensor& x, const Tensor& y) {
   if (x.dtype != y.dtype) return Reason::no("tensor ", describe(x), " has another type than ", describe(y));
   if (info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
   if (info(x.dtype).vector > 1) return Reason::no("tensor ", describe(x), " is vectorised");
-  if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
   if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
   return Reason::yes();
 }
@@ -55,7 +55,7 @@ class MoveEngine : public Engine {
   const EngineInfo& info() const override {
     static constexpr EngineInfo kInfo = {
         "move_cpu", 9, DeviceKind::cpu, true,
-        "transposition, slices, concatenation, reshaping and pages as threaded copies"};
+        "transposition, slices, concatenation, reshaping, pages and packed sequences as threaded copies"};
     return kInfo;
   }
 
@@ -69,6 +69,7 @@ class MoveEngine : public Engine {
     for (TensorId t : paged ? std::vector<TensorId>{n.in[0]} : n.in)
       if (Reason why = check_tensor(g.tensor(t), y); !why) return why;
     if (Reason why = check_tensor(y, y); !why) return why;
+    if (has_ragged(g, n)) return check_ragged_copy(g, n);
     return paged ? Reason::yes() : copies_of(g, n, nullptr);
   }
 
@@ -79,6 +80,7 @@ class MoveEngine : public Engine {
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
     const Node& n = r.graph->node(r.nodes[0]);
     if (loads_pages(n)) return make_paged_load(*r.graph, n, thread_count());
+    if (has_ragged(*r.graph, n)) return make_ragged_copy(*r.graph, n, thread_count());
     return std::make_unique<MoveStep>(*r.graph, n, thread_count());
   }
 };
