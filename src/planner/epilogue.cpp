@@ -87,6 +87,11 @@ Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out) {
   e.row_axis.fill(true);
   if (rest.nodes.empty()) return Reason::yes();
   if (Reason why = lower(rest, &e); !why) return why;
+  // What shares a byte may be computed by different threads.
+  if (e.block_axis < 0)
+    for (TensorId t : rest.outputs)
+      if (info(r.graph->tensor(t).dtype).bits < 8)
+        return Reason::no("output ", describe(r.graph->tensor(t)), " packs several elements into a byte");
   if (!(e.space == c.dims))
     return Reason::no("what follows ", describe(c), " has sizes ", e.space, "; it must have those of the product");
   if (e.has_reduction && c.numel() == 0) return Reason::no("rows of ", describe(c), " without elements");

@@ -200,7 +200,8 @@ void Lowering::check_outputs() const {
     }
     if (!full && !row && !block && !(gpu_ && sums_rows(x.dims)))
       decline("output ", describe(x), " has neither the sizes ", e_.space, " of the region nor those of its rows");
-    if (info(x.dtype).bits < 8 && !gpu_ && !whole_bytes(x))
+    bool cut = e_.has_reduction || e_.block_axis >= 0;
+    if (info(x.dtype).bits < 8 && !gpu_ && cut && !whole_bytes(x))
       decline("output ", describe(x), " packs several elements into a byte, and blocks do not fill whole bytes");
     if (info(x.dtype).vector > 1) decline("output ", describe(x), " is vectorised");
     if (is_complex(x.dtype)) decline("output ", describe(x), " is complex");

@@ -199,6 +199,18 @@ void store_pairs(const float* a, void* base, int64_t offset, int64_t n) {
   if (n % 2) tsr::store<float>(DType::e2m1, base, offset + n - 1, a[n - 1]);
 }
 
+// Single bits, from the first of a byte on.
+template <class T>
+void store_bits(const T* a, void* base, int64_t offset, int64_t n) {
+  uint8_t* p = static_cast<uint8_t*>(base) + offset / 8;
+  for (int64_t i = 0; i + 8 <= n; i += 8) {
+    unsigned byte = 0;
+    for (int k = 0; k < 8; ++k) byte |= (a[i + k] != 0 ? 1u : 0u) << k;
+    p[i / 8] = static_cast<uint8_t>(byte);
+  }
+  for (int64_t i = n / 8 * 8; i < n; ++i) tsr::store<T>(DType::bit, base, offset + i, a[i]);
+}
+
 template <class T>
 void load_as(DType type, const void* base, int64_t offset, int64_t stride, void* y, int64_t n) {
   auto same = [](auto v) { return v; };
@@ -270,6 +282,9 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
     case DType::e2m1:
       if constexpr (sizeof(T) == 4)
         if (stride == 1 && offset % 2 == 0) return store_pairs(static_cast<const T*>(a), base, offset, n);
+      break;
+    case DType::bit:
+      if (stride == 1 && offset % 8 == 0) return store_bits(static_cast<const T*>(a), base, offset, n);
       break;
     case DType::i32:
       return store_loop<int32_t, T>(a, base, offset, stride, n,

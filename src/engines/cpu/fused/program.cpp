@@ -108,6 +108,10 @@ void Program::collapse(const Expr& e, const Graph& g, const std::vector<int>& or
     a.packed = packed(a.inner, inner_);
     a.bytes = info(a.type).bits / 8;
   }
+  // Threads start at multiples of 8 elements: they share no byte of a result that lies in the order of elements.
+  for (const Op& op : ops_)
+    if (op.instr.kind == Instr::store && accesses_[static_cast<size_t>(op.access)].bytes == 0)
+      if (unit_ == 1 && !accesses_[static_cast<size_t>(op.access)].packed) threads_ = 1;
   for (Op& op : ops_)
     if (op.instr.kind == Instr::index)
       op.axis = (op.instr.row ? axis_in_outer : axis_in_row)[static_cast<size_t>(op.instr.axis)];

@@ -16,6 +16,7 @@ using tessera::ReduceMode;
 constexpr int64_t kDrainRows = 4 * kBlock, kDrainColumns = 32;
 // Elements that are worth waking another thread for.
 constexpr int64_t kGrain = 32 * 1024;
+static_assert(kGrain % 8 == 0, "pieces of results of single bits are whole bytes");
 
 Dims index_of(int64_t flat, const Dims& dims) {
   Dims index = dims;
