@@ -39,18 +39,22 @@ Rewrite rewrite(const GraphView& v, const AttentionBwdParts& p) {
     input("dropout_offset", v.in(p.rng, 1));
     input("dropout_scale", p.factor != kNone ? p.factor : r.add(make_scalar_constant(DType::f32, 1)));
   }
+  if (p.mask != kNone) {
+    input("dropout_mask", p.mask);
+    input("dropout_scale", p.factor);
+  }
+  input("scale_s", p.scale_s), input("scale_dp", p.scale_dp);
+  input("scale_dq", p.dq.scale), input("scale_dk", p.dk.scale), input("scale_dv", p.dv.scale);
+  input("descale_q", p.descale_q), input("descale_k", p.descale_k), input("descale_v", p.descale_v);
+  input("descale_s", p.descale_s), input("descale_do", p.descale_do), input("descale_dp", p.descale_dp);
   DType type = v.tensor(v.in(p.cone.product, 0)).dtype == DType::f64 ? DType::f64 : DType::f32;
-  size_t taken_out = p.bias_add != kNone ? 2 : 1;
-  if (p.cone.nodes.size() > taken_out || !p.gradient_cone.empty()) {
+  if (p.cone.nodes.size() > p.taken_out.size() || !p.gradient_cone.empty()) {
     auto add_forward = [&](ConeCopy& copy) {
       for (NodeId c : p.cone.nodes) {
-        if (c == p.subtract) {
-          copy.alias(v.out(c), v.in(c, 0));
-        } else if (c == p.bias_add) {
-          copy.alias(v.out(c), v.other(c, p.bias));
-        } else {
+        if (auto it = p.taken_out.find(c); it != p.taken_out.end())
+          copy.alias(v.out(c), it->second);
+        else
           copy.add(c);
-        }
       }
     };
     ConeCopy forward(v), backward(v);
@@ -68,10 +72,11 @@ Rewrite rewrite(const GraphView& v, const AttentionBwdParts& p) {
     for (NodeId c : p.gradient_cone) backward.add(c);
     options.score_mod_bwd = backward.finish(p.scores_gradient, n.captures);
   }
-  n.out[output_slot(spec, "dq")] = p.dq;
-  n.out[output_slot(spec, "dk")] = p.dk;
-  n.out[output_slot(spec, "dv")] = p.dv;
-  n.out[output_slot(spec, "dbias")] = p.dbias;
+  auto output = [&](std::string_view slot, TensorId t) { n.out[output_slot(spec, slot)] = t; };
+  output("dq", p.dq.result), output("dk", p.dk.result), output("dv", p.dv.result);
+  output("dbias", p.dbias);
+  output("amax_dq", p.dq.amax), output("amax_dk", p.dk.amax), output("amax_dv", p.dv.amax);
+  output("amax_dp", p.amax_dp);
   n.attrs = options;
   r.remove(p.inside);
   r.add(std::move(n));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/layouts.hpp"
+#include "graph/ops/sdpa_common.hpp"
 
 namespace tsr {
 namespace {
@@ -21,7 +22,7 @@ class Matcher {
     p_.logits = v_.in(exp_, 0);
     if (v_.tensor(p_.logits).rank() != 4) return std::nullopt;
     bool found = forward() && value_gradient() && score_gradient() && bias_gradient() && query_and_key_gradients() &&
-                 row_sums() && lengths() && closed();
+                 row_sums() && factors() && lengths() && closed();
     return found ? std::optional(p_) : std::nullopt;
   }
 
@@ -54,11 +55,28 @@ class Matcher {
     if (!v_.is(n, "reshape") || attrs<tessera::ReshapeOptions>(v_.node(n)).mode != tessera::ReshapeMode::view)
       return false;
     const Tensor &x = v_.tensor(v_.in(n, 0)), &y = v_.tensor(v_.out(n));
+    if (info(y.dtype).bits < 16 && y.dtype != x.dtype) return false;
     if (x.rank() != 4 || !(y.dims == Dims{x.dims[0], x.dims[1], x.dims[3], x.dims[2]})) return false;
     // The same memory order when dimensions 2 and 3 change places.
     std::vector<int> before = memory_order(x.dims, x.strides), after = memory_order(y.dims, y.strides);
     for (int& d : before) d = d == 2 ? 3 : d == 3 ? 2 : d;
     return before == after;
+  }
+
+  DType type_of(NodeId product, Matmul operand) const { return v_.tensor(v_.in(product, operand)).dtype; }
+  bool fp8() const { return sdpa::is_fp8(type_of(p_.cone.product, kA)); }
+
+  // Takes a multiplication by one number that gives `t`, which becomes the other operand.
+  TensorId take_factor(TensorId& t) {
+    NodeId n = v_.producer(t);
+    TensorId factor = v_.number_factor(n, t);
+    if (factor != kNone) take(n);
+    return factor;
+  }
+
+  TensorId take_amax(TensorId t) {
+    NodeId n = take(v_.amax_of(t));
+    return n == kNone ? kNone : v_.out(n);
   }
 
   bool forward() {
@@ -106,17 +124,20 @@ class Matcher {
     }
     if (product == kNone || gradient_product_ == kNone) return false;
     n = take(product);
-    if (v_.is_pointwise(n, M::mul)) {
-      p_.rng = v_.producer(v_.other(n, p));
-      if (!v_.is(p_.rng, "rng")) return false;
-      const auto& o = attrs<tessera::RngOptions>(v_.node(p_.rng));
-      if (o.distribution != tessera::Distribution::bernoulli || o.p >= 1) return false;
-      take(p_.rng);
+    if (fp8()) {
+      TensorId rest = kNone;
+      p_.scale_s = v_.number_factor(n, rest);
+      rounded_ = {v_.out(n)};
+      if (p_.scale_s == kNone) return false;
       p = v_.out(n);
       n = take(next(p));
-      if (v_.is_pointwise(n, M::mul)) {
-        p_.factor = v_.other(n, p);
-        if (!v_.is_scalar(p_.factor)) return false;
+    } else if (v_.is_pointwise(n, M::mul)) {
+      if (!dropout(v_.other(n, p))) return false;
+      p = v_.out(n);
+      n = take(next(p));
+      TensorId rest = kNone;
+      p_.factor = v_.number_factor(n, rest);
+      if (p_.factor != kNone) {
         p = v_.out(n);
         n = take(next(p));
       }
@@ -126,7 +147,37 @@ class Matcher {
     if (!v_.is(matmul, "matmul") || v_.in(matmul, kA) != v_.out(n)) return false;
     p_.grad_o = v_.in(matmul, kB);
     value_matmul_ = matmul;
-    p_.dv = shared(v_.out(matmul));
+    return gradient(matmul, p_.dv);
+  }
+
+  // Random or given zeros and ones.
+  bool dropout(TensorId kept) {
+    kept_ = kept;
+    p_.rng = v_.producer(kept);
+    if (p_.rng == kNone) {
+      p_.mask = kept;
+      return !v_.is_scalar(kept);
+    }
+    if (!v_.is(p_.rng, "rng")) return false;
+    take(p_.rng);
+    const auto& o = attrs<tessera::RngOptions>(v_.node(p_.rng));
+    return o.distribution == tessera::Distribution::bernoulli && o.p < 1;
+  }
+
+  // What becomes of the product of a gradient.
+  bool gradient(NodeId product, ScaledGradient& y) {
+    y.result = shared(v_.out(product));
+    if (!fp8()) return true;
+    auto multiply = [&](TensorId& factor) {
+      NodeId n = v_.tensor(y.result).stored ? kNone : next(y.result);
+      TensorId rest = kNone;
+      factor = n == kNone ? kNone : v_.number_factor(n, rest);
+      if (factor != kNone) y.result = v_.out(take(n));
+      return factor != kNone;
+    };
+    if (!multiply(y.factors[0]) || !multiply(y.factors[1])) return false;
+    y.amax = take_amax(y.result);
+    multiply(y.scale);
     return true;
   }
 
@@ -146,11 +197,14 @@ class Matcher {
     p_.delta = v_.in(sub, 1);
     TensorId dp = v_.in(sub, 0);
     if (!is_row(p_.delta)) return false;
-    if (p_.rng != kNone) {
+    if (kept_ != kNone) {
       NodeId drop = take(v_.producer(dp));
-      if (!v_.is_pointwise(drop, M::mul) || v_.other(drop, v_.out(p_.rng)) == kNone) return false;
-      dp = v_.other(drop, v_.out(p_.rng));
+      if (!v_.is_pointwise(drop, M::mul) || v_.other(drop, kept_) == kNone) return false;
+      dp = v_.other(drop, kept_);
     }
+    if (fp8())
+      for (TensorId& factor : product_factors_)
+        if ((factor = take_factor(dp)) == kNone) return false;
     product_matmul_ = take(v_.producer(dp));
     if (!v_.is(product_matmul_, "matmul") || v_.in(product_matmul_, kA) != p_.grad_o) return false;
     p_.values = v_.in(product_matmul_, kB);
@@ -171,7 +225,7 @@ class Matcher {
       auto depends = [&](TensorId t) { return t == p_.cone.scores || p_.inside.count(v_.producer(t)) > 0; };
       TensorId bias = depends(v_.in(add, 0)) ? v_.in(add, 1) : v_.in(add, 0);
       if (depends(bias) || !(v_.tensor(bias).dims == v_.tensor(v_.out(n)).dims)) return false;
-      p_.bias_add = add;
+      p_.taken_out[add] = v_.other(add, bias);
       p_.bias = bias;
       p_.dbias = v_.out(take(n));
     }
@@ -217,33 +271,83 @@ class Matcher {
     NodeId query = find_query_product();
     if (query == kNone) return false;
     take(query_matmul_ = query);
-    p_.scores_gradient = v_.in(query, kA);
-    p_.dq = v_.out(query);
+    TensorId rounded = p_.scores_gradient = v_.in(query, kA);
+    if (fp8()) {
+      p_.scale_dp = take_factor(p_.scores_gradient);
+      p_.amax_dp = take_amax(p_.scores_gradient);
+      rounded_.push_back(rounded);
+      if (p_.scale_dp == kNone) return false;
+    }
     find_gradient_cone();
     p_.keys = v_.in(p_.cone.product, kB);
     NodeId turned_keys = take(v_.producer(v_.in(query, kB)));
     if (!turns(turned_keys) || v_.in(turned_keys, 0) != p_.keys) return false;
-    NodeId turned = take(next(p_.scores_gradient));
+    NodeId turned = take(next(rounded));
     if (!turns(turned)) return false;
     key_matmul_ = take(next(v_.out(turned)));
     if (!v_.is(key_matmul_, "matmul") || v_.in(key_matmul_, kA) != v_.out(turned) ||
         v_.in(key_matmul_, kB) != v_.in(p_.cone.product, kA))
       return false;
-    p_.dk = shared(v_.out(key_matmul_));
-    return true;
+    return gradient(query, p_.dq) && gradient(key_matmul_, p_.dk);
   }
 
   // delta tells which tensor o is.
   bool row_sums() {
-    NodeId n = v_.producer(p_.delta);
-    if (v_.is_pointwise(n, M::mul))
-      for (size_t slot : {0, 1})
-        if (v_.is_scalar(v_.in(n, slot))) n = v_.producer(v_.in(n, 1 - slot));
+    TensorId t = p_.delta;
+    while (v_.number_factor(v_.producer(t), t) != kNone) {
+    }
+    NodeId n = v_.producer(t);
     if (!v_.is_reduce(n, ReduceMode::add)) return false;
     NodeId product = v_.producer(v_.in(n, 0));
     if (!v_.is_pointwise(product, M::mul)) return false;
     p_.o = v_.other(product, p_.grad_o);
     return p_.o != kNone;
+  }
+
+  // Which factor belongs to which operand.
+  bool factors() {
+    p_.taken_out[p_.subtract] = v_.in(p_.subtract, 0);
+    if (!fp8()) return true;
+    auto divide = [](const TensorId* a, const TensorId* b, TensorId& both, TensorId& of_a, TensorId& of_b) {
+      for (int i : {0, 1})
+        for (int j : {0, 1}) {
+          if (a[i] != b[j]) continue;
+          both = a[i], of_a = a[1 - i], of_b = b[1 - j];
+          return true;
+        }
+      return false;
+    };
+    return divide(p_.dq.factors, p_.dk.factors, p_.descale_dp, p_.descale_k, p_.descale_q) &&
+           divide(p_.dv.factors, product_factors_, p_.descale_do, p_.descale_s, p_.descale_v) &&
+           of_scores(p_.descale_q) && of_scores(p_.descale_k) && rounds_as_attention();
+  }
+
+  // One of the factors that the scores are multiplied by first.
+  bool of_scores(TensorId factor) {
+    for (NodeId n : p_.cone.nodes) {
+      TensorId rest = kNone;
+      if (p_.taken_out.count(n) || v_.number_factor(n, rest) != factor) continue;
+      p_.taken_out[n] = rest;
+      while (v_.number_factor(v_.producer(rest), rest) != kNone) {
+      }
+      return rest == p_.cone.scores;
+    }
+    return false;
+  }
+
+  // Nothing else has 8 bits, and those are of the types that the operation rounds to.
+  bool rounds_as_attention() const {
+    DType types[] = {type_of(product_matmul_, kB), type_of(product_matmul_, kA)};
+    for (size_t i : {0, 1})
+      if (v_.tensor(rounded_[i]).dtype != types[i]) return false;
+    const std::set<TensorId> results = {p_.dq.result, p_.dk.result, p_.dv.result};
+    for (NodeId n : p_.inside) {
+      TensorId y = v_.out(n);
+      bool turned = v_.producer(v_.in(n, 0)) != kNone && (v_.in(n, 0) == rounded_[0] || v_.in(n, 0) == rounded_[1]);
+      bool meant = turned || results.count(y) || y == rounded_[0] || y == rounded_[1];
+      if (!meant && is_real(v_.tensor(y).dtype) && info(v_.tensor(y).dtype).bits < 16) return false;
+    }
+    return true;
   }
 
   bool lengths() {
@@ -262,7 +366,8 @@ class Matcher {
   }
 
   bool closed() const {
-    const std::set<TensorId> results = {p_.dq, p_.dk, p_.dv, p_.dbias};
+    const std::set<TensorId> results = {p_.dq.result, p_.dk.result, p_.dv.result, p_.dbias,
+                                        p_.dq.amax,   p_.dk.amax,   p_.dv.amax,   p_.amax_dp};
     for (NodeId n : p_.inside)
       for (TensorId t : v_.node(n).out)
         if (t != kNone && !results.count(t) && !v_.hidden(t, p_.inside)) return false;
@@ -272,6 +377,9 @@ class Matcher {
   const GraphView& v_;
   NodeId exp_, gradient_product_ = kNone;
   NodeId value_matmul_ = kNone, product_matmul_ = kNone, query_matmul_ = kNone, key_matmul_ = kNone;
+  TensorId kept_ = kNone;                         // R
+  TensorId product_factors_[2] = {kNone, kNone};  // of do v^T
+  std::vector<TensorId> rounded_;                 // P and dS in 8 bits
   AttentionBwdParts p_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/attention_match.hpp"
 
+#include "graph/ops/sdpa_common.hpp"
 #include "graph/passes/cone.hpp"
 
 namespace tsr {
@@ -9,8 +10,6 @@ namespace {
 using tessera::ReduceMode;
 using M = PointwiseMode;
 enum Matmul { kA, kB, kRows, kColumns, kTerms };
-
-bool is_fp8(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
 
 class Matcher {
  public:
@@ -25,28 +24,15 @@ class Matcher {
   }
 
  private:
-  // The factor of a multiplication by one number, or kNone; `rest` is the other operand.
-  TensorId number_factor(NodeId n, TensorId& rest) const {
-    if (!v_.is_pointwise(n, M::mul)) return kNone;
-    for (size_t slot : {1, 0})
-      if (v_.is_scalar(v_.in(n, slot)) && is_real(v_.tensor(v_.in(n, slot)).dtype)) {
-        rest = v_.in(n, 1 - slot);
-        return v_.in(n, slot);
-      }
-    return kNone;
-  }
-
   // The largest magnitude of all of `t`, where somebody takes it; the node becomes part of the composite.
   TensorId amax_of(TensorId t) {
-    for (NodeId n : v_.consumers(t))
-      if (v_.is_reduce(n, ReduceMode::amax) && v_.tensor(v_.out(n)).numel() == 1) {
-        p_.inside.insert(n);
-        return v_.out(n);
-      }
-    return kNone;
+    NodeId n = v_.amax_of(t);
+    if (n == kNone) return kNone;
+    p_.inside.insert(n);
+    return v_.out(n);
   }
 
-  bool fp8() const { return is_fp8(v_.tensor(v_.in(p_.value_product, kB)).dtype); }
+  bool fp8() const { return sdpa::is_fp8(v_.tensor(v_.in(p_.value_product, kB)).dtype); }
 
   // After the second product fp8 attention multiplies by descale_s and descale_v, then by scale_o; amax lies between.
   bool results() {
@@ -58,7 +44,7 @@ class Matcher {
       NodeId next = kNone;
       for (NodeId n : v_.consumers(p_.o))
         if (!p_.inside.count(n)) next = n;
-      if (!v_.tensor(p_.o).stored && next != kNone) factor = number_factor(next, rest);
+      if (!v_.tensor(p_.o).stored && next != kNone) factor = v_.number_factor(next, rest);
       if (factor == kNone || rest != p_.o) break;
       if (p_.amax_o != kNone || step == 2)
         p_.scale_o = factor;
@@ -76,7 +62,7 @@ class Matcher {
     if (!fp8()) return info(v_.tensor(p).dtype).bits >= 16;
     if (v_.tensor(p).dtype != v_.tensor(v_.in(p_.value_product, kB)).dtype) return false;
     NodeId n = v_.producer(p);
-    TensorId rest = kNone, factor = number_factor(n, rest);
+    TensorId rest = kNone, factor = v_.number_factor(n, rest);
     if (factor == kNone) return true;
     p_.scale_s = factor;
     p_.inside.insert(n);
@@ -90,7 +76,7 @@ class Matcher {
     for (int step = 0; step < 2; ++step) {
       NodeId n = v_.producer(p);
       if (!v_.is_pointwise(n, M::mul)) break;
-      TensorId rest = kNone, factor = number_factor(n, rest);
+      TensorId rest = kNone, factor = v_.number_factor(n, rest);
       if (factor != kNone && p_.dropout_scale == kNone) {
         p_.dropout_scale = factor;
       } else if (p_.rng == kNone && p_.dropout_mask == kNone) {

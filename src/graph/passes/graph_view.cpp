@@ -38,6 +38,22 @@ bool GraphView::is_reduce(NodeId n, tessera::ReduceMode mode) const {
   return is(n, "reduce") && attrs<tessera::ReduceOptions>(node(n)).mode == mode && in(n, 1) == kNone;
 }
 
+TensorId GraphView::number_factor(NodeId n, TensorId& rest) const {
+  if (!is_pointwise(n, PointwiseMode::mul)) return kNone;
+  for (size_t slot : {1, 0})
+    if (is_scalar(in(n, slot)) && is_real(tensor(in(n, slot)).dtype)) {
+      rest = in(n, 1 - slot);
+      return in(n, slot);
+    }
+  return kNone;
+}
+
+NodeId GraphView::amax_of(TensorId t) const {
+  for (NodeId n : consumers(t))
+    if (is_reduce(n, tessera::ReduceMode::amax) && tensor(out(n)).numel() == 1) return n;
+  return kNone;
+}
+
 bool GraphView::hidden(TensorId t, const std::set<NodeId>& inside) const {
   return g_.producer(t) != kNone && !tensor(t).stored && !wanted(t, inside);
 }

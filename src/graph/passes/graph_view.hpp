@@ -30,6 +30,10 @@ class GraphView {
   TensorId out(NodeId n, size_t slot = 0) const { return slot < node(n).out.size() ? node(n).out[slot] : kNone; }
   // The operand of a two-operand node that is not `t`; kNone when `t` is none of them.
   TensorId other(NodeId n, TensorId t) const { return in(n, 0) == t ? in(n, 1) : in(n, 1) == t ? in(n, 0) : kNone; }
+  // The factor of a multiplication by one number, or kNone; `rest` is the other operand.
+  TensorId number_factor(NodeId n, TensorId& rest) const;
+  // The node that takes the largest magnitude of all of `t`, or kNone.
+  NodeId amax_of(TensorId t) const;
   // Produced, not stored and read by `inside` alone.
   bool hidden(TensorId t, const std::set<NodeId>& inside) const;
   bool read_elsewhere(TensorId t, const std::set<NodeId>& inside) const;
