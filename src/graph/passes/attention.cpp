@@ -60,28 +60,9 @@ class AttentionRewrite {
   // The second operand of the first product is k^T; sdpa_fwd takes k.
   void keys(TensorId kt) {
     NodeId n = v_.producer(kt);
-    if (n == kNone && !v_.tensor(kt).is_constant() && !v_.read_elsewhere(kt, p_.inside)) {
-      rewrite_.describe(kt, transposed(v_.tensor(kt)));
-      return input("k", kt);
-    }
     if (v_.is(n, "paged_load") && only_here(kt) && attrs<tessera::PagedLoadOptions>(v_.node(n)).transposed)
       return pages(n, "k", "page_table_k", v_.tensor(kt).dims[3]);
-    if (v_.is(n, "transpose") && only_here(kt) && attrs<tessera::TransposeOptions>(v_.node(n)).perm == Ints{0, 1, 3, 2})
-      return take(n), input("k", v_.in(n, 0));
-    Tensor k = transposed(v_.tensor(kt));
-    k.name.clear();
-    k.uid = 0;
-    k.stored = k.by_value = false;
-    k.constant.clear();
-    k.ragged = kNone;
-    Node turn;
-    turn.op = &op("transpose");
-    turn.attrs = tessera::TransposeOptions{{0, 1, 3, 2}};
-    turn.compute = DType::f32;
-    turn.in = {kt};
-    turn.out = {rewrite_.add(std::move(k))};
-    input("k", turn.out[0]);
-    rewrite_.add(std::move(turn));
+    input("k", turned_back(kt, p_.inside, v_, rewrite_));
   }
 
   void values(TensorId v) {

@@ -17,12 +17,8 @@ Rewrite rewrite(const GraphView& v, const AttentionBwdParts& p) {
   n.out.assign(spec.out.size(), kNone);
   auto input = [&](std::string_view slot, TensorId t) { n.in[input_slot(spec, slot)] = t; };
   input("q", v.in(p.cone.product, 0));
-  for (auto [slot, t] : {std::pair("k", p.keys), std::pair("v", p.values)}) {
-    // Only inputs are described the other way round; turning anything else would cost a pass over memory.
-    require(v.producer(t) == kNone && !v.read_elsewhere(t, p.inside), "k and v must be inputs that nothing else reads");
-    r.describe(t, transposed(v.tensor(t)));
-    input(slot, t);
-  }
+  input("k", turned_back(p.keys, p.inside, v, r));
+  input("v", turned_back(p.values, p.inside, v, r));
   input("o", p.o);
   input("do", p.grad_o);
   input("stats", p.stats);

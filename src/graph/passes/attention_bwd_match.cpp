@@ -159,7 +159,6 @@ class Matcher {
       return !v_.is_scalar(kept);
     }
     if (!v_.is(p_.rng, "rng")) return false;
-    take(p_.rng);
     const auto& o = attrs<tessera::RngOptions>(v_.node(p_.rng));
     return o.distribution == tessera::Distribution::bernoulli && o.p < 1;
   }
@@ -365,7 +364,9 @@ class Matcher {
     return q != kNone && kv != kNone && masks_padding(v_, p_.cone.nodes, q, kv);
   }
 
-  bool closed() const {
+  // Random numbers stay where somebody wants them besides.
+  bool closed() {
+    if (p_.rng != kNone && v_.hidden(kept_, p_.inside)) take(p_.rng);
     const std::set<TensorId> results = {p_.dq.result, p_.dk.result, p_.dv.result, p_.dbias,
                                         p_.dq.amax,   p_.dk.amax,   p_.dv.amax,   p_.amax_dp};
     for (NodeId n : p_.inside)

@@ -103,7 +103,6 @@ class Matcher {
       const auto& o = attrs<tessera::RngOptions>(v_.node(source));
       if (o.distribution != tessera::Distribution::bernoulli || o.p >= 1) return false;
       p_.rng = source;
-      p_.inside.insert(source);
       return true;
     }
     return false;
@@ -224,8 +223,9 @@ class Matcher {
     return masks_padding(v_, p_.cone, p_.seq_len_q, p_.seq_len_kv);
   }
 
-  // Nobody outside reads anything but the results.
-  bool closed() const {
+  // Nobody outside reads anything but the results. Random numbers stay where somebody wants them besides.
+  bool closed() {
+    if (p_.rng != kNone && v_.hidden(v_.out(p_.rng), p_.inside)) p_.inside.insert(p_.rng);
     const std::set<TensorId> results = {p_.o, p_.stats, p_.max, p_.sum_exp, p_.amax_s, p_.amax_o};
     for (NodeId n : p_.inside)
       for (TensorId t : v_.node(n).out)

@@ -41,6 +41,33 @@ Tensor transposed(Tensor t) {
   return t;
 }
 
+TensorId turned_back(TensorId t, const std::set<NodeId>& inside, const GraphView& v, Rewrite& r) {
+  NodeId n = v.producer(t);
+  if (n == kNone && !v.tensor(t).is_constant() && !v.read_elsewhere(t, inside)) {
+    r.describe(t, transposed(v.tensor(t)));
+    return t;
+  }
+  if (v.is(n, "transpose") && attrs<tessera::TransposeOptions>(v.node(n)).perm == Ints{0, 1, 3, 2}) {
+    if (v.hidden(t, inside)) r.remove({n});
+    return v.in(n, 0);
+  }
+  Tensor x = transposed(v.tensor(t));
+  x.name.clear();
+  x.uid = 0;
+  x.stored = x.by_value = false;
+  x.constant.clear();
+  x.ragged = kNone;
+  Node turn;
+  turn.op = &op("transpose");
+  turn.attrs = tessera::TransposeOptions{{0, 1, 3, 2}};
+  turn.compute = DType::f32;
+  turn.in = {t};
+  turn.out = {r.add(std::move(x))};
+  TensorId y = turn.out[0];
+  r.add(std::move(turn));
+  return y;
+}
+
 std::shared_ptr<const Graph> Rewrite::build() const {
   const Graph& old = view_->graph();
   std::vector<Node> nodes;

@@ -34,5 +34,8 @@ class Rewrite {
 
 // The same memory with the last two dimensions of a rank-4 tensor exchanged.
 Tensor transposed(Tensor t);
+// The tensor that `t`, read by the nodes `inside`, is the transpose of in this way: an input that nothing else reads is
+// described the other way round, and a transposition's operand is there already. Otherwise `t` is transposed again.
+TensorId turned_back(TensorId t, const std::set<NodeId>& inside, const GraphView& v, Rewrite& r);
 
 }  // namespace tsr
