@@ -83,7 +83,7 @@ done
 expect 2 "not run; to run use cpu, cuda or emulated" test --device h200
 
 # .npy files: what is written reads back the same, for every kind of type and for strides
-for type in f64 f32 f16 bf16 e4m3 e5m2 e8m0 e2m1 i64 i32 i8 u8 i4 u4 bool bit c64; do
+for type in f64 f32 f16 bf16 e4m3 e5m2 e5m3 e8m0 e2m1 i64 i32 i8 u8 i4 u4 bool bit c64; do
   expect 0 "y $type" run "x = input $type[3,5]; y = identity x; output y $type" --out y="$work/a.npy" --seed 3
   expect 0 "y $type" run "x = input $type[3,5]; y = identity x; output y $type" --in x="$work/a.npy" --out y="$work/b.npy" --seed 4
   check "npy round trip of $type" cmp "$work/a.npy" "$work/b.npy"

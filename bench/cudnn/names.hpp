@@ -99,7 +99,8 @@ enum class DataType : int {
   uint4 = 18,
   complex_fp32 = 20,
   complex_fp64 = 21,
-  byte_boolean = 22
+  byte_boolean = 22,
+  fp8_e5m3 = 23
 };
 enum class PointwiseMode : int {
   add = 0,

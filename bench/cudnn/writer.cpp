@@ -75,6 +75,8 @@ DataType data_type(DType type) {
       return DataType::fp8_e4m3;
     case DType::e5m2:
       return DataType::fp8_e5m2;
+    case DType::e5m3:
+      return DataType::fp8_e5m3;
     case DType::e8m0:
       return DataType::fp8_e8m0;
     case DType::e2m1:
@@ -182,6 +184,7 @@ int64_t Writer::describe(tsr::TensorId id, Ints dims, Ints strides) {
            .alignment = s.alignment,
            .ragged_multiplier = s.ragged_multiplier,
            .reordering = reordering(s.reordering)};
+  if (s.dtype == DType::e5m3) need(92600, "the type e5m3");
   t.type = data_type(s.dtype);
   if (tsr::info(s.dtype).vector > 1 && !t.is_virtual) t.lanes = tsr::info(s.dtype).vector, t.vectorized = axis(s, 1);
   if (t.lanes > 1 && s.ragged != tsr::kNone) refuse("'", s.name, "' packs sequences of vectors");

@@ -31,6 +31,7 @@ enum class DType : uint8_t {
   c128,     // complex of two f64
   i8x4,     // i8 in groups of 4 along dimension 1
   i8x32,    // i8 in groups of 32 along dimension 1
+  e5m3,     // 8-bit float without sign or infinity, 5 exponent bits: a scale
 };
 
 enum class Status {

@@ -12,7 +12,7 @@ namespace tsr {
 namespace {
 
 constexpr TypeKind R = TypeKind::real, I = TypeKind::integer, B = TypeKind::boolean, C = TypeKind::complex;
-constexpr std::array<DTypeInfo, 20> kTable = {{
+constexpr std::array<DTypeInfo, 21> kTable = {{
     {DType::f64, "f64", R, 64, 1, 0x1p-52},
     {DType::f32, "f32", R, 32, 1, 0x1p-23},
     {DType::f16, "f16", R, 16, 1, 0x1p-10},
@@ -33,6 +33,7 @@ constexpr std::array<DTypeInfo, 20> kTable = {{
     {DType::c128, "c128", C, 128, 1, 0x1p-52},
     {DType::i8x4, "i8x4", I, 8, 4},
     {DType::i8x32, "i8x32", I, 8, 32},
+    {DType::e5m3, "e5m3", R, 8, 1, 0x1p-3},
 }};
 
 // Rounds a finite positive value to `mantissa` bits, with `min_exponent` the exponent of the smallest normal.
@@ -166,6 +167,10 @@ uint8_t to_minifloat_bits(DType t, double v) {
       if (std::isnan(v)) return sign(7) | 0x7f;
       return sign(7) |
              (a >= 57344 ? 0x7b : static_cast<uint8_t>(pack(std::min(round_significand(a, 2, -14), 57344.0), 5, 2)));
+    case DType::e5m3:
+      if (std::isnan(v)) return 0xff;
+      if (!(v > 0)) return 0;
+      return a >= 114688 ? 0xfe : static_cast<uint8_t>(pack(round_significand(a, 3, -14), 5, 3));
     case DType::e2m1:
       if (std::isnan(v)) return 0x7;
       return sign(3) | (a >= 6 ? 0x7 : static_cast<uint8_t>(pack(std::min(round_significand(a, 1, 0), 6.0), 2, 1)));
@@ -191,6 +196,8 @@ double from_minifloat_bits(DType t, uint8_t b) {
     case DType::e5m2:
       m = (b & 0x7c) == 0x7c ? ((b & 3) ? NAN : INFINITY) : unpack(b & 0x7f, 5, 2);
       return (b & 0x80) ? -m : m;
+    case DType::e5m3:
+      return b == 0xff ? NAN : unpack(b, 5, 3);
     case DType::e2m1:
       m = unpack(b & 7, 2, 1);
       return (b & 8) ? -m : m;
@@ -226,6 +233,7 @@ T load(DType t, const void* base, int64_t offset) {
       return real(from_bf16_bits(read<uint16_t>(base, offset)));
     case DType::e4m3:
     case DType::e5m2:
+    case DType::e5m3:
     case DType::e8m0:
       return real(from_minifloat_bits(t, read<uint8_t>(base, offset)));
     case DType::e2m1:
@@ -288,6 +296,7 @@ void store(DType t, void* base, int64_t offset, T value) {
       return write(base, offset, to_bf16_bits(re));
     case DType::e4m3:
     case DType::e5m2:
+    case DType::e5m3:
     case DType::e8m0:
       return write(base, offset, to_minifloat_bits(t, re));
     case DType::e2m1:

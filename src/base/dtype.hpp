@@ -2,8 +2,9 @@
 // Data types on the host: one row of facts per type, and exact conversion of single elements.
 //
 // Conversions to a narrower float round to nearest even. Values too large overflow as their hardware conversions do:
-// f16 and bf16 to infinity; e4m3, e5m2 and e2m1 saturate to the largest finite value; e8m0 rounds up to a power of two.
-// Conversions to integers round to nearest even and saturate; NaN becomes 0.
+// f16 and bf16 to infinity; e4m3, e5m2, e5m3 and e2m1 saturate to the largest finite value, infinity too; e8m0 rounds
+// up to a power of two. e5m3 has no sign: what is below 0 becomes 0; its NaN is 0xff. Conversions to integers round to
+// nearest even and saturate; NaN becomes 0.
 #pragma once
 
 #include <complex>
@@ -49,7 +50,7 @@ uint16_t to_f16_bits(double v);
 double from_f16_bits(uint16_t b);
 uint16_t to_bf16_bits(double v);
 float from_bf16_bits(uint16_t b);
-uint8_t to_minifloat_bits(DType t, double v);  // e4m3, e5m2, e8m0, e2m1
+uint8_t to_minifloat_bits(DType t, double v);  // e4m3, e5m2, e5m3, e8m0, e2m1
 double from_minifloat_bits(DType t, uint8_t b);
 
 // Element `offset` (counted in elements) of an array. Complex values read as their real part in load<double>.

@@ -11,7 +11,7 @@ struct Row {
   const char* name;
   DType ours;
   int64_t lanes = 1;
-  bool stored = true;  // false: only to compute in, or not known to this library
+  bool stored = true;  // false: only to compute in, or no type of graphs
 };
 
 constexpr Row kTypes[] = {
@@ -38,7 +38,7 @@ constexpr Row kTypes[] = {
     {CUDNN_DATA_COMPLEX_FP32, "COMPLEX_FP32", DType::c64},
     {CUDNN_DATA_COMPLEX_FP64, "COMPLEX_FP64", DType::c128},
     {CUDNN_DATA_BYTE_BOOLEAN, "BYTE_BOOLEAN", DType::boolean},
-    {CUDNN_DATA_FP8_E5M3, "FP8_E5M3", DType::e5m2, 1, false},
+    {CUDNN_DATA_FP8_E5M3, "FP8_E5M3", DType::e5m3},
 };
 
 const Row* find(cudnnDataType_t t) {

@@ -22,6 +22,8 @@ __noinline__ L load_any(const void* data, ElementType type, i64 at) {
       return to_lane<L>(static_cast<const e4m3*>(data)[at]);
     case ElementType::e5m2:
       return to_lane<L>(static_cast<const e5m2*>(data)[at]);
+    case ElementType::e5m3:
+      return to_lane<L>(static_cast<const e5m3*>(data)[at]);
     case ElementType::e8m0:
       return to_lane<L>(static_cast<const e8m0*>(data)[at]);
     case ElementType::i8:
@@ -58,6 +60,9 @@ __noinline__ void store_any(void* data, ElementType type, i64 at, L v) {
       break;
     case ElementType::e5m2:
       static_cast<e5m2*>(data)[at] = from_lane<e5m2>(v);
+      break;
+    case ElementType::e5m3:
+      static_cast<e5m3*>(data)[at] = from_lane<e5m3>(v);
       break;
     case ElementType::e8m0:
       static_cast<e8m0*>(data)[at] = from_lane<e8m0>(v);

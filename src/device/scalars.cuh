@@ -16,6 +16,6 @@ using u64 = unsigned long long;
 constexpr int kMaxAxes = 8;
 
 // Types of elements that are chosen at run time (device/any.cuh).
-enum class ElementType : i32 { f16, bf16, f32, f64, e4m3, e5m2, e8m0, i8, u8, i32, i64, boolean };
+enum class ElementType : i32 { f16, bf16, f32, f64, e4m3, e5m2, e5m3, e8m0, i8, u8, i32, i64, boolean };
 
 }  // namespace tsr::dev

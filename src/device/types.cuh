@@ -20,6 +20,9 @@ struct e4m3 {
 struct e5m2 {
   u8 bits;
 };
+struct e5m3 {
+  u8 bits;
+};
 struct e8m0 {
   u8 bits;
 };
@@ -77,13 +80,18 @@ inline bf16 to_bf16(float v) {
 #endif
 }
 
-// 8-bit floats with E exponent bits: widened by placing the bits and scaling, which subnormal numbers survive.
+// Magnitudes with E exponent and M mantissa bits: widened by placing the bits and scaling, which subnormal numbers
+// survive.
+template <int E, int M>
+float widen_magnitude(u32 bits) {
+  constexpr int kBias = (1 << (E - 1)) - 1;
+  return __uint_as_float(bits << (23 - M)) * __uint_as_float(u32(127 + 127 - kBias) << 23);
+}
+
+// 8-bit floats with a sign.
 template <int E>
 float widen_small(u8 bits) {
-  constexpr int M = 7 - E, kBias = (1 << (E - 1)) - 1;
-  u32 rest = bits & 0x7f;
-  float scale = __uint_as_float(u32(127 + 127 - kBias) << 23);
-  float f = __uint_as_float(rest << (23 - M)) * scale;
+  float f = widen_magnitude<E, 7 - E>(bits & 0x7f);
   return __uint_as_float(__float_as_uint(f) | u32(bits & 0x80) << 24);
 }
 
@@ -96,14 +104,15 @@ inline float widen(e5m2 v) {
   float m = v.bits & 3 ? not_a_number() : infinity();
   return v.bits & 0x80 ? -m : m;
 }
+inline float widen(e5m3 v) { return v.bits == 0xff ? not_a_number() : widen_magnitude<5, 3>(v.bits); }
 inline float widen(e8m0 v) {
   if (v.bits == 0xff) return not_a_number();
   return __uint_as_float(v.bits ? u32(v.bits) << 23 : 0x00400000u);
 }
 
-template <int E>
+template <int E, int M = 7 - E>
 u8 narrow_small(float v, float largest, u8 largest_bits) {
-  constexpr int M = 7 - E, kBias = (1 << (E - 1)) - 1;
+  constexpr int kBias = (1 << (E - 1)) - 1;
   u32 bits = __float_as_uint(v), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
   if (rest > 0x7f800000) return u8(sign | 0x7f);
   float a = __uint_as_float(rest);
@@ -136,6 +145,11 @@ inline e5m2 to_e5m2(float v) {
 #else
   return {narrow_small<5>(v, 57344.0f, 0x7b)};
 #endif
+}
+// No sign: what is below 0 becomes 0.
+inline e5m3 to_e5m3(float v) {
+  if (v != v) return {0xff};
+  return {v > 0 ? narrow_small<5, 3>(v, 114688.0f, 0xfe) : u8(0)};
 }
 // Up to a power of two.
 inline e8m0 to_e8m0(float v) {
@@ -170,7 +184,7 @@ To convert_lane(From v) {
 // An element as a lane reads it.
 template <class L, class T>
 L to_lane(T v) {
-  if constexpr (kSame<T, f16> || kSame<T, bf16> || kSame<T, e4m3> || kSame<T, e5m2> || kSame<T, e8m0>)
+  if constexpr (kSame<T, f16> || kSame<T, bf16> || kSame<T, e4m3> || kSame<T, e5m2> || kSame<T, e5m3> || kSame<T, e8m0>)
     return convert_lane<L>(widen(v));
   else if constexpr (kSame<T, boolean>)
     return L(v.bits != 0);
@@ -202,6 +216,8 @@ T from_lane(L v) {
     return to_e4m3(float(v));
   else if constexpr (kSame<T, e5m2>)
     return to_e5m2(float(v));
+  else if constexpr (kSame<T, e5m3>)
+    return to_e5m3(float(v));
   else if constexpr (kSame<T, e8m0>)
     return to_e8m0(float(v));
   else if constexpr (kSame<T, boolean>)

@@ -103,6 +103,8 @@ double smallest(DType t) {
       return 0x1p-9;
     case DType::e5m2:
       return 0x1p-16;
+    case DType::e5m3:
+      return 0x1p-17;
     case DType::e2m1:
       return 0.5;
     case DType::e8m0:

@@ -15,8 +15,8 @@
 namespace tsr {
 namespace {
 
-constexpr DType kTypes[] = {DType::f16, DType::bf16,    DType::e4m3, DType::e5m2, DType::e8m0, DType::i8, DType::u8,
-                            DType::i32, DType::boolean, DType::e2m1, DType::i4,   DType::u4,   DType::bit};
+constexpr DType kTypes[] = {DType::f16, DType::bf16, DType::e4m3,    DType::e5m2, DType::e5m3, DType::e8m0, DType::i8,
+                            DType::u8,  DType::i32,  DType::boolean, DType::e2m1, DType::i4,   DType::u4,   DType::bit};
 
 bool packed(DType t) { return info(t).bits < 8; }
 

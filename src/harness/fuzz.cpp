@@ -143,9 +143,13 @@ class Generator {
 
   // A new input for an operation that wants one of matching sizes; its name.
   std::string weight(const Dims& dims) {
+    return weight(dims, pick_of({DType::f32, DType::f32, DType::f16, DType::bf16}));
+  }
+
+  std::string weight(const Dims& dims, DType type) {
     Tensor t;
     t.name = "w" + std::to_string(count_++);
-    t.dtype = pick_of({DType::f32, DType::f32, DType::f16, DType::bf16});
+    t.dtype = type;
     t.dims = dims;
     t.strides = random_strides(dims);
     t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
@@ -169,7 +173,8 @@ class Generator {
     std::string lengths = std::to_string(block);
     for (int i = axis + 1; i < d.size(); ++i) lengths += ",1";
     d[axis] = (d[axis] + block - 1) / block;
-    statement("block_scale_dequantize " + name(a) + " " + weight(d) + " block=" + lengths);
+    DType type = pick_of({DType::f32, DType::e4m3, DType::e5m3, DType::e8m0});
+    statement("block_scale_dequantize " + name(a) + " " + weight(d, type) + " block=" + lengths);
   }
 
   void convolution(TensorId a) {

@@ -351,33 +351,58 @@ TEST(Layers, RandomNumbers) {
 
 // --- block scales: there and back
 
-TEST(Layers, BlockScalesThereAndBack) {
+// Quantises rows of 64 numbers in blocks, and multiplies what comes of it by the scales again.
+struct BlockScales {
+  BlockScales(cudnnDataType_t type, cudnnDataType_t scale_type, int block)
+      : x(net.random({1, 4, 64})),
+        narrow(net.add(type, {1, 4, 64}, {256, 64, 1}, false, false)),
+        scale(net.output({1, 4, 64 / block}, scale_type)),
+        y(net.output({1, 4, 64})) {
+    GraphTensor* back = net.hidden({1, 4, 64});
+    net.operation(CUDNN_BACKEND_OPERATION_BLOCK_SCALE_QUANTIZE_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC, x},
+                   {CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC, narrow},
+                   {CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC, scale}})
+        .type(CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_MATH_PREC, CUDNN_DATA_FLOAT)
+        .set(CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_BLOCK_SIZE, CUDNN_TYPE_INT32, std::vector{block})
+        .finalize();
+    net.operation(CUDNN_BACKEND_OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC, narrow},
+                   {CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC, scale},
+                   {CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC, back}})
+        .type(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, CUDNN_DATA_FLOAT)
+        .set(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE, CUDNN_TYPE_INT32, std::vector{1, block})
+        .flag(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, true)
+        .finalize();
+    net.pointwise(CUDNN_POINTWISE_NEG, back, nullptr, y);
+    net.run();
+  }
   Net net;
-  GraphTensor *x = net.random({1, 4, 64}),
-              *narrow = net.add(CUDNN_DATA_FP8_E4M3, {1, 4, 64}, {256, 64, 1}, false, false),
-              *scale = net.add(CUDNN_DATA_FP8_E8M0, {1, 4, 2}, {8, 2, 1}, false, false), *back = net.hidden({1, 4, 64}),
-              *y = net.output({1, 4, 64});
-  net.operation(CUDNN_BACKEND_OPERATION_BLOCK_SCALE_QUANTIZE_DESCRIPTOR,
-                {{CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC, x},
-                 {CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC, narrow},
-                 {CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC, scale}})
-      .type(CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_MATH_PREC, CUDNN_DATA_FLOAT)
-      .set(CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_BLOCK_SIZE, CUDNN_TYPE_INT32, std::vector{32})
-      .finalize();
-  net.operation(CUDNN_BACKEND_OPERATION_BLOCK_SCALE_DEQUANTIZE_DESCRIPTOR,
-                {{CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC, narrow},
-                 {CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC, scale},
-                 {CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC, back}})
-      .type(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, CUDNN_DATA_FLOAT)
-      .set(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE, CUDNN_TYPE_INT32, std::vector{1, 32})
-      .flag(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, true)
-      .finalize();
-  net.pointwise(CUDNN_POINTWISE_NEG, back, nullptr, y);
-  net.run();
-  expect_near(x->values(), y->values(), 0x1p-4);  // three bits of mantissa
+  GraphTensor *x, *narrow, *scale, *y;
+};
+
+TEST(Layers, BlockScalesThereAndBack) {
+  BlockScales b(CUDNN_DATA_FP8_E4M3, CUDNN_DATA_FP8_E8M0, 32);
+  expect_near(b.x->values(), b.y->values(), 0x1p-4);  // three bits of mantissa
   Values s;
-  for (int i = 0; i < 8; ++i) s.push_back(std::ldexp(1, scale->data()[i] - 127));
+  for (int i = 0; i < 8; ++i) s.push_back(std::ldexp(1, b.scale->data()[i] - 127));
   for (double v : s) EXPECT_EQ(0x1p-8, v);  // largest magnitudes between 0.5 and 1, over 448, rounded up
+}
+
+TEST(Layers, UnsignedBlockScalesThereAndBack) {
+  for (int block : {16, 32}) {
+    BlockScales b(CUDNN_DATA_FP4_E2M1, CUDNN_DATA_FP8_E5M3, block);
+    Values x = b.x->values(), y = b.y->values();
+    for (size_t i = 0; i < x.size(); i += static_cast<size_t>(block)) {
+      double largest = 0;
+      for (size_t k = 0; k < static_cast<size_t>(block); ++k) largest = std::max(largest, std::fabs(x[i + k]));
+      unsigned bits = b.scale->data()[i / static_cast<size_t>(block)];  // five bits of exponent, three of mantissa
+      double scale = std::ldexp(8 + bits % 8, static_cast<int>(bits / 8) - 15 - 3);
+      EXPECT_NEAR(largest / 6, scale, scale / 16);
+      for (size_t k = 0; k < static_cast<size_t>(block); ++k)
+        EXPECT_NEAR(x[i + k], y[i + k], scale) << i + k;  // between 4 and 6 numbers are 2 apart
+    }
+  }
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ void expect_one_step(const std::string& graph, int kernels) {
 }
 
 TEST(CudaFusion, BlocksJoinRowsAndPointwiseWork) {
-  for (const char* types : {"y e4m3, f e8m0", "y e5m2, f f32", "y e2m1, f e4m3"})
+  for (const char* types : {"y e4m3, f e8m0", "y e5m2, f f32", "y e2m1, f e4m3", "y e2m1, f e5m3"})
     for (const char* work : {"rms_norm x", "layer_norm x", "softmax x", "gelu x"})
       expect_one_step(cat("x = input bf16[2048,4096]; n = ", work, "; ", types,
                           " = block_scale_quantize n block=16; output y; output f"),

@@ -35,6 +35,7 @@ const Narrow kNarrow[] = {
      [](uint32_t b) { return static_cast<double>(from_bf16_bits(static_cast<uint16_t>(b))); }},
     {DType::e4m3, 1 << 8, mini_to<DType::e4m3>, mini_from<DType::e4m3>},
     {DType::e5m2, 1 << 8, mini_to<DType::e5m2>, mini_from<DType::e5m2>},
+    {DType::e5m3, 1 << 8, mini_to<DType::e5m3>, mini_from<DType::e5m3>},
     {DType::e2m1, 1 << 4, mini_to<DType::e2m1>, mini_from<DType::e2m1>},
     {DType::e8m0, 1 << 8, mini_to<DType::e8m0>, mini_from<DType::e8m0>},
 };
@@ -56,12 +57,15 @@ TEST(DTypes, EveryBitPatternRoundTrips) {
 TEST(DTypes, RoundsToNearestEven) {
   for (const Narrow& n : kNarrow) {
     if (n.type == DType::e8m0) continue;
-    for (unsigned b = 0; b + 1 < n.patterns / 2; ++b) {
+    bool has_sign = n.type != DType::e5m3;
+    unsigned magnitudes = has_sign ? n.patterns / 2 : n.patterns;
+    for (unsigned b = 0; b + 1 < magnitudes; ++b) {
       double low = n.from(b), high = n.from(b + 1);
       if (!std::isfinite(low) || !std::isfinite(high)) continue;
       double middle = (low + high) / 2;
       for (double sign : {1.0, -1.0}) {
-        unsigned top = sign < 0 ? n.patterns / 2 : 0;
+        if (sign < 0 && !has_sign) continue;
+        unsigned top = sign < 0 ? magnitudes : 0;
         ASSERT_EQ(n.to(sign * middle), (b % 2 ? b + 1 : b) | top) << name(n.type) << " " << middle;
         ASSERT_EQ(n.to(sign * std::nextafter(middle, 0)), b | top) << name(n.type) << " " << middle;
         ASSERT_EQ(n.to(sign * std::nextafter(middle, INFINITY)), (b + 1) | top) << name(n.type) << " " << middle;
@@ -79,6 +83,13 @@ TEST(DTypes, KnownValues) {
   EXPECT_EQ(from_minifloat_bits(DType::e4m3, 0x01), 0x1p-9);
   EXPECT_EQ(from_minifloat_bits(DType::e5m2, 0x7b), 57344.0);
   EXPECT_EQ(from_minifloat_bits(DType::e5m2, 0x01), 0x1p-16);
+  EXPECT_EQ(from_minifloat_bits(DType::e5m3, 0x00), 0.0);
+  EXPECT_EQ(from_minifloat_bits(DType::e5m3, 0x01), 0x1p-17);
+  EXPECT_EQ(from_minifloat_bits(DType::e5m3, 0x08), 0x1p-14);
+  EXPECT_EQ(from_minifloat_bits(DType::e5m3, 0x78), 1.0);
+  EXPECT_EQ(from_minifloat_bits(DType::e5m3, 0xf8), 65536.0);
+  EXPECT_EQ(from_minifloat_bits(DType::e5m3, 0xfe), 114688.0);
+  EXPECT_TRUE(std::isnan(from_minifloat_bits(DType::e5m3, 0xff)));
   const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   for (uint8_t b = 0; b < 8; ++b) EXPECT_EQ(from_minifloat_bits(DType::e2m1, b), e2m1[b]);
   EXPECT_EQ(from_minifloat_bits(DType::e8m0, 127), 1.0);
@@ -101,6 +112,17 @@ TEST(DTypes, OverflowFollowsTheType) {
   EXPECT_TRUE(std::isnan(round_to(DType::e4m3, NAN)));
   EXPECT_TRUE(std::isnan(round_to(DType::e5m2, NAN)));
   EXPECT_TRUE(std::isnan(round_to(DType::e8m0, NAN)));
+}
+
+TEST(DTypes, ScalesWithoutSignStopAtZero) {
+  for (double v : {-0.0, -1e-30, -1.0, -1e300, -static_cast<double>(INFINITY)})
+    EXPECT_EQ(to_minifloat_bits(DType::e5m3, v), 0) << v;
+  for (double v : {114688.0, 122879.0, 1e300, static_cast<double>(INFINITY)})
+    EXPECT_EQ(to_minifloat_bits(DType::e5m3, v), 0xfe) << v;
+  for (double v : {static_cast<double>(NAN), -static_cast<double>(NAN)})
+    EXPECT_EQ(to_minifloat_bits(DType::e5m3, v), 0xff);
+  EXPECT_EQ(round_to(DType::e5m3, 0x1p-18), 0);  // half of the least number
+  EXPECT_EQ(round_to(DType::e5m3, 0x1.8p-18), 0x1p-17);
 }
 
 TEST(DTypes, ScalesRoundUpToPowersOfTwo) {

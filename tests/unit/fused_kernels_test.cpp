@@ -94,7 +94,7 @@ TEST(FusedKernels, EveryNarrowFloatLoadsExactly) {
       ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << name(t) << " bits " << b;
     }
   }
-  for (DType t : {DType::e4m3, DType::e5m2, DType::e8m0}) {
+  for (DType t : {DType::e4m3, DType::e5m2, DType::e5m3, DType::e8m0}) {
     uint8_t bits[256];
     float got[256];
     for (int b = 0; b < 256; ++b) bits[b] = static_cast<uint8_t>(b);
@@ -107,7 +107,7 @@ TEST(FusedKernels, EveryNarrowFloatLoadsExactly) {
 }
 
 TEST(FusedKernels, NarrowFloatsStoreRounded) {
-  for (DType t : {DType::f16, DType::bf16, DType::e4m3, DType::e5m2, DType::e8m0}) {
+  for (DType t : {DType::f16, DType::bf16, DType::e4m3, DType::e5m2, DType::e5m3, DType::e8m0}) {
     for (uint32_t b = 0; b < 0xff800000u; b += 4096 * 7 + 1) {
       auto v = std::bit_cast<float>(b);
       uint16_t got = 0, want = 0;

@@ -170,6 +170,15 @@ TEST(BlockScale, Nvfp4ScalesBySix) {
   expect_near(r["y"], {6, 3, -1, 0});
 }
 
+TEST(BlockScale, UnsignedScalesReachBeyond448) {
+  // Scales of e4m3 end at 448, those of e5m3 at 114688: 6 * 114688 is the largest number that they reach. Those between
+  // 2048 and 4096 are 256 apart.
+  Values r = evaluate_text("x = input f64[3,2]; y e2m1, s e5m3 = block_scale_quantize x block=2; output y; output s",
+                           {{"x", {12288, -6144, 1e6, 344064, 6 * 2200.0, 2200}}});
+  expect_near(r["s"], {2048, 114688, 2304});
+  expect_near(r["y"], {6, -3, 6, 3, 6, 1});
+}
+
 TEST(BlockScale, ScalesIn128x4Tiles) {
   Tensor t;
   t.dims = {2, 256, 8};

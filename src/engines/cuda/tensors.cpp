@@ -38,6 +38,8 @@ dev::ElementType element_type(DType t) {
       return E::e4m3;
     case DType::e5m2:
       return E::e5m2;
+    case DType::e5m3:
+      return E::e5m3;
     case DType::e8m0:
       return E::e8m0;
     case DType::i8:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantisation with one scale factor for each block: mxfp8 (32 elements, e8m0 scales), nvfp4 (16 elements, e4m3
-// scales).
+// scales), or fp4 with e5m3 scales, which reach further.
 #include "graph/ops/block_scale.hpp"
 #include "graph/ops/list.hpp"
 
@@ -53,7 +53,8 @@ const OpSpec ops::block_scale_quantize = {
     .formula =
         "scale = max |x| over the block / largest value of y's type (448, 57344, 6), rounded to the type of scale: "
         "e8m0 rounds up, "
-        "2^ceil(log2(..)), so that nothing overflows (OCP MX rounds down), e4m3 to nearest; y = round(x / scale), "
+        "2^ceil(log2(..)), so that nothing overflows (OCP MX rounds down), the others to nearest; y = round(x / "
+        "scale), "
         "saturated, 0 where scale is 0",
     .shapes =
         "x of any sizes -> y as x (e4m3 unless declared e5m2 or e2m1), scale with size ceil(n / block) in `axis` "

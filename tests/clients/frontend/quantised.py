@@ -5,7 +5,7 @@ import numpy as np
 
 from frontend.attention import mask_options
 from frontend.attention_reference import Attention, kept, rows_outermost
-from frontend.tools import Buffer, case
+from frontend.tools import E5M3, Buffer, case, e5m3_codes
 
 LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0}
 SWIZZLED = cudnn.tensor_reordering.F8_128x4
@@ -19,11 +19,13 @@ def swizzle(dims):
     return tile * 512 + rows % 32 * 16 + rows % 128 // 32 * 4 + blocks % 4, dims[0] * down * across * 512
 
 
-def scales_of(v, type, block):
+def scales_of(v, type, block, name="e8m0"):
     """One scale for each block of the last dimension, as the library documents it."""
     largest = np.abs(v.reshape(*v.shape[:-1], -1, block)).max(-1) / LARGEST[type]
-    if block == 32:
+    if name == "e8m0":
         return 2.0 ** np.ceil(np.log2(largest))
+    if name == "e5m3":
+        return E5M3[e5m3_codes(largest)]
     return largest.astype(np.float32).astype(ml_dtypes.float8_e4m3fn).astype(np.float64)
 
 
@@ -37,10 +39,18 @@ def wanted(type):
 
 @case(type=["e4m3", "e5m2", "e2m1"], order=["plain", "swizzled"])
 def quantise(c, type, order):
-    name, block = wanted(type)
+    quantise_with(c, type, order, *wanted(type))
+
+
+@case(order=["plain", "swizzled"], block=[16, 32])
+def quantise_with_unsigned_scales(c, order, block):
+    quantise_with(c, "e2m1", order, "e5m3", block)
+
+
+def quantise_with(c, type, order, name, block):
     x, v = c.input(c.normal([1, 160, 128]), "bf16")
     y, s = c.graph.block_scale_quantize(x, block_size=block, axis=2)
-    scales = scales_of(v, type, block)
+    scales = scales_of(v, type, block, name)
     c.output(y, quantised(v, scales, type, block), type)
     if order == "plain":
         c.output(s, scales, name)
@@ -51,9 +61,8 @@ def quantise(c, type, order):
         c.output(s.set_reordering_type(SWIZZLED), scales, buffer=whole, places=places)
 
 
-def scaled_operand(c, dims, along, type):
+def scaled_operand(c, dims, along, type, name, block):
     """An operand of a product in blocks along its inner dimension: tensors and the values that they stand for."""
-    name, block = wanted(type)
     count = dims[along] // block
     x, v = c.input(c.normal(dims), type, None if along == 2 else [dims[1] * dims[2], 1, dims[1]])
     rows = dims[3 - along]
@@ -73,8 +82,17 @@ def scaled_operand(c, dims, along, type):
 @case(type=["e4m3", "e2m1"], result=["bf16", "f32"])
 def matmul(c, type, result):
     """Both operands in blocks with scales of their own."""
-    a, av = scaled_operand(c, [1, 128, 256], 2, type)
-    b, bv = scaled_operand(c, [1, 256, 128], 1, type)
+    matmul_with(c, type, result, *wanted(type))
+
+
+@case(result=["bf16", "f32"], block=[16, 32])
+def matmul_with_unsigned_scales(c, result, block):
+    matmul_with(c, "e2m1", result, "e5m3", block)
+
+
+def matmul_with(c, type, result, name, block):
+    a, av = scaled_operand(c, [1, 128, 256], 2, type, name, block)
+    b, bv = scaled_operand(c, [1, 256, 128], 1, type, name, block)
     c.output(c.graph.matmul(a, b), av @ bv, result, terms=256, size=np.abs(av) @ np.abs(bv))
 
 

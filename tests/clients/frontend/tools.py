@@ -21,6 +21,7 @@ TYPES = {
     "bf16": (D.BFLOAT16, ml_dtypes.bfloat16, 7, -126),
     "e4m3": (D.FP8_E4M3, ml_dtypes.float8_e4m3fn, 3, -6),
     "e5m2": (D.FP8_E5M2, ml_dtypes.float8_e5m2, 2, -14),
+    "e5m3": (D.FP8_E5M3, np.float64, 3, -14),  # numpy has no such type: one byte, by way of E5M3
     "e8m0": (D.FP8_E8M0, ml_dtypes.float8_e8m0fnu, 0, -127),
     "e2m1": (D.FP4_E2M1, ml_dtypes.float4_e2m1fn, 1, 0),  # two in a byte
     "i8": (D.INT8, np.int8, None, None),
@@ -29,6 +30,8 @@ TYPES = {
     "i64": (D.INT64, np.int64, None, None),
     "bit": (D.BOOLEAN, np.bool_, None, None),  # eight in a byte
 }
+# The number of each byte: no sign, 5 bits of exponent, 3 of mantissa.
+E5M3 = np.array([math.ldexp(b % 8 + 8 * (b >= 8), max(b // 8, 1) - 18) for b in range(255)] + [math.nan])
 GUARD, PATTERN = 256, 0xA5
 A, B, FALLBACK = cudnn.heur_mode.A, cudnn.heur_mode.B, cudnn.heur_mode.FALLBACK
 SM = 90  # the package asks a CUDA run time unless it is told
@@ -81,6 +84,11 @@ def spacing(values, name):
     return np.ldexp(1.0, exponent - bits)
 
 
+def e5m3_codes(values):
+    """The byte of the nearest number."""
+    return np.abs(E5M3[:255] - np.asarray(values)[..., None]).argmin(-1)
+
+
 def packed(dims, order=None):
     """Strides without gaps; `order` lists dimensions from the outermost to the innermost."""
     strides, step = [0] * len(dims), 1
@@ -102,7 +110,7 @@ class Buffer:
         self.type, self.store, _, _ = TYPES[name]
         self.elements = elements or 1 + sum((n - 1) * s for n, s in zip(self.dims, self.strides))
         self.in_byte = {"bit": 8, "e2m1": 2}.get(name, 1)
-        bytes_ = -(-self.elements // self.in_byte) * (1 if self.in_byte > 1 else np.dtype(self.store).itemsize)
+        bytes_ = -(-self.elements // self.in_byte) * (1 if self.in_byte > 1 or name == "e5m3" else np.dtype(self.store).itemsize)
         self.raw = memory(bytes_ + 2 * GUARD + 64)
         self.raw[:] = PATTERN
         self.front = GUARD + -(self.raw.ctypes.data + GUARD) % 64
@@ -132,6 +140,8 @@ class Buffer:
             return np.unpackbits(self.data, bitorder="little")[:self.elements].astype(np.bool_)
         if self.name == "e2m1":
             return np.stack([self.data & 15, self.data >> 4], -1).reshape(-1)[:self.elements].view(self.store)
+        if self.name == "e5m3":
+            return E5M3[self.data]
         return self.data.view(self.store)
 
     def put(self, flat):
@@ -141,6 +151,8 @@ class Buffer:
             codes = np.zeros(2 * len(self.data), np.uint8)
             codes[:self.elements] = flat.view(np.uint8) & 15
             self.data[:] = codes[0::2] | codes[1::2] << 4
+        elif self.name == "e5m3":
+            self.data[:] = e5m3_codes(flat)
 
     def values(self, places=None):
         return self.flat()[self.places() if places is None else places].astype(np.float64)

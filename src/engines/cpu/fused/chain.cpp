@@ -25,6 +25,8 @@ Format float_format(DType t) {
       return Format::e4m3;
     case DType::e5m2:
       return Format::e5m2;
+    case DType::e5m3:
+      return Format::e5m3;
     case DType::e8m0:
       return Format::e8m0;
     default:

@@ -11,7 +11,7 @@
 namespace tsr::cpu {
 
 // How an operand lies in memory; `none` is no operand, `same` the running value itself, `scalar` one f32 for all.
-enum class Format : uint8_t { none, same, scalar, f32, bf16, f16, e4m3, e5m2, e8m0, i32, i8, u8, boolean };
+enum class Format : uint8_t { none, same, scalar, f32, bf16, f16, e4m3, e5m2, e5m3, e8m0, i32, i8, u8, boolean };
 
 struct ChainStep {
   enum Kind : uint8_t {

@@ -35,6 +35,8 @@ TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
       return e4m3_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::e5m2:
       return e5m2_to_float(widen(read<U8, Whole>(p, lanes)));
+    case Format::e5m3:
+      return e5m3_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::e8m0:
       return e8m0_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::i32:
@@ -77,6 +79,8 @@ TESSERA_INLINE void fetch(Format f, const char* p, int64_t at, int lanes, const 
       return all(Format::e4m3);
     case Format::e5m2:
       return all(Format::e5m2);
+    case Format::e5m3:
+      return all(Format::e5m3);
     case Format::e8m0:
       return all(Format::e8m0);
     case Format::i32:
@@ -139,6 +143,8 @@ TESSERA_INLINE void keep(const ChainStep& s, char* p, int64_t at, int lanes, con
       return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e4m3(x); });
     case Format::e5m2:
       return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e5m2(x); });
+    case Format::e5m3:
+      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e5m3(x); });
     default:
       return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e8m0(x); });
   }
@@ -159,6 +165,8 @@ TESSERA_INLINE void round(Format f, F32* v) {
       return each([](F32 x) __attribute__((always_inline)) { return e4m3_to_float(float_to_e4m3(x)); });
     case Format::e5m2:
       return each([](F32 x) __attribute__((always_inline)) { return e5m2_to_float(float_to_e5m2(x)); });
+    case Format::e5m3:
+      return each([](F32 x) __attribute__((always_inline)) { return e5m3_to_float(float_to_e5m3(x)); });
     default:
       return each([](F32 x) __attribute__((always_inline)) { return e8m0_to_float(float_to_e8m0(x)); });
   }

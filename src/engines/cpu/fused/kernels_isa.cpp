@@ -153,9 +153,11 @@ inline uint16_t to_half(float f) { return static_cast<uint16_t>(float_to_half(f)
 inline uint16_t to_bfloat(float f) { return static_cast<uint16_t>(float_to_bfloat(f)); }
 inline float from_e4m3(uint8_t b) { return e4m3_to_float(uint32_t{b}); }
 inline float from_e5m2(uint8_t b) { return e5m2_to_float(uint32_t{b}); }
+inline float from_e5m3(uint8_t b) { return e5m3_to_float(uint32_t{b}); }
 inline float from_e8m0(uint8_t b) { return e8m0_to_float(uint32_t{b}); }
 inline uint8_t to_e4m3(float f) { return static_cast<uint8_t>(float_to_e4m3(f)); }
 inline uint8_t to_e5m2(float f) { return static_cast<uint8_t>(float_to_e5m2(f)); }
+inline uint8_t to_e5m3(float f) { return static_cast<uint8_t>(float_to_e5m3(f)); }
 inline uint8_t to_e8m0(float f) { return static_cast<uint8_t>(float_to_e8m0(f)); }
 
 inline int64_t nearest_integer(double v, double lo, double hi) {
@@ -227,6 +229,8 @@ void load_as(DType type, const void* base, int64_t offset, int64_t stride, void*
       return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e4m3);
     case DType::e5m2:
       return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e5m2);
+    case DType::e5m3:
+      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e5m3);
     case DType::e8m0:
       return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e8m0);
     case DType::e2m1:
@@ -275,6 +279,9 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
       break;
     case DType::e5m2:
       if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e5m2);
+      break;
+    case DType::e5m3:
+      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e5m3);
       break;
     case DType::e8m0:
       if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e8m0);

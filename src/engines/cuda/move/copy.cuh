@@ -38,6 +38,10 @@ struct ExactLane<e5m2> {
   using Type = float;
 };
 template <>
+struct ExactLane<e5m3> {
+  using Type = float;
+};
+template <>
 struct ExactLane<e8m0> {
   using Type = float;
 };
