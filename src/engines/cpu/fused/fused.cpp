@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/composite/composite.hpp"
+#include "engines/cpu/fused/group_reduce.hpp"
 #include "engines/cpu/fused/program.hpp"
 
 namespace tsr::cpu {
@@ -32,6 +33,7 @@ class FusedEngine : public Engine {
     return kInfo;
   }
   Reason check(const Region& r, const Device& d) const override {
+    if (reduces_groups(r)) return check_group_reduce(*r.graph, r.graph->node(r.nodes[0]));
     Reason why;
     if (make_composite(r, *this, d, false, why)) return why;
     Expr e;
@@ -45,6 +47,7 @@ class FusedEngine : public Engine {
     return {Config{{{"block", kBlock}}, std::max(memory, arithmetic) + d.step_seconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
+    if (reduces_groups(r)) return make_group_reduce(*r.graph, r.graph->node(r.nodes[0]), thread_count());
     Reason built;
     if (auto c = make_composite(r, *this, d, true, built); c && built)
       return std::make_unique<CompositeStep>(std::move(c));
