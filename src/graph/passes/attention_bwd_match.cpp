@@ -147,7 +147,7 @@ class Matcher {
     if (!v_.is(matmul, "matmul") || v_.in(matmul, kA) != v_.out(n)) return false;
     p_.grad_o = v_.in(matmul, kB);
     value_matmul_ = matmul;
-    return gradient(matmul, p_.dv);
+    return gradient(shared(v_.out(matmul)), p_.dv);
   }
 
   // Random or given zeros and ones.
@@ -163,9 +163,9 @@ class Matcher {
     return o.distribution == tessera::Distribution::bernoulli && o.p < 1;
   }
 
-  // What becomes of the product of a gradient.
-  bool gradient(NodeId product, ScaledGradient& y) {
-    y.result = shared(v_.out(product));
+  // What becomes of the product of a gradient, `t`.
+  bool gradient(TensorId t, ScaledGradient& y) {
+    y.result = t;
     if (!fp8()) return true;
     auto multiply = [&](TensorId& factor) {
       NodeId n = v_.tensor(y.result).stored ? kNone : next(y.result);
@@ -287,7 +287,7 @@ class Matcher {
     if (!v_.is(key_matmul_, "matmul") || v_.in(key_matmul_, kA) != v_.out(turned) ||
         v_.in(key_matmul_, kB) != v_.in(p_.cone.product, kA))
       return false;
-    return gradient(query, p_.dq) && gradient(key_matmul_, p_.dk);
+    return gradient(v_.out(query), p_.dq) && gradient(shared(v_.out(key_matmul_)), p_.dk);
   }
 
   // delta tells which tensor o is.
