@@ -69,8 +69,8 @@ class CompositeStep : public Step {
 };
 
 // The composite of a region, where it is one of these operations: norm_bwd with gradients of scale or bias; what
-// composites_generated.hpp and composites_reduce_by.hpp describe; and, on the CPU, rope and rope_bwd, causal_conv1d over
-// channels side by side and what composites_strided.hpp describes. Nullptr where it is none; `why` says if it cannot be built.
+// composites_generated.hpp, composites_reduce_by.hpp and composites_strided.hpp describe; and, on the CPU, rope and
+// rope_bwd and causal_conv1d over channels side by side. Nullptr where it is none; `why` says if it cannot be built.
 std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, const Device& d, bool build,
                                           Reason& why);
 

@@ -198,13 +198,13 @@ std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, 
   if (r.nodes.size() != 1) return nullptr;
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
-  // GPUs have engines for these three, and kernels that know tiles of scale factors.
+  // GPUs have engines for these two.
   bool cpu = d.kind == DeviceKind::cpu;
   bool turns = cpu && (is(n, "rope") || is(n, "rope_bwd"));
   bool convolves = cpu && sums_over_views(g, n);
   bool generates = is_generated(n);
   bool combines = is(n, "reduce_by");
-  bool strides = cpu && is_strided(g, n);
+  bool strides = is_strided(g, n, d.kind);
   if (!turns && !convolves && !generates && !combines && !strides && !sums_across_rows(n)) return nullptr;
   auto c = std::make_unique<Composite>();
   if (!strides) why = check_tensors(g, n);

@@ -98,6 +98,12 @@ bool has_tiled_scale(const Graph& g, const Node& n) {
   return scale != kNone && g.tensor(scale).reordering == Reordering::f8_128x4;
 }
 
+// Does it also write factors of blocks that do not exist?
+bool pads_tiles(const Graph& g, const Node& n) {
+  if (!is(n, "block_scale_quantize") || !has_tiled_scale(g, n)) return false;
+  return !(scale_sizes(g.tensor(n.in[0]).dims, scale_lengths(g, n), Reordering::none) == g.tensor(n.out[1]).dims);
+}
+
 // Factors that lie in the order of their dimensions instead; sizes are whole tiles.
 struct OrderedScale {
   OrderedScale(const Tensor& scale, Composite& c)
@@ -150,7 +156,11 @@ Reason order_scale(const Region& r, const Node& n, Composite& c) {
 
 }  // namespace
 
-bool is_strided(const Graph& g, const Node& n) { return converts(g, n) || reduces_runs(g, n) || has_tiled_scale(g, n); }
+bool is_strided(const Graph& g, const Node& n, DeviceKind device) {
+  if (reduces_runs(g, n)) return true;
+  if (device == DeviceKind::cpu) return converts(g, n) || has_tiled_scale(g, n);
+  return pads_tiles(g, n);
+}
 
 Reason stride(const Region& r, const Node& n, Composite& c) {
   const Graph& g = *r.graph;
