@@ -113,11 +113,16 @@ TEST(ReduceTensor, indices) {
   Handle h;
   for (cudnnReduceTensorOp_t op :
        {CUDNN_REDUCE_TENSOR_MIN, CUDNN_REDUCE_TENSOR_MAX, CUDNN_REDUCE_TENSOR_AMAX, CUDNN_REDUCE_TENSOR_ADD})
-    for (cudnnDataType_t type : kFloats)
+    for (cudnnDataType_t type : kFloats) {
+      auto indices = [&](const Sizes& to, cudnnIndicesType_t width) {
+        check(h, op, type, Layout::nchw, {2, 3, 7, 6}, to, {0.5, 0}, CUDNN_REDUCE_TENSOR_FLATTENED_INDICES, width);
+      };
+      for (const Sizes& to : choices<Sizes>({{2, 1, 7, 1}, {1, 1, 1, 1}, {2, 3, 7, 6}}, {}))
+        indices(to, CUDNN_32BIT_INDICES);
       for (cudnnIndicesType_t width :
            {CUDNN_32BIT_INDICES, CUDNN_64BIT_INDICES, CUDNN_16BIT_INDICES, CUDNN_8BIT_INDICES})
-        for (const Sizes& to : choices<Sizes>({{1, 3, 1, 1}, {2, 1, 7, 1}, {1, 1, 1, 1}, {2, 3, 7, 6}}, {{1, 3, 1, 1}}))
-          check(h, op, type, Layout::nchw, {2, 3, 7, 6}, to, {0.5, 0}, CUDNN_REDUCE_TENSOR_FLATTENED_INDICES, width);
+        indices({1, 3, 1, 1}, width);
+    }
   check(h, CUDNN_REDUCE_TENSOR_MAX, CUDNN_DATA_FLOAT, Layout::nhwc, {1, 2, 100, 90}, {1, 2, 1, 1}, {1, 0},
         CUDNN_REDUCE_TENSOR_FLATTENED_INDICES, CUDNN_16BIT_INDICES);
 }
