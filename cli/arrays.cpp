@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrays.hpp"
 
+#include <complex>
 #include <cstring>
 
 #include "graph/op.hpp"

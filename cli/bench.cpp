@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "base/thread_pool.hpp"
 #include "bench_cuda.hpp"
@@ -255,17 +256,17 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action) {
+void add_bench(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("bench", "Measure graphs beside the unfused graph, a copy, oneDNN and PyTorch");
-  c->add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
-  c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
-  c->add_option("--device", a->device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
-  c->add_option("--peer", a->peers, "on a GPU: also measure cudnn=PATH, a libcudnn.so.9")->allow_extra_args(false);
-  c->add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
-  c->add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one")->capture_default_str();
-  c->add_option("--seconds", a->seconds, "time for each case")->capture_default_str();
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+  Command c = app.add_command("bench", "Measure graphs beside the unfused graph, a copy, oneDNN and PyTorch");
+  c.add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
+  c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
+  c.add_option("--device", a->device, "cpu, cuda or cuda:NUMBER").show_default();
+  c.add_option("--peer", a->peers, "on a GPU: also measure cudnn=PATH, a libcudnn.so.9").one_value();
+  c.add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
+  c.add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one").show_default();
+  c.add_option("--seconds", a->seconds, "time for each case").show_default();
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -30,12 +31,12 @@ std::shared_ptr<const Graph> read_graph(const std::string& argument) {
   return std::make_shared<Graph>(text.rfind("tessera-graph ", 0) == 0 ? load_graph(text) : parse_graph(text));
 }
 
-void PlanArguments::add_to(CLI::App& command) {
-  command.add_option("GRAPH", graph, "a graph in the text form, or a file that holds one")->required();
+void PlanArguments::add_to(Command& command) {
+  command.add_option("GRAPH", graph, "a graph in the text form, or a file that holds one").required();
   command.add_option("--device", device, "cpu, cuda, cuda:NUMBER, emulated, or a GPU to plan for such as h200")
-      ->capture_default_str();
+      .show_default();
   command.add_option("--engine", engines, "only this engine, with the reference for what it declines (repeatable)")
-      ->allow_extra_args(false);
+      .one_value();
   command.add_flag("--no-fuse", no_fuse, "one step for each operation");
 }
 

@@ -3,12 +3,12 @@
 // one leaves its action, which main() runs inside the one place that turns errors into messages and exit codes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "parser.hpp"
 #include "planner/plan.hpp"
 
 namespace tsr::cli {
@@ -18,16 +18,16 @@ using Json = nlohmann::ordered_json;
 enum Exit { kOk = 0, kFailed = 1, kBadInput = 2, kInternal = 3 };
 using Action = std::function<int()>;
 
-void add_run(CLI::App& app, Action& action);
-void add_explain(CLI::App& app, Action& action);
-void add_test(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
-void add_tune(CLI::App& app, Action& action);
-void add_list(CLI::App& app, Action& action);
-void add_dump(CLI::App& app, Action& action);
-void add_compile(CLI::App& app, Action& action);
-void add_doctor(CLI::App& app, Action& action);
-void add_exec(CLI::App& app, Action& action);
+void add_run(Command& app, Action& action);
+void add_explain(Command& app, Action& action);
+void add_test(Command& app, Action& action);
+void add_bench(Command& app, Action& action);
+void add_tune(Command& app, Action& action);
+void add_list(Command& app, Action& action);
+void add_dump(Command& app, Action& action);
+void add_compile(Command& app, Action& action);
+void add_doctor(Command& app, Action& action);
+void add_exec(Command& app, Action& action);
 
 // A graph from a file, when one of that name exists, or from the argument itself.
 std::shared_ptr<const Graph> read_graph(const std::string& argument);
@@ -37,7 +37,7 @@ struct PlanArguments {
   std::string graph, device = "cpu";
   std::vector<std::string> engines;
   bool no_fuse = false;
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   PlanOptions options() const;
   Device pick_device() const;
 };

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
@@ -196,17 +197,16 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_compile(CLI::App& app, Action& action) {
+void add_compile(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("compile", "Compile the kernels of graphs for GPUs that need not be there");
-  c->add_option("FILES", a->files, "case files; default: tests/kernels/*.txt, a few graphs for each kernel family");
-  c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
-  c->add_option("--device", a->devices, "a GPU such as h200 (repeatable); default: one for each target")
-      ->allow_extra_args(false);
-  c->add_flag("--each-engine", a->each_engine, "also plan with each engine alone, as `tessera test` does");
-  c->add_option("--pack", a->pack, "keep the kernels in this folder, to be used as a pack (TESSERA_KERNEL_PACK)");
-  c->add_flag("--json", a->json, "print the result as JSON");
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+  Command c = app.add_command("compile", "Compile the kernels of graphs for GPUs that need not be there");
+  c.add_option("FILES", a->files, "case files; default: tests/kernels/*.txt, a few graphs for each kernel family");
+  c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
+  c.add_option("--device", a->devices, "a GPU such as h200 (repeatable); default: one for each target").one_value();
+  c.add_flag("--each-engine", a->each_engine, "also plan with each engine alone, as `tessera test` does");
+  c.add_option("--pack", a->pack, "keep the kernels in this folder, to be used as a pack (TESSERA_KERNEL_PACK)");
+  c.add_flag("--json", a->json, "print the result as JSON");
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

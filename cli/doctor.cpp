@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -234,11 +235,11 @@ void print_report(const Json& j) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Action& action) {
+void add_doctor(Command& app, Action& action) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* c = app.add_subcommand("doctor", "Show what this machine has and what is missing");
-  c->add_flag("--json", *json, "print as JSON");
-  c->callback([json, &action] {
+  Command c = app.add_command("doctor", "Show what this machine has and what is missing");
+  c.add_flag("--json", *json, "print as JSON");
+  c.when_chosen([json, &action] {
     action = [json] {
       Json j = report();
       if (*json)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tessera dump`: the kernels of a plan as source, PTX, machine code or the compiler's log; or the graph as JSON.
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -82,17 +83,17 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_dump(CLI::App& app, Action& action) {
+void add_dump(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
   a->plan.device = "h200";
-  CLI::App* c = app.add_subcommand("dump", "Show the kernels of a plan: source, PTX, machine code, the compiler's log");
-  a->plan.add_to(*c);
-  c->add_flag("--src", a->source, "the generated source");
-  c->add_flag("--ptx", a->ptx, "PTX");
-  c->add_flag("--sass", a->sass, "machine code, where nvdisasm is found");
-  c->add_flag("--log", a->log, "what the compiler said");
-  c->add_flag("--json", a->json, "the graph instead, as JSON that other programs can evaluate");
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+  Command c = app.add_command("dump", "Show the kernels of a plan: source, PTX, machine code, the compiler's log");
+  a->plan.add_to(c);
+  c.add_flag("--src", a->source, "the generated source");
+  c.add_flag("--ptx", a->ptx, "PTX");
+  c.add_flag("--sass", a->sass, "machine code, where nvdisasm is found");
+  c.add_flag("--log", a->log, "what the compiler said");
+  c.add_flag("--json", a->json, "the graph instead, as JSON that other programs can evaluate");
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

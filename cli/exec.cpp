@@ -170,21 +170,20 @@ int run_program(const std::vector<std::string>& words, const std::string& device
 
 }  // namespace
 
-void add_exec(CLI::App& app, Action& action) {
-  auto* c = app.add_subcommand("exec", "start a program that uses cuDNN with this library in its place");
+void add_exec(Command& app, Action& action) {
+  Command c = app.add_command("exec", "start a program that uses cuDNN with this library in its place");
   auto device = std::make_shared<std::string>();
-  c->add_option(
-       "--device", *device,
-       "cpu (with a stand-in of CUDA's runtime, so that no GPU is needed), cuda or cuda:NUMBER; otherwise a GPU"
-       " if there is one")
-      ->check([](const std::string& d) {
+  c.add_option("--device", *device,
+               "cpu (with a stand-in of CUDA's runtime, so that no GPU is needed), cuda or cuda:NUMBER; otherwise a GPU"
+               " if there is one")
+      .check([](const std::string& d) {
         return d == "cpu" || d.rfind("cuda", 0) == 0 ? "" : "'" + d + "' is not cpu, cuda or cuda:NUMBER";
       });
   auto words = std::make_shared<std::vector<std::string>>();
-  c->add_option("PROGRAM", *words, "the program and its arguments")->required();
-  c->positionals_at_end();  // what looks like an option behind the program is the program's
-  c->footer("Example: tessera exec --device cpu -- ./mnist --epochs 1");
-  c->callback([=, &action] { action = [=] { return run_program(*words, *device); }; });
+  c.add_option("PROGRAM", *words, "the program and its arguments").required();
+  c.positionals_at_end();  // what looks like an option behind the program is the program's
+  c.footer("Example: tessera exec --device cpu -- ./mnist --epochs 1");
+  c.when_chosen([=, &action] { action = [=] { return run_program(*words, *device); }; });
 }
 
 }  // namespace tsr::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tessera explain`: what the plan of a graph does and why, as text, JSON, DOT or a web page.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "formats.hpp"
 #include "graph/text.hpp"
@@ -127,15 +128,15 @@ std::string to_dot(const Explanation& e) {
   return s + "}\n";
 }
 
-void add_explain(CLI::App& app, Action& action) {
+void add_explain(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("explain", "Say how a graph would run and why");
-  a->plan.add_to(*c);
-  c->add_flag("--measure", a->measure, "run each step on random data and show the measured time too");
-  c->add_flag("--json", a->json, "print as JSON");
-  c->add_flag("--dot", a->dot, "print a drawing in the DOT language");
-  c->add_option("--html", a->html, "write a self-contained web page to this file");
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+  Command c = app.add_command("explain", "Say how a graph would run and why");
+  a->plan.add_to(c);
+  c.add_flag("--measure", a->measure, "run each step on random data and show the measured time too");
+  c.add_flag("--json", a->json, "print as JSON");
+  c.add_flag("--dot", a->dot, "print a drawing in the DOT language");
+  c.add_option("--html", a->html, "write a self-contained web page to this file");
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

@@ -2,6 +2,7 @@
 #include "graph_json.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "graph/op.hpp"
 #include "graph/text.hpp"

@@ -2,6 +2,7 @@
 // `tessera list`: operations, engines, devices, data types, settings and layouts, from the tables that define them.
 #include <cmath>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "base/settings.hpp"
 #include "command.hpp"
@@ -249,15 +250,15 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Action& action) {
+void add_list(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("list", "List operations, engines, devices, data types, settings or layouts");
-  c->add_option("WHAT", a->what, "ops, engines, devices, dtypes, settings or layouts")
-      ->required()
-      ->check(CLI::IsMember({"ops", "engines", "devices", "dtypes", "settings", "layouts"}));
-  c->add_flag("--json", a->json, "print as JSON");
-  c->add_flag("--markdown", a->markdown, "print the reference of all operations (docs/operations.md)");
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+  Command c = app.add_command("list", "List operations, engines, devices, data types, settings or layouts");
+  c.add_option("WHAT", a->what, "ops, engines, devices, dtypes, settings or layouts")
+      .required()
+      .one_of({"ops", "engines", "devices", "dtypes", "settings", "layouts"});
+  c.add_flag("--json", a->json, "print as JSON");
+  c.add_flag("--markdown", a->markdown, "print the reference of all operations (docs/operations.md)");
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

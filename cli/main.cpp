@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `tessera` program: chooses a command and turns every outcome into an exit code.
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "base/settings.hpp"
@@ -36,16 +37,17 @@ int run(int argc, char** argv) {
     return "error: " + std::string(e.what()) + "\nRun with --help for more information.\n";
   });
   Action action;
-  add_run(app, action);
-  add_explain(app, action);
-  add_test(app, action);
-  add_bench(app, action);
-  add_tune(app, action);
-  add_list(app, action);
-  add_dump(app, action);
-  add_compile(app, action);
-  add_doctor(app, action);
-  add_exec(app, action);
+  Command commands(&app);
+  add_run(commands, action);
+  add_explain(commands, action);
+  add_test(commands, action);
+  add_bench(commands, action);
+  add_tune(commands, action);
+  add_list(commands, action);
+  add_dump(commands, action);
+  add_compile(commands, action);
+  add_doctor(commands, action);
+  add_exec(commands, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "base/thread_pool.hpp"
 #include "command.hpp"

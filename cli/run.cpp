@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tessera run`: executes a graph on given or random data and sums up the outputs.
 #include <cmath>
+#include <complex>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "arrays.hpp"
 #include "command.hpp"
@@ -186,21 +188,21 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
+void add_run(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("run", "Run a graph on given or random inputs");
-  a->plan.add_to(*c);
-  c->add_option("--in", a->in, "NAME=FILE.npy: read an input (repeatable)")->allow_extra_args(false);
-  c->add_option("--out", a->out, "NAME=FILE.npy: write an output (repeatable)")->allow_extra_args(false);
-  c->add_option(
+  Command c = app.add_command("run", "Run a graph on given or random inputs");
+  a->plan.add_to(c);
+  c.add_option("--in", a->in, "NAME=FILE.npy: read an input (repeatable)").one_value();
+  c.add_option("--out", a->out, "NAME=FILE.npy: write an output (repeatable)").one_value();
+  c.add_option(
        "--data", a->data,
        "NAME=KIND: random data of an input: normal, positive, integers, extreme, special, zeros, ones, below:N, "
        "range:LO,HI or values:A,B,... (repeatable)")
-      ->allow_extra_args(false);
-  c->add_option("--seed", a->seed, "seed of random inputs")->capture_default_str();
-  c->add_flag("--check", a->check, "compare the outputs with the oracle; exit code 1 when they differ");
-  c->add_flag("--json", a->json, "print the result as JSON");
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+      .one_value();
+  c.add_option("--seed", a->seed, "seed of random inputs").show_default();
+  c.add_flag("--check", a->check, "compare the outputs with the oracle; exit code 1 when they differ");
+  c.add_flag("--json", a->json, "print the result as JSON");
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

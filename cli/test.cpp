@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tessera test`: every case against every engine and the oracle.
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/hash.hpp"
@@ -131,20 +132,20 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_test(CLI::App& app, Action& action) {
+void add_test(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("test", "Run case files on every engine and compare with the oracle");
-  c->add_option("FILES", a->files, "case files; default: tests/cases/*.txt");
-  c->add_option("--filter", a->filter, "only cases whose graph or file contains this text");
-  c->add_option("--engine", a->engine, "only this engine");
-  c->add_option("--device", a->device, "cpu, cuda, cuda:NUMBER or emulated")->capture_default_str();
-  c->add_option("--cudnn", a->cudnn, "through this libcudnn.so.9 instead, as a client of cuDNN");
-  c->add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
-  c->add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
-  c->add_option("--seed", a->seed, "seed of random data and of --fuzz")->capture_default_str();
-  c->add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");
-  c->add_flag("--json", a->json, "print the result as JSON");
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+  Command c = app.add_command("test", "Run case files on every engine and compare with the oracle");
+  c.add_option("FILES", a->files, "case files; default: tests/cases/*.txt");
+  c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
+  c.add_option("--engine", a->engine, "only this engine");
+  c.add_option("--device", a->device, "cpu, cuda, cuda:NUMBER or emulated").show_default();
+  c.add_option("--cudnn", a->cudnn, "through this libcudnn.so.9 instead, as a client of cuDNN");
+  c.add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
+  c.add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
+  c.add_option("--seed", a->seed, "seed of random data and of --fuzz").show_default();
+  c.add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");
+  c.add_flag("--json", a->json, "print the result as JSON");
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

@@ -160,13 +160,13 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_tune(CLI::App& app, Action& action) {
+void add_tune(Command& app, Action& action) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* c = app.add_subcommand("tune", "Measure every way to run the steps of a graph and remember the fastest");
-  a->plan.add_to(*c);
-  c->add_option("--out", a->out, "file to write or add to; default: the one that plans read (see `tessera doctor`)");
-  c->add_option("--seconds", a->seconds, "time for the candidates of each step")->capture_default_str();
-  c->callback([a, &action] { action = [a] { return run(*a); }; });
+  Command c = app.add_command("tune", "Measure every way to run the steps of a graph and remember the fastest");
+  a->plan.add_to(c);
+  c.add_option("--out", a->out, "file to write or add to; default: the one that plans read (see `tessera doctor`)");
+  c.add_option("--seconds", a->seconds, "time for the candidates of each step").show_default();
+  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
 }
 
 }  // namespace tsr::cli

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include "base/error.hpp"

@@ -7,7 +7,6 @@
 // nearest even and saturate; NaN becomes 0.
 #pragma once
 
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

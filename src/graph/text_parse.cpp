@@ -3,6 +3,7 @@
 // points at the text that caused it.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 
 #include "graph/gradient.hpp"
 #include "graph/layouts.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <cmath>
+#include <complex>
 #include <unordered_set>
 
 #include "base/hash.hpp"

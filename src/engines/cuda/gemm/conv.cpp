@@ -5,6 +5,7 @@
 #include "planner/conv_shape.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "engines/cuda/gemm/problem.hpp"

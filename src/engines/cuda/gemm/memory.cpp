@@ -2,6 +2,7 @@
 #include "engines/cuda/gemm/memory.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace tsr::cuda {
 namespace {

@@ -2,6 +2,7 @@
 #include "engines/cuda/resample/pool.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engines/cuda/launches.hpp"
 
