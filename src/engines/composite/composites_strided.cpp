@@ -110,7 +110,6 @@ struct OrderedScale {
       : dims(scale.dims), strides(packed_strides(dims)), memory(c.temporary(scale.dtype, dims)) {}
   // The factors that a tensor of blocks has.
   TensorId part(const Dims& sizes, Composite& c) const { return c.reshaped(memory, sizes, strides); }
-  TensorId tiles(const Dims& sizes, Composite& c) const { return c.reshaped(memory, sizes, packed_strides(sizes)); }
   Dims dims, strides;
   TensorId memory;
 };
@@ -127,18 +126,33 @@ void clear(const OrderedScale& s, Composite& c) {
   copy(c.reshaped(zero, s.dims, Dims::filled(s.dims.size(), 0)), c.reshaped(s.memory, s.dims, s.strides), c);
 }
 
+// Copies between tiles and the order of dimensions, a quarter of each tile's rows at a time: whole tiles would take
+// more loops than kernels have.
+void copy_tiles(const Graph& g, TensorId scale, int cut, const OrderedScale& ordered, bool into_tiles, Composite& c) {
+  Dims sizes, strides;
+  int quarters = scale_axes(g.tensor(scale), cut, sizes, strides);
+  Dims plain = packed_strides(sizes);
+  int64_t count = sizes[quarters];
+  sizes[quarters] = 1;
+  for (int64_t i = 0; i < count; ++i) {
+    TensorId tiled = c.view(g, scale, sizes, strides, i * strides[quarters]);
+    TensorId straight = c.reshaped(ordered.memory, sizes, plain, i * plain[quarters]);
+    copy(into_tiles ? straight : tiled, into_tiles ? tiled : straight, c);
+  }
+}
+
 Reason order_scale(const Region& r, const Node& n, Composite& c) {
   const Graph& g = *r.graph;
   TensorId id = scale_of(n);
   const Tensor &x = g.tensor(n.in[0]), &scale = g.tensor(id);
   constexpr size_t kMoreAxes = 3;  // rows are cut into three, columns into two
   if (Reason why = check_rank(n, static_cast<size_t>(scale.rank()) + kMoreAxes); !why) return why;
-  Dims lengths = scale_lengths(g, n), sizes = scale_sizes(x.dims, lengths, Reordering::none), tiles, strides;
-  scale_axes(scale, block_axis(lengths), tiles, strides);
+  Dims lengths = scale_lengths(g, n), sizes = scale_sizes(x.dims, lengths, Reordering::none);
+  int cut = block_axis(lengths);
   OrderedScale ordered(scale, c);
   Node plain = n;
   if (is(n, "block_scale_dequantize")) {
-    copy(c.view(g, id, tiles, strides), ordered.tiles(tiles, c), c);
+    copy_tiles(g, id, cut, ordered, false, c);
     plain.in = {c.whole(g, n.in[0]), ordered.part(sizes, c)};
     plain.out = {c.whole(g, n.out[0])};
     c.add(plain);
@@ -150,7 +164,7 @@ Reason order_scale(const Region& r, const Node& n, Composite& c) {
   plain.out = {wanted(n.out[0]) ? c.whole(g, n.out[0]) : kNew, ordered.part(sizes, c)};
   c.add(plain);
   c.end_stage();
-  if (wanted(id)) copy(ordered.tiles(tiles, c), c.view(g, id, tiles, strides), c);
+  if (wanted(id)) copy_tiles(g, id, cut, ordered, true, c);
   return Reason::yes();
 }
 

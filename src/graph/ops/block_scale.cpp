@@ -75,13 +75,14 @@ int64_t scale_offset(const Tensor& scale, const Dims& index, int cut) {
   return scale.offset(batch) + tile * kTileRows * kTileColumns + within;
 }
 
-void scale_axes(const Tensor& scale, int cut, Dims& sizes, Dims& strides) {
-  int rows = row_axis(scale.dims, cut);
+int scale_axes(const Tensor& scale, int cut, Dims& sizes, Dims& strides) {
+  int rows = row_axis(scale.dims, cut), quarters = 0;
   auto add = [&](int64_t size, int64_t stride) { sizes.push_back(size), strides.push_back(stride); };
   for (int i = 0; i < scale.rank(); ++i) {
     if (i == rows) {
       int64_t tiles = scale.dims[cut] / kTileColumns;
       add(scale.dims[i] / kTileRows, tiles * kTileRows * kTileColumns);
+      quarters = sizes.size();
       add(kTileRows / 32, kTileColumns);
       add(32, 16);
     } else if (i == cut) {
@@ -91,6 +92,7 @@ void scale_axes(const Tensor& scale, int cut, Dims& sizes, Dims& strides) {
       add(scale.dims[i], scale.strides[i]);
     }
   }
+  return quarters;
 }
 
 void check_scale(const Infer& ctx, const Tensor& scale, const Dims& lengths) {

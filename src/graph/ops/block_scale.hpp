@@ -31,8 +31,8 @@ int block_axis(const Dims& lengths);
 int64_t scale_offset(const Tensor& scale, const Dims& index, int cut);
 
 // The same as a strided array: sizes and strides of the axes that dimensions of whole tiles are cut into, in the order
-// of the dimensions. Rows become three axes, columns two.
-void scale_axes(const Tensor& scale, int cut, Dims& sizes, Dims& strides);
+// of the dimensions. Rows become three axes, columns two. Gives the axis of the quarters of a tile's rows.
+int scale_axes(const Tensor& scale, int cut, Dims& sizes, Dims& strides);
 
 // Raises unless the reordering of a scale tensor can be honoured.
 void check_scale(const Infer& ctx, const Tensor& scale, const Dims& lengths);
