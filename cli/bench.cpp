@@ -256,7 +256,7 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_bench(Command& app, Action& action) {
+void add_bench(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("bench", "Measure graphs beside the unfused graph, a copy, oneDNN and PyTorch");
   c.add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
@@ -266,7 +266,7 @@ void add_bench(Command& app, Action& action) {
   c.add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
   c.add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one").show_default();
   c.add_option("--seconds", a->seconds, "time for each case").show_default();
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

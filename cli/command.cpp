@@ -2,7 +2,6 @@
 #include "command.hpp"
 
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "graph/text.hpp"
 #include "runtime/devices.hpp"

@@ -16,18 +16,17 @@ namespace tsr::cli {
 using Json = nlohmann::ordered_json;
 
 enum Exit { kOk = 0, kFailed = 1, kBadInput = 2, kInternal = 3 };
-using Action = std::function<int()>;
 
-void add_run(Command& app, Action& action);
-void add_explain(Command& app, Action& action);
-void add_test(Command& app, Action& action);
-void add_bench(Command& app, Action& action);
-void add_tune(Command& app, Action& action);
-void add_list(Command& app, Action& action);
-void add_dump(Command& app, Action& action);
-void add_compile(Command& app, Action& action);
-void add_doctor(Command& app, Action& action);
-void add_exec(Command& app, Action& action);
+void add_run(Command& app);
+void add_explain(Command& app);
+void add_test(Command& app);
+void add_bench(Command& app);
+void add_tune(Command& app);
+void add_list(Command& app);
+void add_dump(Command& app);
+void add_compile(Command& app);
+void add_doctor(Command& app);
+void add_exec(Command& app);
 
 // A graph from a file, when one of that name exists, or from the argument itself.
 std::shared_ptr<const Graph> read_graph(const std::string& argument);

@@ -197,7 +197,7 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_compile(Command& app, Action& action) {
+void add_compile(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("compile", "Compile the kernels of graphs for GPUs that need not be there");
   c.add_option("FILES", a->files, "case files; default: tests/kernels/*.txt, a few graphs for each kernel family");
@@ -206,7 +206,7 @@ void add_compile(Command& app, Action& action) {
   c.add_flag("--each-engine", a->each_engine, "also plan with each engine alone, as `tessera test` does");
   c.add_option("--pack", a->pack, "keep the kernels in this folder, to be used as a pack (TESSERA_KERNEL_PACK)");
   c.add_flag("--json", a->json, "print the result as JSON");
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

@@ -4,11 +4,11 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/cache_folder.hpp"
@@ -235,19 +235,17 @@ void print_report(const Json& j) {
 
 }  // namespace
 
-void add_doctor(Command& app, Action& action) {
+void add_doctor(Command& app) {
   auto json = std::make_shared<bool>(false);
   Command c = app.add_command("doctor", "Show what this machine has and what is missing");
   c.add_flag("--json", *json, "print as JSON");
-  c.when_chosen([json, &action] {
-    action = [json] {
-      Json j = report();
-      if (*json)
-        print_json(j);
-      else
-        print_report(j);
-      return static_cast<int>(kOk);
-    };
+  c.runs([json] {
+    Json j = report();
+    if (*json)
+      print_json(j);
+    else
+      print_report(j);
+    return static_cast<int>(kOk);
   });
 }
 

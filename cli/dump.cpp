@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tessera dump`: the kernels of a plan as source, PTX, machine code or the compiler's log; or the graph as JSON.
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "graph_json.hpp"
 #include "runtime/jit/nvrtc.hpp"
@@ -83,7 +83,7 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_dump(Command& app, Action& action) {
+void add_dump(Command& app) {
   auto a = std::make_shared<Arguments>();
   a->plan.device = "h200";
   Command c = app.add_command("dump", "Show the kernels of a plan: source, PTX, machine code, the compiler's log");
@@ -93,7 +93,7 @@ void add_dump(Command& app, Action& action) {
   c.add_flag("--sass", a->sass, "machine code, where nvdisasm is found");
   c.add_flag("--log", a->log, "what the compiler said");
   c.add_flag("--json", a->json, "the graph instead, as JSON that other programs can evaluate");
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

@@ -170,7 +170,7 @@ int run_program(const std::vector<std::string>& words, const std::string& device
 
 }  // namespace
 
-void add_exec(Command& app, Action& action) {
+void add_exec(Command& app) {
   Command c = app.add_command("exec", "start a program that uses cuDNN with this library in its place");
   auto device = std::make_shared<std::string>();
   c.add_option("--device", *device,
@@ -183,7 +183,7 @@ void add_exec(Command& app, Action& action) {
   c.add_option("PROGRAM", *words, "the program and its arguments").required();
   c.positionals_at_end();  // what looks like an option behind the program is the program's
   c.footer("Example: tessera exec --device cpu -- ./mnist --epochs 1");
-  c.when_chosen([=, &action] { action = [=] { return run_program(*words, *device); }; });
+  c.runs([=] { return run_program(*words, *device); });
 }
 
 }  // namespace tsr::cli

@@ -128,7 +128,7 @@ std::string to_dot(const Explanation& e) {
   return s + "}\n";
 }
 
-void add_explain(Command& app, Action& action) {
+void add_explain(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("explain", "Say how a graph would run and why");
   a->plan.add_to(c);
@@ -136,7 +136,7 @@ void add_explain(Command& app, Action& action) {
   c.add_flag("--json", a->json, "print as JSON");
   c.add_flag("--dot", a->dot, "print a drawing in the DOT language");
   c.add_option("--html", a->html, "write a self-contained web page to this file");
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

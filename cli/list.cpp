@@ -250,7 +250,7 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_list(Command& app, Action& action) {
+void add_list(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("list", "List operations, engines, devices, data types, settings or layouts");
   c.add_option("WHAT", a->what, "ops, engines, devices, dtypes, settings or layouts")
@@ -258,7 +258,7 @@ void add_list(Command& app, Action& action) {
       .one_of({"ops", "engines", "devices", "dtypes", "settings", "layouts"});
   c.add_flag("--json", a->json, "print as JSON");
   c.add_flag("--markdown", a->markdown, "print the reference of all operations (docs/operations.md)");
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

@@ -37,17 +37,17 @@ int run(int argc, char** argv) {
     return "error: " + std::string(e.what()) + "\nRun with --help for more information.\n";
   });
   Action action;
-  Command commands(&app);
-  add_run(commands, action);
-  add_explain(commands, action);
-  add_test(commands, action);
-  add_bench(commands, action);
-  add_tune(commands, action);
-  add_list(commands, action);
-  add_dump(commands, action);
-  add_compile(commands, action);
-  add_doctor(commands, action);
-  add_exec(commands, action);
+  Command commands(&app, &action);
+  add_run(commands);
+  add_explain(commands);
+  add_test(commands);
+  add_bench(commands);
+  add_tune(commands);
+  add_list(commands);
+  add_dump(commands);
+  add_compile(commands);
+  add_doctor(commands);
+  add_exec(commands);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

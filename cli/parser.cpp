@@ -32,7 +32,7 @@ Option& Option::check(std::function<std::string(const std::string&)> problem) {
 }
 
 Command Command::add_command(const std::string& name, const std::string& text) {
-  return Command(app_->add_subcommand(name, text));
+  return Command(app_->add_subcommand(name, text), action_);
 }
 
 Option Command::add_option(const std::string& name, std::string& value, const std::string& text) {
@@ -63,6 +63,8 @@ void Command::positionals_at_end() { app_->positionals_at_end(); }
 
 void Command::footer(const std::string& text) { app_->footer(text); }
 
-void Command::when_chosen(std::function<void()> then) { app_->callback(std::move(then)); }
+void Command::runs(Action action) {
+  app_->callback([chosen = action_, action = std::move(action)] { *chosen = action; });
+}
 
 }  // namespace tsr::cli

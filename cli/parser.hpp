@@ -15,6 +15,8 @@ class Option;
 
 namespace tsr::cli {
 
+using Action = std::function<int()>;
+
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -28,9 +30,10 @@ class Option {
   CLI::Option* option_;
 };
 
+// The program, or a command of it. `action` becomes what the chosen command runs.
 class Command {
  public:
-  explicit Command(CLI::App* app) : app_(app) {}
+  Command(CLI::App* app, Action* action) : app_(app), action_(action) {}
   Command add_command(const std::string& name, const std::string& text);
   // Names without dashes are positional.
   Option add_option(const std::string& name, std::string& value, const std::string& text);
@@ -41,10 +44,11 @@ class Command {
   void add_flag(const std::string& name, bool& value, const std::string& text);
   void positionals_at_end();  // what looks like an option behind the first positional belongs to it
   void footer(const std::string& text);
-  void when_chosen(std::function<void()> then);
+  void runs(Action action);
 
  private:
   CLI::App* app_;
+  Action* action_;
 };
 
 }  // namespace tsr::cli

@@ -188,7 +188,7 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_run(Command& app, Action& action) {
+void add_run(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("run", "Run a graph on given or random inputs");
   a->plan.add_to(c);
@@ -202,7 +202,7 @@ void add_run(Command& app, Action& action) {
   c.add_option("--seed", a->seed, "seed of random inputs").show_default();
   c.add_flag("--check", a->check, "compare the outputs with the oracle; exit code 1 when they differ");
   c.add_flag("--json", a->json, "print the result as JSON");
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

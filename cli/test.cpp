@@ -132,7 +132,7 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_test(Command& app, Action& action) {
+void add_test(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("test", "Run case files on every engine and compare with the oracle");
   c.add_option("FILES", a->files, "case files; default: tests/cases/*.txt");
@@ -145,7 +145,7 @@ void add_test(Command& app, Action& action) {
   c.add_option("--seed", a->seed, "seed of random data and of --fuzz").show_default();
   c.add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");
   c.add_flag("--json", a->json, "print the result as JSON");
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

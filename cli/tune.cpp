@@ -160,13 +160,13 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-void add_tune(Command& app, Action& action) {
+void add_tune(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("tune", "Measure every way to run the steps of a graph and remember the fastest");
   a->plan.add_to(c);
   c.add_option("--out", a->out, "file to write or add to; default: the one that plans read (see `tessera doctor`)");
   c.add_option("--seconds", a->seconds, "time for the candidates of each step").show_default();
-  c.when_chosen([a, &action] { action = [a] { return run(*a); }; });
+  c.runs([a] { return run(*a); });
 }
 
 }  // namespace tsr::cli

@@ -43,7 +43,7 @@ def main():
     runtime = "CUDNN_FRONTEND_CUDART_LIB_NAME" in os.environ
     print(f"cudnn-frontend {cudnn.__version__}, {wanted}, version {cudnn.backend_version()}, "
           f"{'with' if runtime else 'without'} a CUDA run time")
-    parts, failed, count, plans_run, start = arguments.parts, [], 0, 0, time.time()
+    parts, failed, skipped, count, plans_run, start = arguments.parts, [], {}, 0, 0, time.time()
     todo = [(name, lambda n=name, f=fill, c=chosen: tools.run_case(handle, n, f, c, runtime)) for name, fill, chosen in tools.CASES
             if runtime or not chosen.get("runtime")]
     todo += [(name, lambda f=f: f(handle)) for name, f in tools.CHECKS]
@@ -53,15 +53,20 @@ def main():
         count += 1
         try:
             plans_run += run() or 0
+        except tools.Skipped as why:
+            skipped[name] = str(why)
         except Exception:
             failed.append(name)
             print(f"FAILED {name}\n{traceback.format_exc(limit=-3)}", flush=True)
-    print(f"{count - len(failed)} of {count} passed, {plans_run} plans, {time.time() - start:.0f} s")
+    passed = count - len(failed) - len(skipped)
+    print(f"{passed} of {count} passed, {plans_run} plans, {time.time() - start:.0f} s")
     for name in failed:
         print(f"failed: {name}")
+    for name, why in skipped.items():
+        print(f"skipped: {name}: {why}")
     if arguments.json:
-        record = {"frontend": cudnn.__version__, "library": cudnn.backend_version(), "passed": count - len(failed),
-                  "plans": plans_run, "failed": failed}
+        record = {"frontend": cudnn.__version__, "library": cudnn.backend_version(), "passed": passed,
+                  "plans": plans_run, "failed": failed, "skipped": skipped}
         pathlib.Path(arguments.json).write_text(json.dumps(record, indent=2) + "\n")
     return int(bool(failed) or not count)
 

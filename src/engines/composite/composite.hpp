@@ -10,6 +10,8 @@
 
 namespace tsr {
 
+inline bool is(const Node& n, std::string_view op) { return n.op->name == op; }
+
 class Composite {
  public:
   // --- building: tensors first, then the nodes of each stage

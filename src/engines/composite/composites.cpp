@@ -16,7 +16,6 @@ using M = tessera::PointwiseMode;
 using tessera::NormMode;
 using tessera::NormOptions;
 
-bool is(const Node& n, std::string_view op) { return n.op->name == op; }
 TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 
 Reason check_tensors(const Graph& g, const Node& n) {

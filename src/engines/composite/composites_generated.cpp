@@ -9,7 +9,6 @@ namespace {
 using M = tessera::PointwiseMode;
 using tessera::PointwiseOptions;
 
-bool is(const Node& n, std::string_view op) { return n.op->name == op; }
 TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 PointwiseOptions mode(M m) {
   PointwiseOptions o;

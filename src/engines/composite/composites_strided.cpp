@@ -11,8 +11,6 @@ namespace {
 
 using M = tessera::PointwiseMode;
 
-bool is(const Node& n, std::string_view op) { return n.op->name == op; }
-
 Reason check_rank(const Node& n, size_t rank) {
   if (rank <= kMaxRank) return Reason::yes();
   return Reason::no(spelling(n), " falls into ", rank, " dimensions; at most ", kMaxRank);

@@ -1,6 +1,7 @@
 """What the checks of the Python client share: tensors of any type between guard bytes, graphs that are built, tried and
 saved in every way the package has, and tolerances that follow from types and lengths of sums."""
 import ctypes
+import functools
 import itertools
 import math
 import os
@@ -37,6 +38,15 @@ A, B, FALLBACK = cudnn.heur_mode.A, cudnn.heur_mode.B, cudnn.heur_mode.FALLBACK
 SM = 90  # the package asks a CUDA run time unless it is told
 
 
+class Skipped(Exception):
+    """Raised by a check that has nothing to do here, with the reason."""
+
+
+@functools.cache
+def runtime():
+    return Runtime()
+
+
 class Runtime:
     """CUDA's run time, the package's own; each function must succeed."""
 
@@ -58,15 +68,15 @@ def memory(bytes_):
     if not ON_GPU:
         return np.empty(bytes_, np.uint8)
     address = ctypes.c_void_p()
-    Runtime().cudaHostAlloc(ctypes.byref(address), ctypes.c_size_t(bytes_), 0)
+    runtime().cudaHostAlloc(ctypes.byref(address), ctypes.c_size_t(bytes_), 0)
     array = np.ctypeslib.as_array((ctypes.c_uint8 * bytes_).from_address(address.value))
-    weakref.finalize(array, Runtime().cudaFreeHost, address)
+    weakref.finalize(array, runtime().cudaFreeHost, address)
     return array
 
 
 def wait():
     if ON_GPU:
-        Runtime().cudaDeviceSynchronize()
+        runtime().cudaDeviceSynchronize()
 
 
 def epsilon(name):
