@@ -29,6 +29,8 @@ def read(text, record):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
+    if not folder.is_dir():
+        sys.exit(f"there is no folder {folder}")
     records = collections.defaultdict(lambda: {"passed": 0, "failed": [], "skipped": {}})
     for path in sorted(folder.glob("*-*.log")):
         read(path.read_text(errors="replace"), records[path.stem.rsplit("-", 1)[0]])
