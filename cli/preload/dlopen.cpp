@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 namespace {
 
@@ -22,6 +23,12 @@ Open next_open() {
 
 struct Path {
   char text[PATH_MAX];
+  // False where it does not fit.
+  template <class... Values>
+  bool print(const char* format, Values... values) {
+    int length = std::snprintf(text, sizeof text, format, values...);
+    return length > 0 && static_cast<size_t>(length) < sizeof text;
+  }
 };
 
 bool starts_with(const char* text, const char* beginning) {
@@ -38,7 +45,7 @@ bool linked_name(const char* file, Path& name) {
   const char* end = suffix + std::strlen(".so");
   if (*end == '.') end += 1 + std::strspn(end + 1, "0123456789");
   if (*end != '\0' && *end != '.') return false;
-  return std::snprintf(name.text, sizeof name.text, "%.*s", static_cast<int>(end - base), base) > 0;
+  return name.print("%.*s", static_cast<int>(end - base), base);
 }
 
 bool is_loaded(const char* file) {
@@ -53,9 +60,9 @@ void keep_to_one_runtime(const char* folder, int length, const char* name, Path&
   if (!starts_with(name, "libcudart.") || is_loaded(found.text)) return;
   for (const char* other : {"libcudart.so.12", "libcudart.so.13"}) {
     Path file;
-    std::snprintf(file.text, sizeof file.text, "%.*s/%s", length, folder, other);
-    if (std::strcmp(name, other) == 0 || !is_loaded(file.text)) continue;
-    std::snprintf(found.text, sizeof found.text, "%.*s/(%s is loaded)/%s", length, folder, other, name);
+    if (std::strcmp(name, other) == 0 || !file.print("%.*s/%s", length, folder, other) || !is_loaded(file.text))
+      continue;
+    found.print("%.*s/(%s is loaded)", length, folder, other);
     return;
   }
 }
@@ -68,8 +75,7 @@ const char* file_instead_of(const char* file) {
   if (!file || !folders || !linked_name(file, name)) return file;
   for (const char* folder = folders;; ++folder) {
     auto length = static_cast<int>(std::strcspn(folder, ":"));
-    std::snprintf(found.text, sizeof found.text, "%.*s/%s", length, folder, name.text);
-    if (access(found.text, R_OK) == 0) {
+    if (found.print("%.*s/%s", length, folder, name.text) && access(found.text, R_OK) == 0) {
       bool by_name = !std::strchr(file, '/');
       if (by_name) keep_to_one_runtime(folder, length, name.text, found);
       return found.text;
