@@ -92,8 +92,8 @@ Plan Graph::plan(const PlanOptions& o) const {
   auto graph = std::make_shared<const tsr::Graph>(state_->graph);
   std::vector<int64_t> uids;
   for (tsr::TensorId t = 0; t < graph->tensor_count(); ++t) uids.push_back(graph->tensor(t).uid);
-  return Plan(std::make_shared<PlanState>(PlanState{tsr::cached_plan(graph, tsr::find_device(o.device), options),
-                                                    o.device, state_, std::move(uids)}));
+  return Plan(std::make_shared<PlanState>(
+      PlanState{tsr::cached_plan(graph, tsr::find_device(o.device), options), o.device, state_, std::move(uids)}));
 }
 
 Plan Plan::load(std::string_view saved, std::string_view device) {
