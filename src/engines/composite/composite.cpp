@@ -32,7 +32,7 @@ TensorId Composite::view(const Graph& g, TensorId t, const Dims& dims, const Dim
   }
   Tensor v;
   v.dtype = x.dtype, v.dims = dims, v.strides = strides;
-  int64_t bytes = offset * (info(x.dtype).bits / 8);
+  int64_t bytes = offset * info(x.dtype).bits / 8;
   v.by_value = x.by_value, v.alignment = x.alignment;
   while (bytes % v.alignment != 0) v.alignment /= 2;
   return add_tensor(v, {t, bytes});
@@ -57,7 +57,7 @@ TensorId Composite::reshaped(TensorId t, const Dims& dims, const Dims& strides, 
   Tensor v;
   v.dtype = tensor(t).dtype, v.dims = dims, v.strides = strides;
   Bound b = bound_[static_cast<size_t>(t)];
-  b.offset += offset * (info(v.dtype).bits / 8);
+  b.offset += offset * info(v.dtype).bits / 8;
   return add_tensor(v, b);
 }
 

@@ -15,7 +15,7 @@ inline bool is(const Node& n, std::string_view op) { return n.op->name == op; }
 class Composite {
  public:
   // --- building: tensors first, then the nodes of each stage
-  // A tensor of the operation, or a view of it that starts `offset` elements further on.
+  // A tensor of the operation, or a view of it that starts `offset` elements further on, at a whole byte.
   TensorId view(const Graph& g, TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
   TensorId whole(const Graph& g, TensorId t) { return view(g, t, g.tensor(t).dims, g.tensor(t).strides); }
   TensorId temporary(DType type, const Dims& dims);
