@@ -95,6 +95,7 @@ Driver open() {
   l.get(d.LibraryGetKernel, "cuLibraryGetKernel");
   l.get(d.KernelGetFunction, "cuKernelGetFunction");
   l.get(d.KernelSetAttribute, "cuKernelSetAttribute");
+  l.get(d.TensorMapEncodeTiled, "cuTensorMapEncodeTiled");
   l.get(d.LaunchKernelEx, "cuLaunchKernelEx");
   if (!d) return d;
   if (Result r = d.Init(0); r != 0) {

@@ -118,6 +118,8 @@ struct Driver {
   Result (*LibraryGetKernel)(Function*, Library, const char*) = nullptr;
   Result (*KernelGetFunction)(Function*, Function) = nullptr;
   Result (*KernelSetAttribute)(int, int, Function, int) = nullptr;
+  Result (*TensorMapEncodeTiled)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
+                                 const uint32_t*, int, int, int, int) = nullptr;
   Result (*LaunchKernelEx)(const LaunchConfig*, Function, void**, void**) = nullptr;
 };
 

@@ -47,12 +47,12 @@ std::vector<std::pair<TensorId, TensorId>> Rest::overwritable() const {
   return pairs;
 }
 
-Code Rest::print(const std::vector<OperandPlan::Access>& access, int vector) const {
+Code Rest::print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args) const {
   Layout l = layout_;
   for (size_t k = 0; k < access.size(); ++k) l.operands[k].access = access[k];
   l.operands[0].access = OperandPlan::given;
   l.vector = vector;
-  return print_code(parts_.expr, parts_.graph, l, false, "RestArgs");
+  return print_code(parts_.expr, parts_.graph, l, false, args);
 }
 
 }  // namespace tsr::cuda
