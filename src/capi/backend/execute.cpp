@@ -29,19 +29,23 @@ const Descriptor& given_pack(cudnnBackendDescriptor_t d) {
 // What a call runs, checked as far as the interface tells: it does not say how large the workspace is.
 class Execution {
  public:
-  Execution(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack)
-      : plan_(plan_for(handle, plan, pack)),
+  Execution(cudnnContext& handle, const Descriptor& plan, const Descriptor& pack)
+      : handle_(handle),
+        plan_(plan_for(handle, plan, pack)),
         bindings_(bindings(plan_->source(), made<MadePack>(pack).ids, made<MadePack>(pack).pointers)),
-        workspace_(made<MadePack>(pack).workspace) {
+        workspace_(made<MadePlan>(plan).knobs.own_workspace ? nullptr : made<MadePack>(pack).workspace) {
     log_graph(plan_->source());
-    demand(workspace_ || plan_->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-           "VARIANT_PACK_WORKSPACE is a null pointer, the plan needs ", plan_->workspace_bytes(), " bytes");
+    // Programs pass none to engine numbers that need none of NVIDIA's: on the host the library has memory of its own.
+    demand(workspace_ || handle.device.kind == tsr::DeviceKind::cpu || plan_->workspace_bytes() == 0,
+           CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "VARIANT_PACK_WORKSPACE is a null pointer, the plan needs ",
+           plan_->workspace_bytes(), " bytes");
     demand(plan_->workspace_bytes() == 0 || reinterpret_cast<uintptr_t>(workspace_) % kAlignment == 0,
            CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "VARIANT_PACK_WORKSPACE is not aligned to ", kAlignment,
            " bytes");
   }
   void operator()(void* stream) const {
     void* workspace = plan_->workspace_bytes() == 0 ? nullptr : workspace_;
+    if (!workspace && plan_->workspace_bytes() > 0) workspace = handle_.scratch(plan_->workspace_bytes());
     plan_->execute(bindings_, workspace, plan_->workspace_bytes(), stream);
   }
   Later later() const {
@@ -52,6 +56,7 @@ class Execution {
 
  private:
   static constexpr uintptr_t kAlignment = 16;
+  cudnnContext& handle_;
   std::shared_ptr<const Plan> plan_;
   std::vector<Binding> bindings_;
   void* workspace_;
@@ -67,15 +72,17 @@ cudnnStatus_t CUDNNWINAPI cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handl
                                                              cudnnBackendDescriptor_t variantPack,
                                                              size_t* workspaceSizeInBytes) {
   return answer("cudnnGetExecutionPlanWorkspaceSize", [&] {
+    const Descriptor& plan = given_plan(executionPlan);
+    std::shared_ptr<const tsr::Plan> planned = plan_for(given(handle, "handle"), plan, given_pack(variantPack));
     given(workspaceSizeInBytes, "workspaceSizeInBytes") =
-        plan_for(given(handle, "handle"), given_plan(executionPlan), given_pack(variantPack))->workspace_bytes();
+        static_cast<size_t>(workspace_of(*planned, made<MadePlan>(plan).knobs));
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
                                               cudnnBackendDescriptor_t variantPack) {
   return answer("cudnnBackendExecute", [&] {
-    const cudnnContext& h = given(handle, "handle");
+    cudnnContext& h = given(handle, "handle");
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));
     // Some front ends try plans in a stream that records, with memory that is too small for them: work on the host
     // that cannot be recorded must be left undone.
@@ -89,7 +96,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackend
 cudnnStatus_t CUDNNWINAPI cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
                                                         cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
   return answer("cudnnBackendPopulateCudaGraph", [&] {
-    const cudnnContext& h = given(handle, "handle");
+    cudnnContext& h = given(handle, "handle");
     check_graph(graph, h.device);
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));
     tsr::is_gpu(h.device) ? fill_graph(graph, run) : fill_host_graph(graph, run.later());
@@ -99,7 +106,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cu
 cudnnStatus_t CUDNNWINAPI cudnnBackendUpdateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
                                                       cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
   return answer("cudnnBackendUpdateCudaGraph", [&] {
-    const cudnnContext& h = given(handle, "handle");
+    cudnnContext& h = given(handle, "handle");
     check_graph(graph, h.device);
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));
     tsr::is_gpu(h.device) ? refill_graph(graph, run) : refill_host_graph(graph, run.later());
