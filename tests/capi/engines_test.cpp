@@ -149,6 +149,22 @@ TEST(Engines, NumbersWithoutAnEngineAreNotSupported) {
   }
 }
 
+// What is not chosen yet has no notes, knobs or memory to tell.
+TEST(Engines, UnfinishedOnesTellNothing) {
+  Handle handle;
+  Part e(CUDNN_BACKEND_ENGINE_DESCRIPTOR), c(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  ASSERT_OK(e.set_part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, Convolution(Kind::forward, CUDNN_DATA_FLOAT).graph(handle)));
+  int64_t n = 0, bytes = 0;
+  cudnnBackendBehaviorNote_t notes[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+  for (void* room : {static_cast<void*>(nullptr), static_cast<void*>(notes)})
+    EXPECT_EQ(
+        e.get(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n, room),
+        CUDNN_STATUS_NOT_INITIALIZED);
+  EXPECT_EQ(e.get(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n, nullptr),
+            CUDNN_STATUS_NOT_INITIALIZED);
+  EXPECT_EQ(c.get(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &bytes), CUDNN_STATUS_NOT_INITIALIZED);
+}
+
 // Programs turn the first knob by one step and leave the others alone, which front ends tell as -1; some bring no
 // memory.
 TEST(Engines, NumberZeroTakesItsFirstKnobTurnedAndNoWorkspace) {
