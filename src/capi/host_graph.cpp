@@ -148,10 +148,9 @@ std::vector<void*> nodes_of(const Runtime& r, void* graph) {
 }  // namespace
 
 Later::Later(std::shared_ptr<const Plan> plan, void* workspace) : plan_(std::move(plan)), workspace_(workspace) {
-  constexpr size_t kAlign = 256;
-  size_t bytes = (plan_->workspace_bytes() + kAlign - 1) / kAlign * kAlign;
+  size_t bytes = plan_->workspace_bytes();
   if (workspace_ || bytes == 0) return;
-  own_ = {std::aligned_alloc(kAlign, bytes), std::free};
+  own_ = {std::malloc(bytes), std::free};
   if (!own_) throw std::bad_alloc();
   workspace_ = own_.get();
 }

@@ -94,7 +94,7 @@ class Copy {
   size_t bytes_;
 };
 
-// Runs the first plan. Bytes around the workspace must stay as they are.
+// Runs the first plan, in a workspace that begins at an odd address. Bytes around it must stay as they are.
 inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<Place>& places) {
   std::unique_ptr<Piece> plan = first_plan(graph, handle);
   int64_t bytes = 0;
@@ -111,7 +111,7 @@ inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::
     }
     size_t skew = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand;
     Copy room(memory.data() + skew, memory.size() - skew, false);
-    void* workspace = static_cast<unsigned char*>(room.data()) + kBand;
+    void* workspace = static_cast<unsigned char*>(room.data()) + kBand + 1;
     Piece pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
@@ -120,7 +120,7 @@ inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::
     pack.finalize();
     must(cudnnBackendExecute(handle, *plan, pack));
   }
-  size_t first = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand + kBand;
+  size_t first = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand + kBand + 1;
   for (size_t i = 0; i < memory.size(); ++i)
     if ((i < first || i >= first + static_cast<size_t>(bytes)) && memory[i] != 0xff)
       throw Failure{CUDNN_STATUS_EXECUTION_FAILED, "memory around the workspace was overwritten"};

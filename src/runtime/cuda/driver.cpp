@@ -20,10 +20,14 @@ class Loader {
     if (!handle_) d_.missing = cat("the CUDA driver was not found: ", dlerror());
   }
   template <class F>
+  void get_optional(F& f, const char* symbol) {
+    if (handle_) f = reinterpret_cast<F>(dlsym(handle_, symbol));
+  }
+  template <class F>
   void get(F& f, const char* symbol) {
-    if (!handle_) return;
-    f = reinterpret_cast<F>(dlsym(handle_, symbol));
-    if (!f && d_.missing.empty()) d_.missing = cat("'", d_.path, "' has no ", symbol, "; CUDA 12 or later is needed");
+    get_optional(f, symbol);
+    if (handle_ && !f && d_.missing.empty())
+      d_.missing = cat("'", d_.path, "' has no ", symbol, "; CUDA 12 or later is needed");
   }
 
  private:
@@ -64,9 +68,18 @@ Driver open() {
   l.get(d.StreamBeginCapture, "cuStreamBeginCapture_v2");
   l.get(d.StreamEndCapture, "cuStreamEndCapture");
   l.get(d.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
-  l.get(d.GraphAddChildGraphNode, "cuGraphAddChildGraphNode");
+  l.get_optional(d.StreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph");
   l.get(d.GraphGetNodes, "cuGraphGetNodes");
-  l.get(d.GraphDestroyNode, "cuGraphDestroyNode");
+  l.get(d.GraphNodeGetType, "cuGraphNodeGetType");
+  l.get(d.GraphKernelNodeGetParams, "cuGraphKernelNodeGetParams_v2");
+  l.get(d.GraphKernelNodeSetParams, "cuGraphKernelNodeSetParams_v2");
+  l.get(d.GraphKernelNodeCopyAttributes, "cuGraphKernelNodeCopyAttributes");
+  l.get(d.GraphMemcpyNodeGetParams, "cuGraphMemcpyNodeGetParams");
+  l.get(d.GraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams");
+  l.get(d.GraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams");
+  l.get(d.GraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams");
+  l.get(d.GraphHostNodeGetParams, "cuGraphHostNodeGetParams");
+  l.get(d.GraphHostNodeSetParams, "cuGraphHostNodeSetParams");
   l.get(d.GraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");
   l.get(d.GraphLaunch, "cuGraphLaunch");
   l.get(d.GraphExecDestroy, "cuGraphExecDestroy");

@@ -90,9 +90,19 @@ struct Driver {
   Result (*StreamBeginCapture)(Stream, int) = nullptr;
   Result (*StreamEndCapture)(Stream, GraphHandle*) = nullptr;
   Result (*ThreadExchangeStreamCaptureMode)(int*) = nullptr;
-  Result (*GraphAddChildGraphNode)(GraphNode*, GraphHandle, const GraphNode*, size_t, GraphHandle) = nullptr;
+  // Null before CUDA 12.3.
+  Result (*StreamBeginCaptureToGraph)(Stream, GraphHandle, const GraphNode*, const void*, size_t, int) = nullptr;
   Result (*GraphGetNodes)(GraphHandle, GraphNode*, size_t*) = nullptr;
-  Result (*GraphDestroyNode)(GraphNode) = nullptr;
+  Result (*GraphNodeGetType)(GraphNode, int*) = nullptr;
+  Result (*GraphKernelNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphKernelNodeSetParams)(GraphNode, const void*) = nullptr;
+  Result (*GraphKernelNodeCopyAttributes)(GraphNode, GraphNode) = nullptr;
+  Result (*GraphMemcpyNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphMemcpyNodeSetParams)(GraphNode, const void*) = nullptr;
+  Result (*GraphMemsetNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphMemsetNodeSetParams)(GraphNode, const void*) = nullptr;
+  Result (*GraphHostNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphHostNodeSetParams)(GraphNode, const void*) = nullptr;
   Result (*GraphInstantiateWithFlags)(GraphExec*, GraphHandle, unsigned long long) = nullptr;
   Result (*GraphLaunch)(GraphExec, Stream) = nullptr;
   Result (*GraphExecDestroy)(GraphExec) = nullptr;

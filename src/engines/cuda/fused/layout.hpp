@@ -44,6 +44,10 @@ struct Layout {
   bool fixed(size_t k) const;
 };
 
+// Whether an output may lie in the memory of an input: both by tensors of the expression. Threads load their elements
+// before they store the results of these, so it may where both are accessed alike; an input that is known once for a
+// row is read by many threads, and may be overwritten only by what it alone is read for.
+bool may_overwrite(const Expr& e, const std::vector<OperandPlan>& operands, TensorId input, TensorId output);
 // Is anything computed or stored for each block of a row?
 bool has_blocks(const Expr& e);
 // What the expression reads and writes. `out` gets operands, operand_of and wide.
