@@ -36,6 +36,7 @@ class Runtime {
     int code = call(function, arguments...);
     demand(code == 0, CUDNN_STATUS_INTERNAL_ERROR, function, " of the CUDA runtime's stand-in fails with ", code);
   }
+  bool is_ours() const { return owns_ != nullptr; }
   // Whether it is our stand-in, and knows this stream or graph.
   bool owns(const void* handle) const { return owns_ && owns_(handle) == 1; }
   bool captures(void* stream) const {
@@ -182,6 +183,10 @@ bool record(void* stream, Later work) {
     r.demand_call("cudaLaunchHostFunc", stream, run_kept, static_cast<void*>(kept));
     return true;
   });
+}
+
+bool has_host_graphs() {
+  return any_runtime([](const Runtime& r) { return r.is_ours(); });
 }
 
 bool is_host_graph(cudaGraph_t graph) {

@@ -194,7 +194,7 @@ TEST(Backend, EnginesByNumber) {
     ASSERT_OK(engine.set_part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph));
     ASSERT_OK(engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, i));
     cudnnStatus_t s = engine.finalize();
-    if (i < 0 || i == count) {
+    if (i < 0) {
       EXPECT_TRUE(is_bad_param(s)) << i;
       continue;
     }
@@ -205,6 +205,9 @@ TEST(Backend, EnginesByNumber) {
     ++usable;
     int64_t largest = -1;  // of the knob
     for (const Part& k : engine.parts(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR)) {
+      cudnnBackendKnobType_t type{};
+      EXPECT_OK(k.get(CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, nullptr, &type));
+      if (type != CUDNN_KNOB_TYPE_KERNEL_CFG) continue;
       largest = k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE);
       EXPECT_EQ(k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE), 0);
       EXPECT_EQ(k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_STRIDE), 1);
@@ -358,6 +361,7 @@ TEST(Backend, SizesCanBeOverridden) {
 }
 
 TEST(Backend, ANullWorkspaceIsRefusedWhereThePlanNeedsOne) {
+  if (!Gpu::get()) GTEST_SKIP() << "on the processor the library has memory of its own";
   Handle handle;
   // Two products after each other keep something in between.
   const auto f = CUDNN_DATA_FLOAT;

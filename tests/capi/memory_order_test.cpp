@@ -114,6 +114,41 @@ TEST(MemoryOrder, vectors_of_channels) {
       }
 }
 
+// Front ends that infer the result's sizes count filters where vectors of channels belong, in one of the usual layouts;
+// the result lies without gaps, in front of the rest of the memory. A scaling behind the convolution changes nothing.
+TEST(MemoryOrder, as_many_vectors_as_filters) {
+  for (int64_t lanes : {4, 32})
+    for (bool last : {false, true})
+      for (bool scaled : {false, true}) {
+        Net net;
+        Geometry g{32, 64};
+        GraphTensor *x = vectors(net, CUDNN_DATA_INT8, g.x(), lanes), *w = vectors(net, CUDNN_DATA_INT8, g.w(), lanes);
+        Dims d = g.y(), strides = last ? Dims{d[1] * d[2] * d[3], 1, d[1] * d[3], d[1]} : packed(d);
+        GraphTensor* y = net.add(CUDNN_DATA_INT8, d, strides, false, false, false);
+        y->desc.ints(CUDNN_ATTR_TENSOR_VECTOR_COUNT, {lanes}).ints(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, {1});
+        y->desc.finalize();
+        y->memory.assign(static_cast<size_t>(count_of(d)) + 64, 0x5a);  // not more than the result takes
+        Values xv = fill(x, g.x(), lanes, 1, -7), wv(static_cast<size_t>(count_of(g.w())), 0);
+        for (int64_t i = 0; i < count_of(g.w()); ++i) {
+          wv[static_cast<size_t>(i)] = i % 29 == 0 ? 1 : i % 31 == 0 ? -1 : 0;
+          set(w, place(g.w(), i, lanes), wv[static_cast<size_t>(i)]);
+        }
+        Values want = g.convolve(xv, wv);
+        GraphTensor* sums = scaled ? net.hidden(d, CUDNN_DATA_INT32) : y;
+        forward(net, x, w, sums);
+        if (scaled) net.pointwise(CUDNN_POINTWISE_MUL, sums, net.scalar(1), y);
+        net.run();
+        for (int64_t i = 0; i < count_of(d); ++i) {
+          int64_t lane = i / d[3] / d[2] % d[1] % lanes, vector = i / d[3] / d[2] % d[1] / lanes,
+                  n = i / (count_of(d) / d[0]);
+          int64_t spot = i % (d[2] * d[3]), fewer = d[1] / lanes;
+          int64_t at = last ? (n * d[2] * d[3] + spot) * fewer + vector : (n * fewer + vector) * d[2] * d[3] + spot;
+          ASSERT_EQ(get(y, at * lanes + lane), saturated(want[static_cast<size_t>(i)])) << i << " " << last << scaled;
+        }
+        EXPECT_EQ(y->data()[count_of(d)], 0x5a);
+      }
+}
+
 // Filters as cudnnReorderFilterAndBias leaves them, and so the bias behind the convolution.
 TEST(MemoryOrder, reordered_for_tensor_cores) {
   Net net;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "capi/log.hpp"
+#include "capi/status.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr::capi {
@@ -115,6 +117,23 @@ void hide_all_heads(Draft& d) {
     x.stored = false;
     x.ragged = kNone;
     x.strides = packed_strides(x.dims);
+  }
+}
+
+void widen_statistics(Draft& d) {
+  constexpr int kChannels = 1;
+  for (const Node& n : d.nodes) {
+    if (n.op != &ops::gen_stats) continue;
+    const Dims& x = d.tensors[at(n.in[0])].dims;
+    for (TensorId id : n.out) {
+      Tensor& sums = d.tensors[at(id)];
+      if (sums.dims.size() != x.size() || sums.dims[kChannels] >= x[kChannels]) continue;
+      if (logs(CUDNN_SEV_WARNING))
+        log_message(CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS,
+                    cat("tensor '", sums.name, "' has ", sums.dims[kChannels], " channels, its sums are over ",
+                        x[kChannels], ": all of them are written"));
+      sums.dims[kChannels] = x[kChannels];
+    }
   }
 }
 

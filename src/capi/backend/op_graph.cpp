@@ -254,6 +254,7 @@ std::vector<TensorId> OpGraph::enter(Graph& g) {
   correct_sink_gradient(draft_);
   separate_elements(draft_);
   hide_all_heads(draft_);
+  widen_statistics(draft_);
   drop_unread();
   std::vector<bool> used(draft_.tensors.size(), false);
   auto use = [&](TensorId t) {
@@ -281,6 +282,9 @@ std::vector<TensorId> OpGraph::enter(Graph& g) {
 
 Graph OpGraph::finish() {
   Graph g;
+  // Until nothing changes, because operations come in any order.
+  while (std::any_of(draft_.nodes.begin(), draft_.nodes.end(), [&](const Node& n) { return narrow_vectors(n); }))
+    continue;
   separate_memory();
   enter(g);
   g.finalize();

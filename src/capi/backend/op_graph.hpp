@@ -81,6 +81,8 @@ class OpGraph {
 
   TensorId keep(Tensor t);
   Tensor read(const Descriptor& d);
+  int64_t natural_size(const Node& n, int along) const;
+  bool narrow_vectors(const Node& n);
   void separate_memory();
   void connect(TensorId plain, const MemoryOrder& order, Tensor memory, bool result);
   TensorId transposed(TensorId memory, const std::vector<int64_t>& order, bool result);
