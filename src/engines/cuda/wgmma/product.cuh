@@ -21,11 +21,13 @@ namespace tsr::dev {
 
 // A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
 // other across the inner dimension. STAGES: places of the ring. STAGED: the operand of the generated code that leaves in
-// boxes, -1: none.
-template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED>
+// boxes, -1: none. WINDOW: the left operand is pictures that a window walks over.
+template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED,
+          bool WINDOW>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
+  static constexpr bool kWindow = WINDOW;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
   static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
@@ -86,6 +88,28 @@ u64 operand_at(const char* place, int k) {
     return operand_descriptor(place + k * 32, 16, 1024, Swizzle::bytes_128);
 }
 
+// Where in the pictures a tile's first row lies, and a step along the inner dimension.
+struct WindowPlace {
+  int column, row, picture;
+  explicit WindowPlace(const WgmmaArgs::Window& w, int first) {
+    int line = first / w.positions[0];
+    picture = line / w.positions[1];
+    column = (first - line * w.positions[0]) * w.step[0] + w.first[0];
+    row = (line - picture * w.positions[1]) * w.step[1] + w.first[1];
+  }
+};
+struct WindowStep {
+  int channel, tap, across, down;  // elements from a position to its tap
+  WindowStep(const WgmmaArgs::Window& w, int step, int depth) {
+    tap = step / w.channel_tiles;
+    channel = (step - tap * w.channel_tiles) * depth;
+    down = tap / w.taps;
+    across = (tap - down * w.taps) * w.apart[0];
+    down *= w.apart[1];
+    if (w.last_tap >= 0) tap = w.last_tap - tap;  // as the filter counts it
+  }
+};
+
 template <class T>
 void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster, int clusters) {
   int rank = T::kCluster > 1 ? cluster_rank() : 0;
@@ -95,14 +119,21 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
   for (int tile = cluster; tile < tiles; tile += clusters) {
     TilePlace p = place_of(a, tile);
     int row = (p.row * T::kCluster + rank) * T::kRows, column = p.column * T::kColumns + rank * kPart;
+    WindowPlace window(a.window, T::kWindow ? row : 0);
     for (int step = 0; step < a.depth_tiles; ++step) {
       barrier_wait_cluster(empty + at.slot, at.parity ^ 1);
       barrier_expect(full + at.slot, T::kStageBytes);
       char* place = ring + at.slot * T::kStageBytes;
-      int inner = step * T::kDepth;
-      fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
+      int inner = step * T::kDepth, b_batch = p.batch * a.b_batches;
+      if constexpr (T::kWindow) {
+        WindowStep w(a.window, step, T::kDepth);
+        window_load(place, &a.a, {w.channel, window.column, window.row, window.picture}, {w.across, w.down}, full + at.slot);
+        inner = w.channel, b_batch = w.tap;
+      } else {
+        fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
+      }
       fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner,
-                                           p.batch * a.b_batches, full + at.slot,
+                                           b_batch, full + at.slot,
                                            T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
       at.next<T::kStages>();
     }
