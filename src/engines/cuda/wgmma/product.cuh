@@ -203,7 +203,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           if constexpr (T::kStaged >= 0) {
             using Out = typename T::Out;
             int byte = r * 128 + (in_chunk * int(sizeof(Out)) ^ r % 8 * 16);
-            at[T::kStaged] = reinterpret_cast<Out*>(place + byte) - static_cast<Out*>(a.rest.operands[T::kStaged].data);
+            at[T::kStaged] = reinterpret_cast<i64>(place + byte);
           }
           float sums[V];
 #pragma unroll

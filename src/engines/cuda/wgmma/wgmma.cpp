@@ -169,7 +169,7 @@ class WgmmaStep : public Step {
     const WgmmaMatch::Strides& s = m.strides[k];
     if (o.tensor == kNone) return OperandPlan::strided;
     if (s.column == 0 && o.kind == Instr::load) return OperandPlan::same;
-    if (static_cast<int>(k) == m.staged) return OperandPlan::vector;
+    if (static_cast<int>(k) == m.staged) return OperandPlan::placed;
     const Tensor& t = m.rest.tensor(o);
     bool pairs = s.column == 1 && s.row % 2 == 0 && s.batch % 2 == 0 && info(t.dtype).bits >= 8 &&
                  (!t.stored || t.alignment % (2 * info(t.dtype).bits / 8) == 0);
