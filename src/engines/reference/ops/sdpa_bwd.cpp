@@ -152,7 +152,7 @@ void sdpa_bwd(const Context<R>& c) {
   Array<R> p = probabilities(g);
   value_gradient(g, p);
   Array<R> ds = score_gradient(g, p);
-  if (c.wants(kDbias)) c.out(kDbias, bias_gradient(ds, c.in_tensor(s.bias).dims));
+  if (c.wants(kDbias)) c.out(kDbias, bias_gradient(ds, c.out_tensor(kDbias).dims));
   if (c.wants(kDsink)) c.out(kDsink, sink_gradient(g, c.in(s.sink)));
   if (c.template options<SdpaOptions>().score_mod_bwd) ds = unmodified(g, ds);
   multiply(ds, a.scale);
