@@ -144,7 +144,7 @@ TEST(AttentionPadding, SpelledOutForward) {
     for (cudnnDataType_t type : choices<cudnnDataType_t>({CUDNN_DATA_FLOAT, CUDNN_DATA_BFLOAT16}, {CUDNN_DATA_FLOAT}))
       for (bool causal : {false, true})
         for (bool keeps : {false, true})
-          for (double fill : {-INFINITY, -1e20}) {
+          for (double fill : {-double{INFINITY}, -1e20}) {
             c.causal = causal;
             c.len_q = lengths(c.b, c.sq, 0), c.len_kv = lengths(c.b, c.skv, 1);
             SCOPED_TRACE(testing::Message() << "type " << type << ", queries " << c.sq << (causal ? ", causal" : "")
@@ -219,6 +219,78 @@ TEST(AttentionPadding, OneOperation) {
       expect_near(in.want.dk, dk->values(), tolerance);
       expect_near(in.want.dv, dv->values(), tolerance);
     }
+}
+
+// Packed sequences are as long as memory says, also where the graph was described with fewer steps.
+void check_longer(const AttentionCase& c, cudnnDataType_t type, size_t declared_q, size_t declared_kv) {
+  Inputs in(c, type);
+  double tolerance = tolerance_of(type);
+  auto bounded = [](Values v) {  // statistics of rows that do not exist are not stored
+    for (double& x : v)
+      if (x == -INFINITY) x = 0;
+    return v;
+  };
+  {
+    SpelledAttention a(c, type);
+    PackedSequences q(a, type, true, c.d, declared_q), kv(a, type, false, c.d, declared_kv),
+        rows(a, CUDNN_DATA_FLOAT, true, 1, declared_q);
+    GraphTensor *o = q.add(), *stats = rows.add();
+    a.net
+        .operation(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR,
+                   {{CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, q.input(in.q)},
+                    {CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, kv.input(in.k)},
+                    {CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, kv.input(in.v)},
+                    {CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, o},
+                    {CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, stats},
+                    {CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, a.net.scalar(c.scale)},
+                    {CUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_QDESC, a.seq_q},
+                    {CUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_KVDESC, a.seq_kv}})
+        .finalize();
+    a.net.run();
+    expect_near(in.want.o, q.read(o), tolerance);
+    expect_near(bounded(in.want.stats), bounded(rows.read(stats)));
+  }
+  SpelledAttention a(c, type);
+  PackedSequences q(a, type, true, c.d, declared_q), kv(a, type, false, c.d, declared_kv),
+      rows(a, CUDNN_DATA_FLOAT, true, 1, declared_q);
+  GraphTensor *dq = q.add(), *dk = kv.add(), *dv = kv.add();
+  a.net
+      .operation(CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR,
+                 {{CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC, q.input(in.q)},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_KDESC, kv.input(in.k)},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_VDESC, kv.input(in.v)},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_ODESC, q.input(in.want.o)},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_DODDESC, q.input(in.dout)},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_STATSDESC, rows.input(in.want.stats)},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_SCALEDESC, a.net.scalar(c.scale)},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_SEQ_LEN_QDESC, a.seq_q},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_SEQ_LEN_KVDESC, a.seq_kv},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC, dq},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC, dk},
+                  {CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC, dv}})
+      .finalize();
+  a.net.run();
+  expect_near(in.want.dq, q.read(dq), tolerance);
+  expect_near(in.want.dk, kv.read(dk), tolerance);
+  expect_near(in.want.dv, kv.read(dv), tolerance);
+}
+
+TEST(AttentionPadding, PackedSequencesLongerThanTheSizes) {
+  struct Longer {
+    AttentionCase c;
+    size_t declared_q, declared_kv;
+  };
+  const Longer small = {{4, 2, 9, 12, 8}, 4, 5}, decode = {{4, 2, 3, 200, 16}, 1, 64},
+               large = {{3, 2, 150, 230, 32}, 40, 70}, keys = {{4, 2, 5, 90, 8}, 5, 20};
+  for (Longer x : choices<Longer>({small, decode, large, keys}, {small, large}))
+    for (cudnnDataType_t type :
+         choices<cudnnDataType_t>({CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}, {CUDNN_DATA_HALF}))
+      for (size_t start : {0, 1}) {
+        x.c.len_q = lengths(x.c.b, x.c.sq, start), x.c.len_kv = lengths(x.c.b, x.c.skv, 2 * start);
+        SCOPED_TRACE(testing::Message() << "type " << type << ", queries " << x.c.sq << " instead of " << x.declared_q);
+        check_longer(x.c, type, x.declared_q, x.declared_kv);
+        if (HasFatalFailure()) return;
+      }
 }
 
 }  // namespace

@@ -202,6 +202,61 @@ class SpelledAttention {
   GraphTensor *seq_q = nullptr, *seq_kv = nullptr;
 };
 
+// Tensors of sequences whose steps are packed, heads side by side. They are described with `declared` steps; how long
+// the sequences are is in memory.
+struct PackedSequences {
+  PackedSequences(SpelledAttention& a, cudnnDataType_t type, bool of_queries, size_t width, size_t declared)
+      : c(a.c), net(a.net), type(type), of_queries(of_queries), width(width), declared(declared) {
+    Values starts;
+    for (size_t b = 0; b <= c.b; ++b) {
+      starts.push_back(static_cast<double>(tokens * c.h * width));
+      if (b < c.b) first.push_back(tokens), tokens += length(b);
+    }
+    offsets = net.input({static_cast<int64_t>(c.b) + 1, 1, 1, 1}, starts, CUDNN_DATA_INT32);
+  }
+  size_t length(size_t b) const { return of_queries ? c.queries(b) : c.keys(b); }
+  GraphTensor* add(bool transposed = false) {
+    Dims dims = AttentionCase::sizes({c.b, c.h, declared, width});
+    Dims strides = AttentionCase::sizes({declared * c.h * width, width, c.h * width, 1});
+    if (transposed) std::swap(dims[2], dims[3]), std::swap(strides[2], strides[3]);
+    GraphTensor* t = net.add(type, dims, strides, false, false, false);
+    t->desc.set(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, {offsets->desc}).finalize();
+    t->memory.assign((tokens * c.h * width + kGuard) * size_of(type) + 16, 0xff);
+    return t;
+  }
+  GraphTensor* input(const Values& v) {
+    GraphTensor* t = add();
+    each([&](size_t i, size_t place) { store(type, t->data() + place * size_of(type), v[i]); });
+    return t;
+  }
+  // 0 beyond the lengths; what lies behind the last sequence must still be poison.
+  Values read(GraphTensor* t) const {
+    Values v(c.b * c.h * (of_queries ? c.sq : c.skv) * width, 0);
+    each([&](size_t i, size_t place) { v[i] = load(type, t->data() + place * size_of(type)); });
+    for (size_t i = tokens * c.h * width * size_of(type); i < (tokens * c.h * width + kGuard) * size_of(type); ++i)
+      EXPECT_EQ(t->data()[i], 0xff) << "byte " << i << " behind the last sequence was written";
+    return v;
+  }
+  template <class F>
+  void each(const F& f) const {
+    size_t steps = of_queries ? c.sq : c.skv;
+    for (size_t b = 0; b < c.b; ++b)
+      for (size_t h = 0; h < c.h; ++h)
+        for (size_t s = 0; s < length(b); ++s)
+          for (size_t e = 0; e < width; ++e)
+            f(((b * c.h + h) * steps + s) * width + e, ((first[b] + s) * c.h + h) * width + e);
+  }
+
+  static constexpr size_t kGuard = 64;  // elements
+  const AttentionCase& c;
+  Net& net;
+  cudnnDataType_t type;
+  bool of_queries;
+  size_t width, declared, tokens = 0;
+  std::vector<size_t> first;
+  GraphTensor* offsets;
+};
+
 // Random numbers as `type` holds them. Rows beyond the lengths hold no numbers: nobody may read them.
 inline Values sequence_values(const AttentionCase& c, cudnnDataType_t type, bool of_queries, unsigned seed) {
   std::mt19937 engine(seed);

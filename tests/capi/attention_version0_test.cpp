@@ -248,54 +248,6 @@ TEST(AttentionVersion0, KeptProbabilities) {
 
 // --- 8 bits: packed sequences, factors of all tensors, largest magnitudes; k^T and v^T are views of stored tensors
 
-// A sequence tensor of 8 bits whose steps are packed, heads side by side.
-struct PackedSequences {
-  PackedSequences(SpelledAttention& a, cudnnDataType_t type) : a(a), type(type) {
-    int64_t first = 0;
-    Values starts;
-    for (size_t b = 0; b <= a.c.b; ++b) {
-      starts.push_back(static_cast<double>(first));
-      if (b < a.c.b) first += static_cast<int64_t>(a.c.queries(b) * a.c.h * a.c.d);
-    }
-    offsets = a.net.input({static_cast<int64_t>(a.c.b) + 1, 1, 1, 1}, starts, CUDNN_DATA_INT32);
-  }
-  GraphTensor* add(bool transposed = false) {
-    auto h = static_cast<int64_t>(a.c.h), s = static_cast<int64_t>(a.c.sq), d = static_cast<int64_t>(a.c.d);
-    Dims dims = a.c.q_dims(), strides = {s * h * d, d, h * d, 1};
-    if (transposed) std::swap(dims[2], dims[3]), std::swap(strides[2], strides[3]);
-    GraphTensor* t = a.net.add(type, dims, strides, false, false, false);
-    t->desc.set(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, {offsets->desc}).finalize();
-    return t;
-  }
-  // Element e of step s of a head, of a batch.
-  size_t at(size_t b, size_t h, size_t s, size_t e) const {
-    size_t first = 0;
-    for (size_t i = 0; i < b; ++i) first += a.c.queries(i);
-    return ((first + s) * a.c.h + h) * a.c.d + e;
-  }
-  GraphTensor* input(const Values& v) {
-    GraphTensor* t = add();
-    each([&](size_t i, size_t place) { t->data()[place] = to_fp8(type, v[i]); });
-    return t;
-  }
-  Values read(GraphTensor* t) const {
-    Values v(a.c.b * a.c.h * a.c.sq * a.c.d, 0);
-    each([&](size_t i, size_t place) { v[i] = from_fp8(type, t->data()[place]); });
-    return v;
-  }
-  template <class F>
-  void each(const F& f) const {
-    const AttentionCase& c = a.c;
-    for (size_t b = 0; b < c.b; ++b)
-      for (size_t h = 0; h < c.h; ++h)
-        for (size_t s = 0; s < c.queries(b); ++s)
-          for (size_t e = 0; e < c.d; ++e) f(((b * c.h + h) * c.sq + s) * c.d + e, at(b, h, s, e));
-  }
-  SpelledAttention& a;
-  cudnnDataType_t type;
-  GraphTensor* offsets;
-};
-
 double largest(const Values& v) {
   double y = 0;
   for (double x : v)
@@ -344,7 +296,8 @@ void check_eight_bits(const EightBits& t) {
   const AttentionCase& c = t.c;
   SpelledAttention a(c, CUDNN_DATA_FP8_E4M3);
   Net& net = a.net;
-  PackedSequences packed_qkv(a, CUDNN_DATA_FP8_E4M3), packed_o(a, CUDNN_DATA_FP8_E4M3);
+  PackedSequences packed_qkv(a, CUDNN_DATA_FP8_E4M3, true, c.d, c.sq),
+      packed_o(a, CUDNN_DATA_FP8_E4M3, true, c.d, c.sq);
   GraphTensor *q = packed_qkv.input(t.in.q), *k = packed_qkv.input(t.in.k), *v = packed_qkv.input(t.in.v),
               *kt = packed_qkv.add(true), *o = packed_o.add(), *s = a.scores(), *m = net.output(c.rows()),
               *l = net.hidden(c.rows()), *inverse = net.output(c.rows()),
@@ -393,6 +346,110 @@ TEST(AttentionVersion0, EightBits) {
       c.len_kv = c.len_q;
       SCOPED_TRACE(testing::Message() << c.sq << " steps, kept " << p_keep);
       check_eight_bits(make_eight_bits(c, p_keep));
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Gradients in E5M2 from maxima and inverse sums. As the graph says it, gradients of probabilities that were dropped
+// are 0.
+void check_eight_bits_backward(AttentionCase c, double p_keep) {
+  constexpr cudnnDataType_t kIn = CUDNN_DATA_FP8_E4M3, kOut = CUDNN_DATA_FP8_E5M2;
+  const double descale_q = 0.5, descale_k = 0.75, descale_v = 0.25, descale_o = 1.0 / 32, descale_do = 0.5;
+  const double scale_s = 256, scale_ds = 64, scale_out = 16;
+  c.keep = drawn(c, p_keep, 123456, 1);
+  Values ones = c.keep;
+  for (double& x : c.keep) x /= p_keep;
+  auto scaled = [](Values v, double f) {
+    for (double& x : v) x *= f;
+    return v;
+  };
+  Values q = sequence_values(c, kIn, true, 1), k = sequence_values(c, kIn, false, 2),
+         v = sequence_values(c, kIn, false, 3), dout = sequence_values(c, kOut, true, 4);
+  Values tq = scaled(q, descale_q), tk = scaled(k, descale_k);
+  AttentionResults want = attend(c, tq, tk, scaled(v, descale_v), scaled(dout, descale_do));
+  Values wanted_ds(want.ds.size(), 0), dq(want.dq.size(), 0), dk(want.dk.size(), 0);
+  for (size_t b = 0; b < c.b; ++b)
+    for (size_t h = 0; h < c.h; ++h)
+      for (size_t i = 0; i < c.queries(b); ++i)
+        for (size_t j = 0; j < c.keys(b); ++j) {
+          size_t row = (b * c.h + h) * c.sq + i, key = (b * c.h + h) * c.skv + j, at = row * c.skv + j;
+          double shift = want.p[at] * want.delta[row];
+          double ds = wanted_ds[at] = c.scale * ones[at] * ((want.ds[at] + shift) * p_keep - shift);
+          for (size_t e = 0; e < c.d; ++e) {
+            dq[row * c.d + e] += ds * tk[key * c.d + e];
+            dk[key * c.d + e] += ds * tq[row * c.d + e];
+          }
+        }
+
+  SpelledAttention a(c, kIn);
+  Net& net = a.net;
+  PackedSequences in(a, kIn, true, c.d, c.sq), out(a, kOut, true, c.d, c.sq);
+  auto number = [&](double x) { return net.input({1, 1, 1, 1}, {x}); };
+  Values inverse = want.sum;
+  for (double& x : inverse) x = x == 0 ? 1 : 1 / x;
+  Values most = want.max;  // beyond the lengths that of products which are all padding
+  for (double& x : most) x = std::isfinite(x) ? x : -2e6 * c.scale * descale_q * descale_k;
+  GraphTensor *gq = in.input(q), *gk = in.input(k), *gv = in.input(v), *kt = in.add(true), *vt = in.add(true),
+              *o = in.input(scaled(want.o, 1 / descale_o)), *gdo = out.input(dout), *rdq = out.add(), *rdk = out.add(),
+              *rdv = out.add(), *m = net.input(c.rows(), most), *z = net.input(c.rows(), inverse), *s = a.scores(),
+              *seq = a.seq_q, *scale = net.scalar(c.scale), *dk_s = number(descale_k), *dq_s = number(descale_q),
+              *ddo = number(descale_do), *dds = number(1 / scale_ds), *keep = net.scalar(p_keep),
+              *kept = a.reordered(CUDNN_DATA_FLOAT, true, c.scores());
+  kt->same_memory = gk, vt->same_memory = gv;
+  Dropout drop = make_dropout(a, p_keep);
+  auto product = [&](GraphTensor* x, GraphTensor* y, GraphTensor* rows, GraphTensor* columns, GraphTensor* terms,
+                     const Dims& dims, double padding) {
+    GraphTensor* r = net.hidden(dims);
+    net.matmul(x, y, r, rows, columns, terms, padding);
+    return r;
+  };
+  auto finish = [&](GraphTensor* x, GraphTensor* to) {
+    net.pointwise(CUDNN_POINTWISE_MUL, x, number(scale_out), to);
+    return stored_amax(a, x);
+  };
+  net.reshape(gk, kt);
+  s = times(a, product(gq, kt, seq, seq, nullptr, c.scores(), -2000000), {scale, dq_s, dk_s});
+  GraphTensor* p = a.apply(CUDNN_POINTWISE_MUL, a.apply(CUDNN_POINTWISE_EXP, a.apply(CUDNN_POINTWISE_SUB, s, m)), z);
+  GraphTensor* mask = a.random(p_keep, drop.seed, drop.offset);
+  net.pointwise(CUDNN_POINTWISE_MUL, p, mask, kept);
+  GraphTensor *dropped = times(a, kept, {net.scalar(1 / p_keep)}), *rounded = a.scores(kIn);
+  net.pointwise(CUDNN_POINTWISE_MUL, dropped, number(scale_s), rounded);
+  GraphTensor* amax_dv = finish(
+      times(a, product(a.turn(rounded, kIn), gdo, seq, nullptr, seq, c.kv_dims(), 0), {number(1 / scale_s), ddo}), rdv);
+  net.reshape(gv, vt);
+  GraphTensor* dp = times(a, product(gdo, vt, seq, seq, nullptr, c.scores(), 0), {ddo, number(descale_v)});
+  dp = times(a, a.apply(CUDNN_POINTWISE_MUL, dp, mask), {keep});
+  GraphTensor *real_o = net.hidden(c.q_dims()), *real_do = net.hidden(c.q_dims()), *sums = net.hidden(c.rows());
+  net.pointwise(CUDNN_POINTWISE_MUL, o, number(descale_o), real_o);
+  net.pointwise(CUDNN_POINTWISE_MUL, gdo, ddo, real_do);
+  net.reduce(CUDNN_REDUCE_TENSOR_ADD, times(a, a.apply(CUDNN_POINTWISE_MUL, real_o, real_do), {keep}), sums);
+  GraphTensor* ds = times(a, a.apply(CUDNN_POINTWISE_SUB, dp, sums), {scale});
+  ds = a.apply(CUDNN_POINTWISE_MUL, dropped, ds);
+  GraphTensor *amax_ds = stored_amax(a, ds), *small = a.scores(kOut);
+  net.pointwise(CUDNN_POINTWISE_MUL, ds, number(scale_ds), small);
+  GraphTensor* amax_dq = finish(times(a, product(small, gk, seq, nullptr, seq, c.q_dims(), 0), {dds, dk_s}), rdq);
+  GraphTensor* amax_dk =
+      finish(times(a, product(a.turn(small, kOut), gq, seq, nullptr, seq, c.kv_dims(), 0), {dds, dq_s}), rdk);
+  net.run();
+  auto near = [&](const Values& wanted, GraphTensor* t) {
+    Values got = scaled(out.read(t), 1 / scale_out);
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(wanted[i], got[i], 0.25 * largest(wanted)) << i;
+  };
+  near(dq, rdq), near(dk, rdk), near(want.dv, rdv);
+  expect_large(largest(want.dv), amax_dv);
+  expect_large(largest(wanted_ds), amax_ds);
+  expect_large(largest(dq), amax_dq);
+  expect_large(largest(dk), amax_dk);
+}
+
+TEST(AttentionVersion0, EightBitsBackward) {
+  for (AttentionCase c : choices<AttentionCase>({{3, 2, 16, 16, 16}, {2, 3, 9, 9, 32}}, {{3, 2, 16, 16, 16}}))
+    for (double p_keep : {1.0, 0.8}) {
+      c.len_q = {c.sq, 1, c.sq / 2};
+      c.len_q.resize(c.b);
+      c.len_kv = c.len_q;
+      SCOPED_TRACE(testing::Message() << c.sq << " steps, kept " << p_keep);
+      check_eight_bits_backward(c, p_keep);
       if (HasFatalFailure()) return;
     }
 }

@@ -129,10 +129,13 @@ const OpSpec ops::sdpa_bwd = {
     .terms = terms,
     .formula =
         "p = exp(s - stats); dv = dropout(p)^T do; ds = p (dropout(do v^T) - rowsum(do o)); dbias = sum ds; "
-        "dsink = -sum exp(sink - stats) rowsum(do o); ds = score_mod_bwd(ds); dq = scale ds k; dk = scale ds^T q",
+        "dsink = -sum exp(sink - stats) rowsum(do o); ds = score_mod_bwd(ds); dq = scale ds k; dk = scale ds^T q. "
+        "Beyond "
+        "its length a sequence is not read, and every gradient is 0 there; packed ones are not written there",
     .shapes =
         "inputs of sdpa_fwd (no pages), its o and stats, do like o -> dq, dk, dv, dbias, dsink with the sizes of "
-        "q, k, v, bias, sink; delta [b,hq,sq,1] is (1 - dropout) rowsum(do o) where that is known already",
+        "q, k, v, bias, sink (dbias without a bias: as declared, for one that score_mod adds); delta [b,hq,sq,1] is (1 "
+        "- dropout) rowsum(do o) where that is known already",
     .example =
         "q = input f32[2,4,8,16]\nk = input f32[2,2,8,16]\nv = input f32[2,2,8,16]\ndo = input f32[2,4,8,16]\n"
         "o, stats = sdpa_fwd q k v scale=0.25 right=0\n"

@@ -162,6 +162,21 @@ void check_scales(const Infer& ctx, const Slots& s) {
 
 const Slots& slots(const Node& n) { return n.op == &ops::sdpa_bwd ? kBackward : kForward; }
 
+Open open_sides(const Graph& g, const Node& n) {
+  const Slots& s = slots(n);
+  bool backward = n.op == &ops::sdpa_bwd;
+  const auto& o = attrs<SdpaOptions>(n);
+  bool spread = o.score_mod || (backward && n.out[bwd::kDbias] != kNone);
+  for (int slot : {s.bias, s.block_mask, s.dropout_mask}) spread = spread || has(n, slot);
+  for (int slot : {s.descale_q, s.descale_k, s.descale_v})
+    spread = spread || (has(n, slot) && g.tensor(n.in[static_cast<size_t>(slot)]).dtype == DType::e8m0);
+  if (spread) return {false, false};
+  auto packed = [&](int slot) { return g.tensor(n.in[static_cast<size_t>(slot)]).ragged != kNone; };
+  bool q = packed(s.q);
+  if (backward) q = q && packed(bwd::kO) && packed(bwd::kDo) && packed(bwd::kStats);
+  return {q, packed(s.k) && packed(s.v)};
+}
+
 bool is_fp8(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
 
 bool has(const Node& n, int slot) {
