@@ -35,8 +35,9 @@ std::vector<size_t> lengths(size_t batches, size_t full, size_t start) {
 }
 
 struct Gradients {
-  GraphTensor *dq = nullptr, *dk = nullptr, *dv = nullptr, *dbias = nullptr;
+  GraphTensor *dq = nullptr, *dk = nullptr, *dv = nullptr, *dbias = nullptr, *dsink = nullptr;
 };
+constexpr double kSink = 0.4;  // of each head; statistics are taken as they are given
 
 // As version 1 of the front end spells it out. What is not `whole` gives the gradient of the bias alone.
 Gradients spell_backward(SpelledAttention& a, const Inputs& in, GraphTensor* bias, bool whole) {
@@ -49,6 +50,11 @@ Gradients spell_backward(SpelledAttention& a, const Inputs& in, GraphTensor* bia
               *scale = net.scalar(c.scale), *sums = net.hidden(c.rows()), *delta = net.output(c.rows());
   net.reduce(CUDNN_REDUCE_TENSOR_ADD, a.apply(CUDNN_POINTWISE_MUL, dout, o), sums);
   net.pointwise(CUDNN_POINTWISE_MUL, sums, net.scalar(1), delta);
+  Dims heads = {1, static_cast<int64_t>(c.h), 1, 1};
+  GraphTensor *sink = net.input(heads, {kSink}), *share = net.hidden(c.rows());
+  y.dsink = net.output(heads);
+  net.pointwise(CUDNN_POINTWISE_SUB, sink, stats, share);
+  net.reduce(CUDNN_REDUCE_TENSOR_ADD, a.apply(CUDNN_POINTWISE_MUL, a.apply(CUDNN_POINTWISE_EXP, share), sums), y.dsink);
   GraphTensor* s = a.scores();
   net.matmul(q, kt, s, a.seq_q, a.seq_kv);
   s = a.apply(CUDNN_POINTWISE_ADD, a.apply(CUDNN_POINTWISE_MUL, s, scale), bias);
@@ -81,6 +87,14 @@ void check_backward(const AttentionCase& c, cudnnDataType_t type, bool whole) {
   a.net.run();
   double tolerance = tolerance_of(type);
   expect_near(in.want.dbias, y.dbias->values(), tolerance);
+  Values dsink(c.h, 0);
+  for (size_t b = 0; b < c.b; ++b)
+    for (size_t h = 0; h < c.h; ++h)
+      for (size_t i = 0; i < c.queries(b); ++i) {
+        size_t row = (b * c.h + h) * c.sq + i;
+        if (in.want.stats[row] != -INFINITY) dsink[h] -= std::exp(kSink - in.want.stats[row]) * in.want.delta[row];
+      }
+  expect_near(dsink, y.dsink->values(), tolerance);
   if (!whole) return;
   expect_near(in.want.dq, y.dq->values(), tolerance);
   expect_near(in.want.dk, y.dk->values(), tolerance);

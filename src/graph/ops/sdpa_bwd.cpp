@@ -130,8 +130,7 @@ const OpSpec ops::sdpa_bwd = {
     .formula =
         "p = exp(s - stats); dv = dropout(p)^T do; ds = p (dropout(do v^T) - rowsum(do o)); dbias = sum ds; "
         "dsink = -sum exp(sink - stats) rowsum(do o); ds = score_mod_bwd(ds); dq = scale ds k; dk = scale ds^T q. "
-        "Beyond "
-        "its length a sequence is not read, and every gradient is 0 there; packed ones are not written there",
+        "Beyond its length a sequence is not read, and every gradient is 0 there; packed ones are not written there",
     .shapes =
         "inputs of sdpa_fwd (no pages), its o and stats, do like o -> dq, dk, dv, dbias, dsink with the sizes of "
         "q, k, v, bias, sink (dbias without a bias: as declared, for one that score_mod adds); delta [b,hq,sq,1] is (1 "

@@ -37,7 +37,7 @@ constexpr int64_t kMaskBlock = 128;  // queries and keys behind one element of b
 inline const Dims kBlockOfQk = {1, 1, 1, 32}, kBlockOfV = {1, 1, 32, 1};
 
 // Packed sequences may be longer at execution than the sizes say: offsets and lengths in memory decide. On each side,
-// that takes that all inputs which count its steps are packed, and none that spreads over the scores.
+// that takes that all inputs which count its steps are packed, and none that spreads over the scores, such as a bias.
 struct Open {
   bool q, kv;
 };

@@ -95,7 +95,7 @@ Array<R> sink_gradient(const Gradient<R>& g, const Array<R>& sink) {
 template <class R>
 Array<R> unmodified(const Gradient<R>& g, const Array<R>& ds) {
   const auto& o = g.c.template options<SdpaOptions>();
-  Array<R> y(ds.dims), all = g.c.call(*o.score_mod_bwd, {ds, g.a.scaled}, o.score_mod->captures.size())[0];
+  Array<R> y(ds.dims), all = call_on_scores(g.c, g.a, *o.score_mod_bwd, {ds, g.a.scaled}, o.score_mod->captures.size());
   each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) { y.at(b, h, row, col) = all.at(b, h, row, col); });
   return y;
 }

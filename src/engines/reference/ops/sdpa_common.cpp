@@ -120,7 +120,7 @@ Array<R> alibi_slopes(const Context<R>& c, const Slots& s, int64_t heads) {
 template <class R>
 void masked_scores(const Context<R>& c, const Slots& s, Attention<R>& a) {
   const auto& o = c.template options<SdpaOptions>();
-  Array<R> modified = o.score_mod ? c.call(*o.score_mod, {a.scaled})[0] : a.scaled;
+  Array<R> modified = o.score_mod ? call_on_scores(c, a, *o.score_mod, {a.scaled}) : a.scaled;
   Array<R> bias, slopes;
   Array<int64_t> blocks;
   bool alibi = o.alibi || c.has(s.alibi_slopes);
@@ -179,6 +179,22 @@ Attention<R> attention(const Context<R>& c) {
   return a;
 }
 
+// For longer sequences than the sizes say it works on tensors that are as much larger.
+template <class R>
+Array<R> call_on_scores(const Context<R>& c, const Attention<R>& a, const Subgraph& s,
+                        const std::vector<Array<R>>& params, size_t first_capture) {
+  Dims declared = a.declared.scores(), longer = a.n.scores();
+  if (declared == longer) return c.call(s, params, first_capture)[0];
+  Subgraph large = s;
+  for (TensorId t = 0; t < s.graph.tensor_count(); ++t) {
+    bool captured = std::find(s.captures.begin(), s.captures.end(), t) != s.captures.end();
+    if (captured || s.graph.tensor(t).is_constant() || !(s.graph.tensor(t).dims == declared)) continue;
+    large.graph.edit(t).dims = longer;
+    large.graph.edit(t).strides = packed_strides(longer);
+  }
+  return c.call(large, params, first_capture)[0];
+}
+
 template <class R>
 void drop(const Attention<R>& a, Array<R>& p) {
   for (int64_t i = 0; i < p.size(); ++i) p[i] *= a.keep[i] * a.keep_factor;
@@ -229,6 +245,10 @@ void quantize(Array<R>& x, R factor, DType type) {
 
 template Attention<double> attention(const Context<double>&);
 template Attention<float> attention(const Context<float>&);
+template Array<double> call_on_scores(const Context<double>&, const Attention<double>&, const Subgraph&,
+                                      const std::vector<Array<double>>&, size_t);
+template Array<float> call_on_scores(const Context<float>&, const Attention<float>&, const Subgraph&,
+                                     const std::vector<Array<float>>&, size_t);
 template void drop(const Attention<double>&, Array<double>&);
 template void drop(const Attention<float>&, Array<float>&);
 template Array<double> read_sequences(const Context<double>&, int, const Ints&, int64_t);

@@ -39,6 +39,11 @@ void each_row(const Attention<R>& a, const F& f) {
       for (int64_t row = 0; row < a.len_q[static_cast<size_t>(b)]; ++row) f(b, h, row);
 }
 
+// A sub-graph of the node on parameters of the scores' sizes.
+template <class R>
+Array<R> call_on_scores(const Context<R>& c, const Attention<R>& a, const Subgraph& s,
+                        const std::vector<Array<R>>& params, size_t first_capture = 0);
+
 // Dropout of the probabilities.
 template <class R>
 void drop(const Attention<R>& a, Array<R>& p);
