@@ -21,13 +21,14 @@ namespace tsr::dev {
 
 // A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
 // other across the inner dimension. STAGES: places of the ring. STAGED: the operand of the generated code that leaves in
-// boxes, -1: none. WINDOW: the left operand is pictures that a window walks over.
+// boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond it anything may be computed, of
+// operands from its edge, without a branch. WINDOW: the left operand is pictures that a window walks over.
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED,
-          bool WINDOW>
+          bool CLIPS, bool WINDOW>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
-  static constexpr bool kWindow = WINDOW;
+  static constexpr bool kClips = CLIPS, kWindow = WINDOW;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
   static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
@@ -177,6 +178,15 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
   typename C::Rows known;
   i64 origin[C::kOperands + 1] = {};
   C::before(a.rest, origin, known);
+  i64 row_at[2][C::kOperands + 1];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    int r = row + first + 8 * i;
+    if (T::kClips && r >= a.rows) r = a.rows - 1;
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k)
+      row_at[i][k] = batch * a.rest.operands[k].batch + r * a.rest.operands[k].row;
+  }
 #pragma unroll
   for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
     char* place = out + (stored & 1) * T::kChunkBytes;
@@ -193,13 +203,13 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
 #pragma unroll
         for (int e = 0; e < 2; e += V) {
           int r = first + 8 * i, in_chunk = 8 * j + 2 * (lane % 4) + e, c = column + chunk * T::kChunk + in_chunk;
-          if (row + r >= a.rows || c >= a.columns) continue;
+          if constexpr (T::kClips)
+            c = c < a.columns - V ? c : a.columns - V;
+          else if (row + r >= a.rows || c >= a.columns)
+            continue;
           i64 at[C::kOperands + 1];
 #pragma unroll
-          for (int k = 0; k < C::kOperands; ++k) {
-            const WgmmaRest::Operand& o = a.rest.operands[k];
-            at[k] = batch * o.batch + (row + r) * o.row + c * o.column;
-          }
+          for (int k = 0; k < C::kOperands; ++k) at[k] = row_at[i][k] + i64(c) * a.rest.operands[k].column;
           if constexpr (T::kStaged >= 0) {
             using Out = typename T::Out;
             int byte = r * 128 + (in_chunk * int(sizeof(Out)) ^ r % 8 * 16);

@@ -54,6 +54,13 @@ double modelled_seconds(const WgmmaMatch& m, const TileChoice& t, const Region& 
   return std::max(region_limits(r, d).memory, static_cast<double>(waves) * tile) + d.step_seconds;
 }
 
+// Is the result that leaves in boxes the only one?
+bool clips(const WgmmaMatch& m) {
+  auto stores = std::count_if(m.rest.operands().begin(), m.rest.operands().end(),
+                              [](const OperandPlan& o) { return o.kind == Instr::store; });
+  return m.staged >= 0 && stores == 1;
+}
+
 // `count` rows or columns of an operand, `box` of which come at once.
 TensorBox operand_box(const WgmmaMatch& m, const WgmmaOperand& o, int64_t count, int box) {
   TensorBox b;
@@ -93,10 +100,10 @@ class WgmmaStep : public Step {
     program.generated = wgmma_text("Product", shape) + code.text;
     program.args = "tsr::dev::WgmmaArgs";
     auto flag = [](bool b) { return b ? "true" : "false"; };
-    program.body =
-        cat("tsr::dev::wgmma_product<tsr::dev::WgmmaTile<", qualified(type), ", ", qualified(result), ", ",
-            flag(m.a.across()), ", ", flag(m.b.across()), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster,
-            ", ", m.staged, ", ", flag(m.window.has_value()), ">, tsr::dev::Product, tsr::dev::Code, ", vector_, ">");
+    program.body = cat("tsr::dev::wgmma_product<tsr::dev::WgmmaTile<", qualified(type), ", ", qualified(result), ", ",
+                       flag(m.a.across()), ", ", flag(m.b.across()), ", ", t.rows, ", ", t.columns, ", ", stages, ", ",
+                       t.cluster, ", ", m.staged, ", ", flag(clips(m)), ", ", flag(m.window.has_value()),
+                       ">, tsr::dev::Product, tsr::dev::Code, ", vector_, ">");
     program.threads = 128 * (t.rows / 64 + 1);
     program.blocks_per_unit = 1;
     grid_ = {clusters_of(m, t, d) * t.cluster, program.threads, stages * stage_bytes(t) + out_bytes(t) + 16 * stages,
