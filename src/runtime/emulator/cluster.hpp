@@ -92,9 +92,9 @@ struct PendingCopy {
   const void* from = nullptr;   // a run
   tsr_emulated::BoxCopy box{};  // or a box
   std::array<int, 2> tap{};
-  std::array<int, 5> at{};      // of the box
-  int64_t barrier = 0;          // offset, of what comes in
-  uint64_t contents = 0;        // hash, of what goes out
+  std::array<int, 5> at{};  // of the box
+  int64_t barrier = 0;      // offset, of what comes in
+  uint64_t contents = 0;    // hash, of what goes out
   Here here;
 };
 

@@ -149,6 +149,10 @@ void store_box(const tsr_emulated::BoxCopy& box) {
     mistake(
         cat("a copy reads shared memory at offset ", first, " that ordinary stores wrote, without fence_for_copies"),
         box.here);
+  if (row_end(box) % 16 != 0)
+    mistake(cat("rows of the tensor have ", row_end(box),
+                " bytes: a store of boxes writes whole 16 bytes, beyond their end"),
+            box.here);
   PendingCopy c = box_copy(box, b, first, true);
   c.contents = hash_of(b, first, c.bytes);
   c.number = ++cluster().copies_asked;

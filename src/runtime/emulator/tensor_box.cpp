@@ -110,6 +110,11 @@ int64_t box_bytes(const tsr_emulated::BoxCopy& c) {
   return bytes;
 }
 
+int64_t row_end(const tsr_emulated::BoxCopy& c) {
+  Map m = decode(c);
+  return int64_t{m.dims[0]} * m.element_bytes;
+}
+
 int64_t box_alignment(const tsr_emulated::BoxCopy& c) {
   auto s = static_cast<dev::Swizzle>(decode(c).swizzle);
   return s == dev::Swizzle::none ? 128 : 8 * dev::row_bytes(s);

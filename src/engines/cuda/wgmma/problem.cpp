@@ -69,8 +69,9 @@ int find_staged(const WgmmaMatch& m) {
     if (operands[k].kind != Instr::store) continue;
     const Tensor& t = m.rest.tensor(operands[k]);
     int64_t bytes = info(t.dtype).bits / 8;
-    bool fits =
-        m.strides[k].column == 1 && (bytes == 2 || bytes == 4) && (!t.stored || t.alignment % kBoxAlignment == 0);
+    // The copy engine stores whole 16 bytes: of a row that ends elsewhere it would overwrite what follows.
+    bool fits = m.strides[k].column == 1 && (bytes == 2 || bytes == 4) && m.columns * bytes % kBoxAlignment == 0 &&
+                (!t.stored || t.alignment % kBoxAlignment == 0);
     for (int64_t s : {m.strides[k].row, m.strides[k].batch}) fits = fits && s >= 0 && s * bytes % kBoxAlignment == 0;
     if (fits) found = static_cast<int>(k);
   }
