@@ -17,10 +17,8 @@ bool same_places(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-// Only these say by sizes and strides alone which bytes they have.
-bool plain(const Tensor& t) {
-  return t.ragged == kNone && t.reordering == Reordering::none && info(t.dtype).vector == 1 && info(t.dtype).bits >= 8;
-}
+// Elements of whole bytes, one after the other along strides.
+bool plain(const Tensor& t) { return info(t.dtype).vector == 1 && info(t.dtype).bits >= 8; }
 
 // Whether first + sum of index * step can lie in (low, high), for some index of each step.
 class Search {
@@ -73,8 +71,9 @@ Overlap overlap(const Tensor& a, const void* a_data, const Tensor& b, const void
   auto at_a = reinterpret_cast<intptr_t>(a_data), at_b = reinterpret_cast<intptr_t>(b_data);
   if (at_a + a.bytes() <= at_b || at_b + b.bytes() <= at_a) return Overlap::none;
   if (at_a == at_b && same_places(a, b)) return Overlap::same;
-  // Where packed sequences lie only their offsets tell.
+  // Where packed sequences lie only their offsets tell, and of reordered factors programs fill in any strides.
   if (a.ragged != kNone || b.ragged != kNone) return Overlap::none;
+  if (a.reordering != Reordering::none || b.reordering != Reordering::none) return Overlap::none;
   if (!plain(a) || !plain(b)) return Overlap::partly;
   return share_a_byte(a, at_b - at_a, b) ? Overlap::partly : Overlap::none;
 }

@@ -10,6 +10,7 @@
 #include "base/settings.hpp"
 #include "base/trace.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/passes/views.hpp"
 #include "graph/text.hpp"
@@ -320,6 +321,17 @@ class PlanBuilder {
       plan_->steps_[i].workspace_offset = blocks[temporaries + i].offset;
   }
 
+  // Of labels only as many are read as their lengths say: their memory may end before their sizes do, and something
+  // else may follow it.
+  bool ends_early(TensorId t) const {
+    const Graph& g = *plan_->graph_;
+    constexpr size_t kLabels = 1;
+    std::vector<NodeId> readers = g.consumers(t);
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId n) {
+      return g.node(n).op == &ops::ctc_loss && g.node(n).in[kLabels] == t;
+    });
+  }
+
   // Which steps read the caller's memory last, directly or as a view, and which write it.
   void find_uses() {
     const Graph& g = *plan_->graph_;
@@ -342,6 +354,7 @@ class PlanBuilder {
     for (Plan::Use& u : uses) {
       const Tensor& t = g.tensor(u.tensor);
       if (!t.stored || t.by_value || t.is_constant() || (u.last_read < 0 && u.written < 0)) continue;
+      if (ends_early(u.tensor)) continue;
       u.bytes = static_cast<size_t>(t.bytes());
       if (u.bytes > 0) plan_->uses_.push_back(u);
     }
