@@ -182,6 +182,7 @@ struct GraphTensor {
   bool hidden, by_value;
   Piece desc;
   std::vector<unsigned char> memory;
+  void* elsewhere = nullptr;  // memory of the device that serves instead, which the tensor shares with others
 };
 
 using Roles = std::vector<std::pair<int, GraphTensor*>>;
@@ -247,7 +248,10 @@ class Net {
     graph.finalize();
     std::vector<Place> places;
     for (const auto& t : tensors_)
-      if (!t->hidden) places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
+      if (t->elsewhere)
+        places.push_back({t->uid, t->elsewhere, 0, true});
+      else if (!t->hidden)
+        places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
     run_first_plan(graph, handle, places);
   }
 
