@@ -240,19 +240,23 @@ class Net {
   }
   void forget_last_operation() { operations_.pop_back(); }
 
+  std::unique_ptr<Piece> graph(cudnnHandle_t handle) const {
+    auto g = std::make_unique<Piece>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    g->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
+    g->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
+    g->finalize();
+    return g;
+  }
   void run() {
     Handle handle;
-    Piece graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
-    graph.finalize();
+    std::unique_ptr<Piece> g = graph(handle);
     std::vector<Place> places;
     for (const auto& t : tensors_)
       if (t->elsewhere)
         places.push_back({t->uid, t->elsewhere, 0, true});
       else if (!t->hidden)
         places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
-    run_first_plan(graph, handle, places);
+    run_first_plan(*g, handle, places);
   }
 
   // One pointwise operation; a null pointer for operands that it does not have.

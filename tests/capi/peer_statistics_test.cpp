@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norms that count the elements of several devices. One device is enough to see it: peers are threads, or what a
 // program has filled into their places of the buffers.
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -358,6 +359,25 @@ TEST(PeerStatistics, ResultsMayOverwriteInputs) {
   b.expect(all, d);
   std::memcpy(b.masked->data(), shared.host(), shared.size());
   expect_near(d, b.masked->values());
+}
+
+// The exchange is work of the host.
+TEST(PeerStatistics, PlansHaveNoTextAndNoPlaceInCudaGraphs) {
+  Problem p{{2, 8, 3, 5}};
+  auto buffers = zeroed_buffers(2, p.channels());
+  Forward f(p, listed(buffers, 0));
+  Handle handle;
+  std::unique_ptr<Piece> graph = f.net.graph(handle), plan = first_plan(*graph, handle);
+  int64_t count = 0;
+  EXPECT_EQ(plan->get(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, &count, nullptr),
+            CUDNN_STATUS_NOT_SUPPORTED);
+  Piece engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, {*graph}).ints(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, {0}).finalize();
+  std::vector<cudnnBackendBehaviorNote_t> notes(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  must(engine.get(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, static_cast<int64_t>(notes.size()), &count,
+                  notes.data()));
+  notes.resize(static_cast<size_t>(count));
+  EXPECT_EQ(std::count(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API), 0);
 }
 
 class ShortTimeout {

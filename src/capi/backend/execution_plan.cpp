@@ -109,6 +109,7 @@ void finalize_plan(Descriptor& d) {
   p->knobs = e.knobs;
   p->plan = plan_of(e);
   p->peers = e.peers;
+  if (e.peers) plan_of({e.peers->local, e.device});  // refused or compiled now, found again by each execution
   if (const Descriptor* cache = d.part(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE))
     remember(*cache, cache_entry(e, p->engine));
   make(d, p);
