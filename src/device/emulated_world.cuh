@@ -35,6 +35,7 @@ struct BoxCopy {
   unsigned long long* barrier;
   unsigned blocks;  // of the cluster, by bits; 0: this one alone
   Here here;
+  const int* tap = nullptr;  // of a window; null: a box
 };
 
 // A product of a warpgroup, as one of its threads asks for it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tensor_map.hpp"
 
+#include <cstdlib>
+
 #include "base/error.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/emulator/tensor_box.hpp"
@@ -30,6 +32,22 @@ int driver_swizzle(dev::Swizzle s) {
 
 }  // namespace
 
+namespace {
+
+Reason check_windows(const TensorBox& b) {
+  constexpr int kFarthest = 127, kMostSteps = 8, kMostChannels = 256, kMostPixels = 1024;
+  if (b.rank != 4) return Reason::no("windows over ", b.rank - 2, " spatial dimensions, not 2");
+  if (b.box[0] > kMostChannels || b.box[1] > kMostPixels)
+    return Reason::no("a copy of ", b.box[1], " pixels of ", b.box[0], " channels");
+  for (size_t i = 0; i < 2; ++i)
+    if (std::abs(b.lower[i]) > kFarthest || std::abs(b.upper[i]) > kFarthest || b.steps[i] > kMostSteps)
+      return Reason::no("windows that reach ", b.lower[i], " and ", b.upper[i], " beyond the picture, ", b.steps[i],
+                        " apart; the limits are ", kFarthest, " and ", kMostSteps);
+  return Reason::yes();
+}
+
+}  // namespace
+
 Reason check_box(const TensorBox& b, int64_t alignment) {
   if (b.rank < 2 || b.rank > 5) return Reason::no("a tensor map has 2 to 5 dimensions, not ", b.rank);
   if (alignment % 16 != 0)
@@ -37,13 +55,15 @@ Reason check_box(const TensorBox& b, int64_t alignment) {
   for (size_t i = 0; i < static_cast<size_t>(b.rank); ++i) {
     if (b.dims[i] < 1 || b.dims[i] > int64_t{1} << 32)
       return Reason::no("dimension ", i, " has ", b.dims[i], " elements");
-    if (b.box[i] < 1 || b.box[i] > 256)
+    if (!b.windows && (b.box[i] < 1 || b.box[i] > 256))
       return Reason::no("a box has ", b.box[i], " elements in dimension ", i, ", the limit is 256");
     if (i > 0 && (b.strides[i] % 16 != 0 || b.strides[i] < 0 || b.strides[i] >= int64_t{1} << 40))
       return Reason::no("the stride of dimension ", i, " is ", b.strides[i], " bytes, no multiple of 16");
   }
   if (b.strides[0] != b.element_bytes)
     return Reason::no("elements lie ", b.strides[0], " bytes apart, not side by side");
+  if (b.windows)
+    if (Reason why = check_windows(b); !why) return why;
   int inner = b.box[0] * b.element_bytes;
   if (inner % 16 != 0) return Reason::no("a row of a box has ", inner, " bytes, no multiple of 16");
   if (b.swizzle != dev::Swizzle::none && inner > dev::row_bytes(b.swizzle))
@@ -61,7 +81,15 @@ dev::TensorMap encode_map(const TensorBox& b, const void* data, const Device& d)
     strides[i] = b.dims[i] == 1 ? 16 : static_cast<uint64_t>(b.strides[i]);  // of one element it does not matter
     box[i] = static_cast<uint32_t>(b.box[i]), steps[i] = 1;
   }
-  require(cuda::driver().TensorMapEncodeTiled, "the CUDA driver knows no tensor maps");
+  if (b.windows) {
+    steps[1] = static_cast<uint32_t>(b.steps[0]), steps[2] = static_cast<uint32_t>(b.steps[1]);
+    cuda::check(cuda::driver().TensorMapEncodeIm2col(&map, type_of(b.element_bytes), static_cast<uint32_t>(b.rank),
+                                                     const_cast<void*>(data), dims, strides + 1, b.lower.data(),
+                                                     b.upper.data(), box[0], box[1], steps, kNoInterleave,
+                                                     driver_swizzle(b.swizzle), kPromote256, kFillZero),
+                "cuTensorMapEncodeIm2col");
+    return map;
+  }
   cuda::check(cuda::driver().TensorMapEncodeTiled(&map, type_of(b.element_bytes), static_cast<uint32_t>(b.rank),
                                                   const_cast<void*>(data), dims, strides + 1, box, steps, kNoInterleave,
                                                   driver_swizzle(b.swizzle), kPromote256, kFillZero),

@@ -19,6 +19,10 @@ struct TensorBox {
   std::array<int64_t, 5> dims{}, strides{};  // strides in bytes, multiples of 16; the first is that of an element
   std::array<int, 5> box{};                  // elements that one copy brings; beyond the tensor they are 0
   dev::Swizzle swizzle = dev::Swizzle::none;
+  // Pixels of pictures (rank 4: channels, columns, rows, pictures) at the positions of a window: a copy brings box[0]
+  // channels of box[1] pixels. Positions begin at `lower`, lie `steps` apart, and end before the size plus `upper`.
+  bool windows = false;
+  std::array<int, 2> lower{}, upper{}, steps{1, 1};
 };
 
 // Why the copy engine cannot take it, if it cannot; `alignment` is that of the pointer.

@@ -124,7 +124,9 @@ Part config(const Part& engine, const std::vector<std::pair<cudnnBackendKnobType
   }
   Part c(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   EXPECT_OK(c.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
-  if (!choices.empty()) EXPECT_OK(c.set_parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices));
+  if (!choices.empty()) {
+    EXPECT_OK(c.set_parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices));
+  }
   cudnnStatus_t s = c.finalize();
   if (status) *status = s;
   return c;

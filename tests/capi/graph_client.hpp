@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -105,9 +106,14 @@ inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::
     std::vector<Copy> copies;
     std::vector<int64_t> uids;
     std::vector<void*> pointers;
+    copies.reserve(places.size());
+    std::map<void*, void*> seen;  // tensors may share memory
     for (const Place& p : places) {
-      copies.emplace_back(p.data, p.bytes, p.by_value);
-      uids.push_back(p.uid), pointers.push_back(copies.back().data());
+      if (!seen.count(p.data)) {
+        copies.emplace_back(p.data, p.bytes, p.by_value);
+        seen[p.data] = copies.back().data();
+      }
+      uids.push_back(p.uid), pointers.push_back(seen[p.data]);
     }
     size_t skew = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand;
     Copy room(memory.data() + skew, memory.size() - skew, false);
@@ -157,8 +163,14 @@ struct GraphTensor {
     memory.assign((static_cast<size_t>(last) + 1) * size_of(type) + 64, 0xff);
   }
 
-  unsigned char* data() { return memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16; }
-  size_t bytes() { return static_cast<size_t>(memory.data() + memory.size() - data()); }
+  unsigned char* data() {
+    if (same_memory) return same_memory->data();
+    return memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16;
+  }
+  size_t bytes() {
+    if (same_memory) return same_memory->bytes();
+    return static_cast<size_t>(memory.data() + memory.size() - data());
+  }
   // Elements in row-major order of the indices.
   int64_t offset(int64_t i) const {
     int64_t o = 0;
@@ -182,7 +194,8 @@ struct GraphTensor {
   bool hidden, by_value;
   Piece desc;
   std::vector<unsigned char> memory;
-  void* elsewhere = nullptr;  // memory of the device that serves instead, which the tensor shares with others
+  GraphTensor* same_memory = nullptr;  // of another tensor
+  void* elsewhere = nullptr;           // memory of the device that serves instead, which other graphs use, too
 };
 
 using Roles = std::vector<std::pair<int, GraphTensor*>>;
@@ -257,6 +270,37 @@ class Net {
       else if (!t->hidden)
         places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
     run_first_plan(*g, handle, places);
+  }
+
+  void matmul(GraphTensor* a, GraphTensor* b, GraphTensor* c, GraphTensor* m = nullptr, GraphTensor* n = nullptr,
+              GraphTensor* k = nullptr, double padding = 0) {
+    Piece& p = part(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    p.type(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
+    if (padding != 0) p.set(CUDNN_ATTR_MATMUL_PADDING_VALUE, CUDNN_TYPE_DOUBLE, std::vector{padding});
+    p.finalize();
+    operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_CDESC, c},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, m},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, n},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, k}})
+        .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, {p})
+        .finalize();
+  }
+  void reduce(cudnnReduceTensorOp_t mode, GraphTensor* x, GraphTensor* y) {
+    Piece& p = part(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    p.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, std::vector{mode});
+    p.type(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT).finalize();
+    operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+              {{CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x}, {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y}})
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, {p})
+        .finalize();
+  }
+  // The same memory seen with other sizes and strides.
+  void reshape(GraphTensor* x, GraphTensor* y) {
+    operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+              {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}})
+        .finalize();
   }
 
   // One pointwise operation; a null pointer for operands that it does not have.

@@ -161,6 +161,14 @@ TEST_F(Hopper, stores_must_be_waited_for_before_their_memory_is_used_again) {
                  {"was overwritten before the copy out of it"});
 }
 
+TEST_F(Hopper, stores_of_rows_that_end_inside_16_bytes_are_found) {
+  TensorBox box;
+  box.rank = 2, box.dims = {60, 60}, box.strides = {2, 128}, box.box = {64, 64}, box.swizzle = dev::Swizzle::bytes_128;
+  args_.map = encode_map(box, data_.data(), device_);
+  expect_mistake(std::string(kBring) + "fence_for_copies(); if (t == 0) tensor_store<2>(&a.map, {0, 0}, s);",
+                 {"rows of the tensor have 120 bytes"});
+}
+
 TEST_F(Hopper, a_missing_fence_of_registers_is_found) {
   expect_mistake(std::string(kBring) +
                      "u64 m = operand_descriptor(s, 16, 1024, Swizzle::bytes_128); Product::Sums d;"

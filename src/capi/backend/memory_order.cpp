@@ -34,8 +34,10 @@ OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
   o.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
   o.is_unsigned = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT) == CUDNN_DATA_UINT32;
   o.reordering = d.one(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TENSOR_REORDERING_NONE);
-  demand(o.reordering != CUDNN_TENSOR_REORDERING_F16x16, CUDNN_STATUS_NOT_SUPPORTED, d.describe(),
-         ": the order F16x16 is not published; allowed are NONE, INT8x32 and F8_128x4");
+  // What lies in the unpublished order F16x16 is only handed from one plan to another: here as its strides say. A
+  // virtual tensor lies nowhere.
+  if (o.reordering == CUDNN_TENSOR_REORDERING_F16x16 || d.one(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false))
+    o.reordering = CUDNN_TENSOR_REORDERING_NONE;
   return o;
 }
 

@@ -114,7 +114,7 @@ Tensor OpGraph::read(const Descriptor& d) {
   t.dims = Dims(d.ints(CUDNN_ATTR_TENSOR_DIMENSIONS));
   t.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
   t.dtype_given = t.dims_given = t.strides_given = t.uid_given = true;
-  t.alignment = t.by_value ? 1 : d.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+  t.alignment = t.by_value ? 1 : hidden ? 16 : d.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
   MemoryOrder o = order_of(d);
   if (o.lanes > 1) t.dims[o.along] *= o.lanes, t.strides = packed_strides(t.dims);
   if (o.reordering == CUDNN_TENSOR_REORDERING_F8_128x4) t.reordering = Reordering::f8_128x4;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisations and the statistics of batch norm.
+#include <algorithm>
+
 #include "capi/backend/translate.hpp"
 
 namespace tsr::capi {
@@ -75,21 +77,21 @@ void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
   TensorId mean = to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC);
   TensorId inv_variance = to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC);
   o.axes = axes_of(to, o.mode, x, inv_variance == kNone ? mean : inv_variance);
-  // Statistics are given to a batch norm's inference; otherwise they are results.
-  bool fixed = o.mode == NormMode::batch && !training;
+  // Statistics are given to a batch norm's inference, and results of training. What else is set does not matter.
+  bool fixed = o.mode == NormMode::batch && !training, running = o.mode == NormMode::batch && training;
   std::vector<TensorId> in =
       optional_tensors(to, op, {CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC});
-  std::vector<TensorId> rest = optional_tensors(
-      to, op,
-      {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC,
-       CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC});
+  auto for_running = [&](Attr name) { return running ? to.optional(op, name) : kNone; };
   in.insert(in.begin(), x);
-  in.insert(in.end(), {fixed ? mean : kNone, fixed ? inv_variance : kNone, kNone});
-  in.insert(in.end(), rest.begin(), rest.end());
-  std::vector<TensorId> out = {to.required(op, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC), fixed ? kNone : mean,
-                               fixed ? kNone : inv_variance,
-                               to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC),
-                               to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC)};
+  in.insert(in.end(), {fixed ? mean : kNone, fixed ? inv_variance : kNone, kNone,
+                       for_running(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC),
+                       for_running(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC),
+                       to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC),
+                       for_running(CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC)});
+  std::vector<TensorId> out = {to.required(op, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC),
+                               training && o.mode != NormMode::rms ? mean : kNone, training ? inv_variance : kNone,
+                               for_running(CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC),
+                               for_running(CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC)};
   to.add(ops::norm_fwd, in, out, o, compute_for(to, x));
 }
 
@@ -141,6 +143,7 @@ void translate_bn_finalize(const Descriptor& op, OpGraph& to) {
        CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_MEAN_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC,
        CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC,
        CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC});
+  if (o.phase == Phase::inference) std::fill(out.begin() + 2, out.end(), kNone);  // statistics are given
   to.add(ops::bn_finalize, in, out, o, compute_type(op, CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC));
 }
 

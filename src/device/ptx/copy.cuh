@@ -86,6 +86,22 @@ void tensor_load_multicast(void* to, const TensorMap* map, const int (&at)[RANK]
 #endif
 }
 
+// Pixels of pictures, one row of shared memory each: from `at` (channel, column, row, picture) on as many as the map says,
+// walking over the positions of a window, whose element at `tap` (columns, rows) is brought. Beside the picture it is 0.
+inline void window_load(void* to, const TensorMap* map, const int (&at)[4], const int (&tap)[2], u64* barrier,
+                        Here here = {}) {
+#if defined(TSR_EMULATED)
+  tsr_emulated::world->copy_box({to, map, at, 4, barrier, 0, here, tap});
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
+      "[%2], {%7, %8};" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "h"(u16(tap[0])),
+      "h"(u16(tap[1]))
+      : "memory");
+#endif
+}
+
 template <int RANK>
 void tensor_store(const TensorMap* map, const int (&at)[RANK], const void* from, Here here = {}) {
   static_assert(RANK >= 2 && RANK <= 3);

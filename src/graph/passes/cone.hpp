@@ -19,6 +19,12 @@ struct Cone {
 // The cone that ends with `logits`: above it there is exactly one product of its sizes.
 std::optional<Cone> find_cone(const GraphView& v, TensorId logits);
 
+// A condition that is true for (row < seq_len_q and column < seq_len_kv) alone.
+struct PaddingMask {
+  TensorId condition, seq_len_q, seq_len_kv;
+};
+// That which `condition` is, or demands among others.
+std::optional<PaddingMask> find_padding_mask(const GraphView& v, TensorId condition);
 // Whether some node selects by (row < seq_len_q and column < seq_len_kv).
 bool masks_padding(const GraphView& v, const std::vector<NodeId>& nodes, TensorId seq_len_q, TensorId seq_len_kv);
 

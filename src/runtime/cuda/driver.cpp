@@ -97,6 +97,7 @@ Driver open() {
   l.get(d.KernelGetFunction, "cuKernelGetFunction");
   l.get(d.KernelSetAttribute, "cuKernelSetAttribute");
   l.get(d.TensorMapEncodeTiled, "cuTensorMapEncodeTiled");
+  l.get(d.TensorMapEncodeIm2col, "cuTensorMapEncodeIm2col");
   l.get(d.LaunchKernelEx, "cuLaunchKernelEx");
   if (!d) return d;
   if (Result r = d.Init(0); r != 0) {

@@ -121,6 +121,8 @@ struct Driver {
   Result (*KernelSetAttribute)(int, int, Function, int) = nullptr;
   Result (*TensorMapEncodeTiled)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
                                  const uint32_t*, int, int, int, int) = nullptr;
+  Result (*TensorMapEncodeIm2col)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const int*, const int*,
+                                  uint32_t, uint32_t, const uint32_t*, int, int, int, int) = nullptr;
   Result (*LaunchKernelEx)(const LaunchConfig*, Function, void**, void**) = nullptr;
 };
 

@@ -91,9 +91,10 @@ struct PendingCopy {
   int64_t first, bytes;         // of shared memory
   const void* from = nullptr;   // a run
   tsr_emulated::BoxCopy box{};  // or a box
-  std::array<int, 5> at{};      // of the box
-  int64_t barrier = 0;          // offset, of what comes in
-  uint64_t contents = 0;        // hash, of what goes out
+  std::array<int, 2> tap{};
+  std::array<int, 5> at{};  // of the box
+  int64_t barrier = 0;      // offset, of what comes in
+  uint64_t contents = 0;    // hash, of what goes out
   Here here;
 };
 

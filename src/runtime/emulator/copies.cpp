@@ -102,8 +102,7 @@ void copy_run(void* to, const void* from, unsigned bytes, unsigned long long* ba
   BlockState& b = *cluster().here->block;
   int64_t first = shared_place(b, to, bytes, "a copy", here);
   if (first % 16 != 0 || bytes % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0)
-    mistake(cat("a bulk copy of ", bytes, " bytes to offset ", first, ": all must be multiples of 16"),
-            here);
+    mistake(cat("a bulk copy of ", bytes, " bytes to offset ", first, ": all must be multiples of 16"), here);
   PendingCopy c{.number = 0, .out = false, .block = &b, .first = first, .bytes = bytes, .from = from, .here = here};
   c.barrier = shared_place(b, barrier, 8, "a barrier", here);
   barrier_at(b, c.barrier, here);
@@ -114,6 +113,7 @@ PendingCopy box_copy(const tsr_emulated::BoxCopy& box, BlockState& b, int64_t fi
   PendingCopy c{
       .number = 0, .out = out, .block = &b, .first = first, .bytes = box_bytes(box), .box = box, .here = box.here};
   for (int i = 0; i < box.rank; ++i) c.at[static_cast<size_t>(i)] = box.at[i];
+  if (box.tap) c.tap = {box.tap[0], box.tap[1]};
   return c;
 }
 
@@ -149,6 +149,10 @@ void store_box(const tsr_emulated::BoxCopy& box) {
     mistake(
         cat("a copy reads shared memory at offset ", first, " that ordinary stores wrote, without fence_for_copies"),
         box.here);
+  if (row_end(box) % 16 != 0)
+    mistake(cat("rows of the tensor have ", row_end(box),
+                " bytes: a store of boxes writes whole 16 bytes, beyond their end"),
+            box.here);
   PendingCopy c = box_copy(box, b, first, true);
   c.contents = hash_of(b, first, c.bytes);
   c.number = ++cluster().copies_asked;
@@ -189,6 +193,7 @@ bool make_a_copy() {
   cluster().progress = true;
   char* memory = c.block->block.shared;
   c.box.at = c.at.data();
+  if (c.box.tap) c.box.tap = c.tap.data();
   if (c.out) {
     if (hash_of(*c.block, c.first, c.bytes) != c.contents) {
       cluster().mistake = cat(c.here.file, ":", c.here.line, ": shared memory at offset ", c.first,

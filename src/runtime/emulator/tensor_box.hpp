@@ -14,6 +14,7 @@ dev::TensorMap encode_map(const TensorBox& b, const void* data);
 // Why a copy by this map is wrong, if it is.
 std::string check_map(const tsr_emulated::BoxCopy& c);
 int64_t box_bytes(const tsr_emulated::BoxCopy& c);
+int64_t row_end(const tsr_emulated::BoxCopy& c);        // bytes of the tensor's rows
 int64_t box_alignment(const tsr_emulated::BoxCopy& c);  // of its place in shared memory
 // Between the tensor and shared memory, which begins at `shared`; the box lies at offset `first` of it.
 void read_box(const tsr_emulated::BoxCopy& c, char* shared, int64_t first);

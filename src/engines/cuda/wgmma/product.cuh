@@ -21,11 +21,14 @@ namespace tsr::dev {
 
 // A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
 // other across the inner dimension. STAGES: places of the ring. STAGED: the operand of the generated code that leaves in
-// boxes, -1: none.
-template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED>
+// boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond it anything may be computed, of
+// operands from its edge, without a branch. WINDOW: the left operand is pictures that a window walks over.
+template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED,
+          bool CLIPS, bool WINDOW>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
+  static constexpr bool kClips = CLIPS, kWindow = WINDOW;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
   static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
@@ -86,6 +89,28 @@ u64 operand_at(const char* place, int k) {
     return operand_descriptor(place + k * 32, 16, 1024, Swizzle::bytes_128);
 }
 
+// Where in the pictures a tile's first row lies, and a step along the inner dimension.
+struct WindowPlace {
+  int column, row, picture;
+  explicit WindowPlace(const WgmmaArgs::Window& w, int first) {
+    int line = first / w.positions[0];
+    picture = line / w.positions[1];
+    column = (first - line * w.positions[0]) * w.step[0] + w.first[0];
+    row = (line - picture * w.positions[1]) * w.step[1] + w.first[1];
+  }
+};
+struct WindowStep {
+  int channel, tap, across, down;  // elements from a position to its tap
+  WindowStep(const WgmmaArgs::Window& w, int step, int depth) {
+    tap = step / w.channel_tiles;
+    channel = (step - tap * w.channel_tiles) * depth;
+    down = tap / w.taps;
+    across = (tap - down * w.taps) * w.apart[0];
+    down *= w.apart[1];
+    if (w.last_tap >= 0) tap = w.last_tap - tap;  // as the filter counts it
+  }
+};
+
 template <class T>
 void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster, int clusters) {
   int rank = T::kCluster > 1 ? cluster_rank() : 0;
@@ -95,14 +120,21 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
   for (int tile = cluster; tile < tiles; tile += clusters) {
     TilePlace p = place_of(a, tile);
     int row = (p.row * T::kCluster + rank) * T::kRows, column = p.column * T::kColumns + rank * kPart;
+    WindowPlace window(a.window, T::kWindow ? row : 0);
     for (int step = 0; step < a.depth_tiles; ++step) {
       barrier_wait_cluster(empty + at.slot, at.parity ^ 1);
       barrier_expect(full + at.slot, T::kStageBytes);
       char* place = ring + at.slot * T::kStageBytes;
-      int inner = step * T::kDepth;
-      fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
+      int inner = step * T::kDepth, b_batch = p.batch * a.b_batches;
+      if constexpr (T::kWindow) {
+        WindowStep w(a.window, step, T::kDepth);
+        window_load(place, &a.a, {w.channel, window.column, window.row, window.picture}, {w.across, w.down}, full + at.slot);
+        inner = w.channel, b_batch = w.tap;
+      } else {
+        fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
+      }
       fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner,
-                                           p.batch * a.b_batches, full + at.slot,
+                                           b_batch, full + at.slot,
                                            T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
       at.next<T::kStages>();
     }
@@ -146,6 +178,15 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
   typename C::Rows known;
   i64 origin[C::kOperands + 1] = {};
   C::before(a.rest, origin, known);
+  i64 row_at[2][C::kOperands + 1];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    int r = row + first + 8 * i;
+    if (T::kClips && r >= a.rows) r = a.rows - 1;
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k)
+      row_at[i][k] = batch * a.rest.operands[k].batch + r * a.rest.operands[k].row;
+  }
 #pragma unroll
   for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
     char* place = out + (stored & 1) * T::kChunkBytes;
@@ -162,17 +203,17 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
 #pragma unroll
         for (int e = 0; e < 2; e += V) {
           int r = first + 8 * i, in_chunk = 8 * j + 2 * (lane % 4) + e, c = column + chunk * T::kChunk + in_chunk;
-          if (row + r >= a.rows || c >= a.columns) continue;
+          if constexpr (T::kClips)
+            c = c < a.columns - V ? c : a.columns - V;
+          else if (row + r >= a.rows || c >= a.columns)
+            continue;
           i64 at[C::kOperands + 1];
 #pragma unroll
-          for (int k = 0; k < C::kOperands; ++k) {
-            const WgmmaRest::Operand& o = a.rest.operands[k];
-            at[k] = batch * o.batch + (row + r) * o.row + c * o.column;
-          }
+          for (int k = 0; k < C::kOperands; ++k) at[k] = row_at[i][k] + i64(c) * a.rest.operands[k].column;
           if constexpr (T::kStaged >= 0) {
             using Out = typename T::Out;
             int byte = r * 128 + (in_chunk * int(sizeof(Out)) ^ r % 8 * 16);
-            at[T::kStaged] = reinterpret_cast<Out*>(place + byte) - static_cast<Out*>(a.rest.operands[T::kStaged].data);
+            at[T::kStaged] = reinterpret_cast<i64>(place + byte);
           }
           float sums[V];
 #pragma unroll

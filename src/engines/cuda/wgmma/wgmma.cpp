@@ -30,6 +30,10 @@ int stages_of(const TileChoice& t, const Device& d) {
   return static_cast<int>(std::min(kMost, (d.shared_bytes - out_bytes(t) - kBarriers) / stage_bytes(t)));
 }
 
+// Along the inner dimension.
+int64_t steps_of(const WgmmaMatch& m) {
+  return ceil_div(m.depth, kDepth) * (m.window ? m.window->taps[0] * m.window->taps[1] : 1);
+}
 int64_t tiles_of(const WgmmaMatch& m, const TileChoice& t) {
   return ceil_div(m.rows, t.rows * t.cluster) * ceil_div(m.columns, t.columns) * m.batches;
 }
@@ -46,15 +50,22 @@ double modelled_seconds(const WgmmaMatch& m, const TileChoice& t, const Region& 
   if (t.cluster == 1) efficiency *= 0.75;
   double rate = d.narrow_flops_per_second / d.units * efficiency;
   constexpr int64_t kOverhead = 4;  // steps that filling the ring and storing a tile take
-  double tile = 2.0 * t.rows * t.columns * static_cast<double>((ceil_div(m.depth, kDepth) + kOverhead) * kDepth) / rate;
+  double tile = 2.0 * t.rows * t.columns * static_cast<double>((steps_of(m) + kOverhead) * kDepth) / rate;
   return std::max(region_limits(r, d).memory, static_cast<double>(waves) * tile) + d.step_seconds;
+}
+
+// Is the result that leaves in boxes the only one?
+bool clips(const WgmmaMatch& m) {
+  auto stores = std::count_if(m.rest.operands().begin(), m.rest.operands().end(),
+                              [](const OperandPlan& o) { return o.kind == Instr::store; });
+  return m.staged >= 0 && stores == 1;
 }
 
 // `count` rows or columns of an operand, `box` of which come at once.
 TensorBox operand_box(const WgmmaMatch& m, const WgmmaOperand& o, int64_t count, int box) {
   TensorBox b;
   b.rank = 3, b.element_bytes = 2, b.swizzle = dev::Swizzle::bytes_128;
-  b.dims = {o.across() ? count : m.depth, o.across() ? m.depth : count, o.batch ? m.batches : 1};
+  b.dims = {o.across() ? count : m.depth, o.across() ? m.depth : count, o.batches};
   b.strides = {2, (o.across() ? o.inner : o.step) * 2, o.batch * 2};
   b.box = {kDepth, o.across() ? kDepth : box, 1};
   return b;
@@ -65,14 +76,18 @@ class WgmmaStep : public Step {
   WgmmaStep(const Region& r, const WgmmaMatch& m, const TileChoice& t, const Device& d)
       : a_(m.a.tensor), b_(m.b.tensor), device_(d), overwritable_(m.rest.overwritable()) {
     const Graph& g = *r.graph;
-    a_box_ = operand_box(m, m.a, m.rows, t.rows);
+    if (m.window)
+      a_box_ = m.window->pictures, a_box_.box[1] = t.rows;
+    else
+      a_box_ = operand_box(m, m.a, m.rows, t.rows);
     b_box_ = operand_box(m, m.b, m.columns, t.columns / t.cluster);
     args_.rows = static_cast<int>(m.rows), args_.columns = static_cast<int>(m.columns);
     args_.row_tiles = static_cast<int>(ceil_div(m.rows, t.rows * t.cluster));
     args_.column_tiles = static_cast<int>(ceil_div(m.columns, t.columns));
     args_.batches = static_cast<int>(m.batches);
     args_.a_batches = m.a.batch ? 1 : 0, args_.b_batches = m.b.batch ? 1 : 0;
-    args_.depth_tiles = static_cast<int>(ceil_div(m.depth, kDepth));
+    args_.depth_tiles = static_cast<int>(steps_of(m));
+    fill_window(m);
     constexpr int kGroup = 8;
     args_.group = std::min(kGroup, args_.row_tiles);
     Code code = fill_rest(g, m);
@@ -87,7 +102,8 @@ class WgmmaStep : public Step {
     auto flag = [](bool b) { return b ? "true" : "false"; };
     program.body = cat("tsr::dev::wgmma_product<tsr::dev::WgmmaTile<", qualified(type), ", ", qualified(result), ", ",
                        flag(m.a.across()), ", ", flag(m.b.across()), ", ", t.rows, ", ", t.columns, ", ", stages, ", ",
-                       t.cluster, ", ", m.staged, ">, tsr::dev::Product, tsr::dev::Code, ", vector_, ">");
+                       t.cluster, ", ", m.staged, ", ", flag(clips(m)), ", ", flag(m.window.has_value()),
+                       ">, tsr::dev::Product, tsr::dev::Code, ", vector_, ">");
     program.threads = 128 * (t.rows / 64 + 1);
     program.blocks_per_unit = 1;
     grid_ = {clusters_of(m, t, d) * t.cluster, program.threads, stages * stage_bytes(t) + out_bytes(t) + 16 * stages,
@@ -110,6 +126,20 @@ class WgmmaStep : public Step {
 
  private:
   static std::string qualified(DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); }
+
+  void fill_window(const WgmmaMatch& m) {
+    dev::WgmmaArgs::Window& to = args_.window;
+    to = {{1, 1}, {1, 1}, {0, 0}, 1, {1, 1}, 1, -1};
+    if (!m.window) return;
+    const WgmmaWindow& w = *m.window;
+    for (size_t i = 0; i < 2; ++i) {
+      to.positions[i] = static_cast<int>(w.positions[i]), to.apart[i] = static_cast<int>(w.apart[i]);
+      to.step[i] = w.pictures.steps[i], to.first[i] = w.pictures.lower[i];
+    }
+    to.taps = static_cast<int>(w.taps[0]);
+    to.channel_tiles = static_cast<int>(ceil_div(m.depth, kDepth));
+    if (w.backwards) to.last_tap = static_cast<int>(w.taps[0] * w.taps[1]) - 1;
+  }
 
   // What follows the product: its code, strides and numbers, and the box of the result that leaves in boxes.
   Code fill_rest(const Graph& g, const WgmmaMatch& m) {
@@ -146,7 +176,7 @@ class WgmmaStep : public Step {
     const WgmmaMatch::Strides& s = m.strides[k];
     if (o.tensor == kNone) return OperandPlan::strided;
     if (s.column == 0 && o.kind == Instr::load) return OperandPlan::same;
-    if (static_cast<int>(k) == m.staged) return OperandPlan::vector;
+    if (static_cast<int>(k) == m.staged) return OperandPlan::placed;
     const Tensor& t = m.rest.tensor(o);
     bool pairs = s.column == 1 && s.row % 2 == 0 && s.batch % 2 == 0 && info(t.dtype).bits >= 8 &&
                  (!t.stored || t.alignment % (2 * info(t.dtype).bits / 8) == 0);
@@ -174,9 +204,10 @@ class WgmmaStep : public Step {
 class WgmmaEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"wgmma_cuda", 111, DeviceKind::cuda, true,
-                                         "matrix products of 16-bit numbers, with the pointwise work behind them, on "
-                                         "the tensor cores of compute capability 9.0"};
+    static constexpr EngineInfo kInfo = {
+        "wgmma_cuda", 111, DeviceKind::cuda, true,
+        "matrix products and convolutions of 16-bit numbers, with the pointwise work behind them, on "
+        "the tensor cores of compute capability 9.0"};
     return kInfo;
   }
   Reason check(const Region& r, const Device& d) const override {
