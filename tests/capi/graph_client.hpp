@@ -195,6 +195,7 @@ struct GraphTensor {
   Piece desc;
   std::vector<unsigned char> memory;
   GraphTensor* same_memory = nullptr;  // of another tensor
+  void* elsewhere = nullptr;           // memory of the device that serves instead, which other graphs use, too
 };
 
 using Roles = std::vector<std::pair<int, GraphTensor*>>;
@@ -252,16 +253,23 @@ class Net {
   }
   void forget_last_operation() { operations_.pop_back(); }
 
+  std::unique_ptr<Piece> graph(cudnnHandle_t handle) const {
+    auto g = std::make_unique<Piece>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    g->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
+    g->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
+    g->finalize();
+    return g;
+  }
   void run() {
     Handle handle;
-    Piece graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
-    graph.finalize();
+    std::unique_ptr<Piece> g = graph(handle);
     std::vector<Place> places;
     for (const auto& t : tensors_)
-      if (!t->hidden) places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
-    run_first_plan(graph, handle, places);
+      if (t->elsewhere)
+        places.push_back({t->uid, t->elsewhere, 0, true});
+      else if (!t->hidden)
+        places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
+    run_first_plan(*g, handle, places);
   }
 
   void matmul(GraphTensor* a, GraphTensor* b, GraphTensor* c, GraphTensor* m = nullptr, GraphTensor* n = nullptr,

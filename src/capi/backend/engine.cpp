@@ -41,12 +41,12 @@ std::vector<cudnnBackendNumericalNote_t> numerical_notes(const MadeEngine& e) {
 // Programs ask their CUDA run time about streams when an engine compiles: only where there is a GPU.
 std::vector<cudnnBackendBehaviorNote_t> behavior_notes(const MadeEngine& e) {
   constexpr auto kNativeGraphs = CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API;
-  if (e.device.kind == DeviceKind::cpu && has_host_graphs()) return {kNativeGraphs};
+  if (e.device.kind == DeviceKind::cpu && has_host_graphs() && !e.peers) return {kNativeGraphs};
   if (e.device.kind != DeviceKind::cuda || e.device.target == "emulated") return {};
   std::vector<cudnnBackendBehaviorNote_t> notes = {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
   // What comes back to the host has no place in a graph that the program may copy and keep.
-  if (std::none_of(e.engines.begin(), e.engines.end(), [](const Engine* x) { return x->info().last_resort; }))
-    notes.push_back(kNativeGraphs);
+  auto on_host = [](const Engine* x) { return x->info().last_resort; };
+  if (!e.peers && std::none_of(e.engines.begin(), e.engines.end(), on_host)) notes.push_back(kNativeGraphs);
   return notes;
 }
 
@@ -144,6 +144,7 @@ void finalize_engine(Descriptor& d) {
   const MadeGraph& g = plannable(*d.part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
   auto e = std::make_shared<MadeEngine>();
   e->graph = g.graph;
+  e->peers = g.peers;
   e->device = device_for(d, CUDNN_ATTR_ENGINE_DEVICEPROP, g);
   auto index = d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
   if (may_be_pinned(index, *e->graph)) {

@@ -20,6 +20,8 @@ Sized plan_for(const cudnnContext& handle, const Descriptor& plan, const Descrip
   auto told = static_cast<size_t>(workspace_of(*made<MadePlan>(plan).plan, made<MadePlan>(plan).knobs));
   std::vector<ShapeOverride> changed = overrides(pack, p->source());
   if (changed.empty()) return {p, told};
+  demand(!made<MadePlan>(plan).peers, CUDNN_STATUS_NOT_SUPPORTED,
+         "VARIANT_PACK_OVERRIDE_SHAPES: norms with statistics of peers keep their sizes, which all peers share");
   cuda::RelaxedCapture allowed;
   return {p->with_shapes(changed), told};
 }
@@ -38,7 +40,9 @@ class Execution {
   Execution(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack)
       : sized_(plan_for(handle, plan, pack)),
         bindings_(bindings(sized_.plan->source(), made<MadePack>(pack).ids, made<MadePack>(pack).pointers)),
-        workspace_(made<MadePack>(pack).workspace) {
+        workspace_(made<MadePack>(pack).workspace),
+        peers_(made<MadePlan>(plan).peers),
+        pack_(made<MadePack>(pack)) {
     log_graph(sized_.plan->source());
     size_t needed = sized_.plan->workspace_bytes();
     // Programs pass none to engine numbers that need none of NVIDIA's: on the host the plan has memory of its own.
@@ -47,9 +51,16 @@ class Execution {
            " bytes");
   }
   void operator()(void* stream) const {
-    sized_.plan->execute_within(bindings_, workspace_, workspace_ ? sized_.told : 0, stream);
+    if (!peers_) return run(bindings_, stream);
+    run_with_peers(*peers_, sized_.plan->device(), pack_.ids, pack_.pointers, stream,
+                   [&](std::span<const Binding> statistics) {
+                     std::vector<Binding> all = bindings_;
+                     all.insert(all.end(), statistics.begin(), statistics.end());
+                     run(all, stream);
+                   });
   }
   Later later() const {
+    demand(!peers_, CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, kNotRecorded);
     // Null where the program's is too small: it brings its own then.
     Later l(sized_.plan, sized_.plan->workspace_bytes() <= sized_.told ? workspace_ : nullptr);
     for (const Binding& b : bindings_) l.bind(b);
@@ -57,9 +68,15 @@ class Execution {
   }
 
  private:
+  void run(std::span<const Binding> bindings, void* stream) const {
+    sized_.plan->execute_within(bindings, workspace_, workspace_ ? sized_.told : 0, stream);
+  }
+
   Sized sized_;
   std::vector<Binding> bindings_;
   void* workspace_;
+  std::shared_ptr<const PeerStatistics> peers_;
+  const MadePack& pack_;
 };
 
 }  // namespace

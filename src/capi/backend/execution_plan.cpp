@@ -11,6 +11,7 @@ namespace {
 constexpr double kFormat = 1;
 
 std::string to_json(const MadePlan& p) {
+  demand(!p.peers, CUDNN_STATUS_NOT_SUPPORTED, "a plan that exchanges statistics with peers has no text");
   JsonObject j = {{"tessera_plan", kFormat},
                   {"engine", static_cast<double>(p.engine)},
                   {"device", p.plan->device().name},
@@ -107,6 +108,8 @@ void finalize_plan(Descriptor& d) {
   p->engine = config->part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
   p->knobs = e.knobs;
   p->plan = plan_of(e);
+  p->peers = e.peers;
+  if (e.peers) plan_of({e.peers->local, e.device});  // refused or compiled now, found again by each execution
   if (const Descriptor* cache = d.part(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE))
     remember(*cache, cache_entry(e, p->engine));
   make(d, p);

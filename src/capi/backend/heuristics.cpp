@@ -92,7 +92,10 @@ void finalize_heuristics(Descriptor& d) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& x, const Candidate& y) { return x.seconds < y.seconds; });
   std::vector<std::shared_ptr<Descriptor>> results;
-  for (Candidate& c : candidates) results.push_back(make_config(graph, c.index, std::move(c.engine)));
+  for (Candidate& c : candidates) {
+    c.engine.peers = g.peers;
+    results.push_back(make_config(graph, c.index, std::move(c.engine)));
+  }
   d.put_parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, std::move(results));
 }
 

@@ -20,6 +20,7 @@ void translate_all(const Descriptor& d, MadeGraph& to) {
       to.why = "a virtual tensor is read that no operation writes: it is the sub-graph of another operation";
       return;
     }
+    to.peers = operations.split_statistics();
     to.graph = std::make_shared<const Graph>(operations.finish());
   } catch (const Failure& f) {
     if (CUDNN_STATUS_CATEGORY(f.status) != CUDNN_STATUS_NOT_SUPPORTED) throw;

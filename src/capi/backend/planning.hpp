@@ -4,15 +4,17 @@
 
 #include <mutex>
 
+#include "capi/backend/peer_statistics.hpp"
 #include "capi/backend/table.hpp"
 #include "capi/handle.hpp"
 
 namespace tsr::capi {
 
 struct MadeGraph {
-  std::shared_ptr<const Graph> graph;  // null: cannot be planned
-  std::string why;                     // it cannot
-  std::optional<Device> device;        // of the handle, if the program gave one
+  std::shared_ptr<const Graph> graph;           // null: cannot be planned
+  std::string why;                              // it cannot
+  std::optional<Device> device;                 // of the handle, if the program gave one
+  std::shared_ptr<const PeerStatistics> peers;  // that must be exchanged before the graph is computed; null: none
 };
 
 // What the knobs of a configuration say.
@@ -30,14 +32,16 @@ struct MadeEngine {
   // What CUDNN_KNOB_TYPE_KERNEL_CFG counts: configurations of the engine in alphabetical order; an empty one is the
   // planner's choice.
   std::vector<std::string> choices;
-  Knobs knobs;          // of a configuration
-  bool pinned = false;  // by a number of NVIDIA's; knobs are theirs then, too
+  Knobs knobs;                                  // of a configuration
+  bool pinned = false;                          // by a number of NVIDIA's; knobs are theirs then, too
+  std::shared_ptr<const PeerStatistics> peers;  // of the graph
 };
 
 struct MadePlan {
   std::shared_ptr<const Plan> plan;
   int64_t engine = 0;
   Knobs knobs;
+  std::shared_ptr<const PeerStatistics> peers;  // of the graph
   // Plans made without a device run on any: one for each.
   mutable std::mutex lock;
   mutable std::vector<std::shared_ptr<const Plan>> elsewhere;

@@ -48,11 +48,12 @@ Ints axes_of(const OpGraph& g, NormMode mode, TensorId x, TensorId stats) {
   return axes;
 }
 
-// One peer is this device itself: there is nothing to exchange.
-void refuse_peers(const Descriptor& op, Attr name) {
+// Whether statistics are to be exchanged. One peer is this device itself.
+bool has_peers(const Descriptor& op, Attr name, NormMode mode) {
   size_t peers = op.parts(name).size();
-  demand(peers <= 1, CUDNN_STATUS_NOT_SUPPORTED, op.describe(), ": statistics of ", peers,
-         " devices; allowed is one device");
+  demand(peers <= 1 || mode == NormMode::batch, CUDNN_STATUS_NOT_SUPPORTED, op.describe(), ": statistics of ", peers,
+         " peers; only batch norms have them");
+  return peers > 1;
 }
 
 std::vector<TensorId> optional_tensors(OpGraph& to, const Descriptor& op, std::initializer_list<Attr> names) {
@@ -64,10 +65,11 @@ std::vector<TensorId> optional_tensors(OpGraph& to, const Descriptor& op, std::i
 }  // namespace
 
 void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
-  refuse_peers(op, CUDNN_ATTR_OPERATION_NORM_FWD_PEER_STAT_DESCS);
   tessera::NormOptions o;
   o.mode = mode_of(op, CUDNN_ATTR_OPERATION_NORM_FWD_MODE);
   bool training = op.one(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_NORM_FWD_INFERENCE) == CUDNN_NORM_FWD_TRAINING;
+  if (has_peers(op, CUDNN_ATTR_OPERATION_NORM_FWD_PEER_STAT_DESCS, o.mode) && training)
+    return translate_peer_norm_fwd(op, to);
   o.phase = training ? Phase::training : Phase::inference;
   if (o.mode == NormMode::group)
     o.groups = groups_of(op, CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC);
@@ -94,9 +96,9 @@ void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
 }
 
 void translate_norm_bwd(const Descriptor& op, OpGraph& to) {
-  refuse_peers(op, CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS);
   tessera::NormOptions o;
   o.mode = mode_of(op, CUDNN_ATTR_OPERATION_NORM_BWD_MODE);
+  if (has_peers(op, CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS, o.mode)) return translate_peer_norm_bwd(op, to);
   if (o.mode == NormMode::group)
     o.groups = groups_of(op, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC);
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC);

@@ -51,6 +51,7 @@ Driver open() {
   l.get(d.CtxGetDevice, "cuCtxGetDevice");
   l.get(d.CtxSetCurrent, "cuCtxSetCurrent");
   l.get(d.CtxSynchronize, "cuCtxSynchronize");
+  l.get(d.PointerGetAttribute, "cuPointerGetAttribute");
   l.get(d.MemAlloc, "cuMemAlloc_v2");
   l.get(d.MemFree, "cuMemFree_v2");
   l.get(d.MemAllocHost, "cuMemAllocHost_v2");

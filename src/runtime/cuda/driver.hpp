@@ -73,6 +73,7 @@ struct Driver {
   Result (*CtxGetDevice)(int*) = nullptr;
   Result (*CtxSetCurrent)(Context) = nullptr;
   Result (*CtxSynchronize)() = nullptr;
+  Result (*PointerGetAttribute)(void*, int, Pointer) = nullptr;
   Result (*MemAlloc)(Pointer*, size_t) = nullptr;
   Result (*MemFree)(Pointer) = nullptr;
   Result (*MemAllocHost)(void**, size_t) = nullptr;
