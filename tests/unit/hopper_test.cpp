@@ -8,7 +8,10 @@
 
 #include "engines/cuda/wgmma_text.hpp"
 #include "expect_error.hpp"
+#include "graph/text.hpp"
+#include "planner/plan.hpp"
 #include "runtime/devices.hpp"
+#include "runtime/jit/nvrtc.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/tensor_map.hpp"
 
@@ -210,6 +213,31 @@ TEST_F(Hopper, what_lies_outside_is_found) {
 TEST_F(Hopper, products_take_whole_warpgroups) {
   expect_error([&] { run(std::string(kBring) + kMultiply + "wgmma_wait<0>();", {}, 64); }, Status::execution_failed,
                {"takes a whole warpgroup"});
+}
+
+// --- the engine
+TEST(Wgmma, no_kernel_spills) {
+  if (!jit::nvrtc()) GTEST_SKIP() << jit::nvrtc().missing;
+  for (const char* text : {
+           "a = input bf16[8192,8192]; b = input bf16[8192,8192]; c = matmul a b; output c bf16",
+           "a = input f16[2048,2048]:col; b = input f16[2048,2048]; s = input f32[1,2048]; r = input f16[2048,2048]; "
+           "c = gelu (add (add (matmul a b) s) r); output c f16",
+           "a = input bf16[64,4096]; b = input bf16[4096,64]:col; c = matmul a b; x = relu c; output c f32; output x "
+           "bf16",
+           "x = input bf16[32,128,28,28]:nhwc; w = input bf16[128,128,3,3]:nhwc; b = input bf16[1,128,1,1]; "
+           "y = relu (add (conv_fprop x w pad=1,1) b); output y bf16:nhwc",
+           "dy = input bf16[32,128,28,28]:nhwc; w = input bf16[128,256,3,3]:nhwc; dx = conv_dgrad dy w pad=1,1; "
+           "output dx bf16:nhwc",
+       }) {
+    KernelRecorder recorder;
+    auto plan = make_plan(std::make_shared<Graph>(parse_graph(text)), find_device("h200"), {.tuned = false});
+    ASSERT_EQ(plan->steps().size(), 1u) << text;
+    EXPECT_EQ(plan->steps()[0].engine->info().name, "wgmma_cuda") << text;
+    for (const auto& [program, kernel] : recorder.entries()) {
+      EXPECT_EQ(kernel->info().spill_bytes, 0) << program.body;
+      EXPECT_EQ(kernel->info().log.find("serializ"), std::string::npos) << kernel->info().log;
+    }
+  }
 }
 
 // --- maps
