@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/onednn/compat.hpp"
 
+#include "engines/cpu/onednn/readiness.hpp"
 #include "engines/cpu/onednn/sequence.hpp"
 
 namespace tsr::onednn {
@@ -223,7 +224,7 @@ bool is_empty(const Desc& d) { return d.is_zero(); }
 namespace {
 
 bool at_least(dnnl::cpu_isa isa) {
-  static const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  static const auto have = (hold_isa(), static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
   auto wanted = static_cast<unsigned>(isa);
   return (have & wanted) == wanted;  // each set of instructions is a set of bits
 }
