@@ -21,7 +21,7 @@ std::string list(const Sizes& v) {
 
 class HeavyGenerator {
  public:
-  explicit HeavyGenerator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15ull + 1) {}
+  explicit HeavyGenerator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15ull + 1), channels_last_(chance(70)) {}
 
   std::string run() {
     switch (pick(0, 9)) {
@@ -53,10 +53,10 @@ class HeavyGenerator {
   int64_t channels() { return chance(50) ? pick(1, 20) : chance(50) ? pick(1, 5) * 16 : pick(21, 72); }
   int64_t extent() { return chance(60) ? pick(1, 14) : pick(15, 48); }
 
-  // "bf16[2,3,4,4]:nhwc", channels first or last.
+  // "bf16[2,3,4,4]:nhwc": channels last or first, mostly the same for all tensors of a graph.
   std::string image(const std::string& type, const Sizes& sizes) {
     static constexpr const char* kLast[] = {":nwc", ":nhwc", ":ndhwc"};
-    return cat(type, "[", list(sizes), "]", chance(60) ? kLast[sizes.size() - 3] : "");
+    return cat(type, "[", list(sizes), "]", chance(90) == channels_last_ ? kLast[sizes.size() - 3] : "");
   }
 
   struct Conv {
@@ -201,6 +201,7 @@ class HeavyGenerator {
   }
 
   std::mt19937_64 random_;
+  bool channels_last_;
 };
 
 }  // namespace

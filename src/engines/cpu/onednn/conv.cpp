@@ -8,6 +8,7 @@
 
 #include "engines/cpu/onednn/chain.hpp"
 #include "engines/cpu/onednn/families.hpp"
+#include "engines/cpu/onednn/faults.hpp"
 
 namespace tsr::onednn {
 namespace {
@@ -146,8 +147,7 @@ class Builder {
  private:
   void load_all() {
     const Node& n = *chain_.anchor;
-    bool has_ops = !chain_.ops.empty() || chain_.bias != kNone;
-    ProductTypes types = product_types(n, g_.tensor(n.in[0]), g_.tensor(n.in[1]), g_.tensor(chain_.result), has_ops);
+    ProductTypes types = choose_types();
     Operand first = load(*step_, g_, n.in[0], types.a, true), second = load(*step_, g_, n.in[1], types.b, true);
     // An operand that is brought into the layout of y gets its type too: y may then not be narrower.
     if (has_other_operand(types.result)) types.result = DType::f32;
@@ -165,6 +165,18 @@ class Builder {
     bool bf16 = types.a == DType::bf16 && g_.tensor(chain_.bias).dtype == DType::bf16;
     bias_ = load(*step_, g_, chain_.bias, bf16 ? DType::bf16 : DType::f32, true);
     bias_desc_ = Desc({bias_.tensor.numel()}, *native_type(bias_.tensor.dtype), memory::format_tag::a);
+  }
+
+  ProductTypes choose_types() const {
+    const Node& n = *chain_.anchor;
+    const Tensor &first = g_.tensor(n.in[0]), &second = g_.tensor(n.in[1]);
+    bool has_ops = !chain_.ops.empty() || chain_.bias != kNone;
+    ProductTypes types = product_types(n, first, second, g_.tensor(chain_.result), has_ops);
+    bool is_wgrad = roles_.output == 1;
+    auto o = with_defaults(attrs<ConvOptions>(n), first.rank() - 2);
+    if (is_wgrad && types.a == DType::bf16 && bf16_wgrad_is_wrong(second, first, o.dilation))
+      return {DType::f32, DType::f32, DType::f32};
+    return types;
   }
 
   bool has_other_operand(DType type) const {

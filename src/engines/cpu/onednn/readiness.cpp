@@ -127,7 +127,9 @@ const Readiness& readiness() {
   static const Readiness r = [] {
     hold_isa();
     Readiness found;
+    constexpr std::string_view kPrefix = "cpu_isa_";
     found.isa = dnnl_cpu_isa2str(static_cast<dnnl_cpu_isa_t>(dnnl::get_effective_cpu_isa()));
+    if (found.isa.starts_with(kPrefix)) found.isa.erase(0, kPrefix.size());
     std::string name = key(found.isa);
     auto load = [&](const std::string& text) {
       std::string body = unseal("onednn", text);
