@@ -27,6 +27,15 @@ auto attempt(const F& make) -> std::optional<decltype(make())> {
   return std::nullopt;
 }
 
+// The first implementation that is not refused, or an empty description. oneDNN looks again at all that `pd` was made
+// of, which therefore has to be alive.
+template <class Pd>
+Pd accepted(Pd pd, const Refuse& refuse) {
+  while (refuse && is_there(pd) && refuse(pd.impl_info_str()))
+    if (!pd.next_impl()) return {};
+  return pd;
+}
+
 // Backward primitives want a forward one as a hint; only its sizes matter.
 std::optional<dnnl::convolution_forward::primitive_desc> hint(const ConvShape& s, const Desc& x, const Desc& w,
                                                               const Desc& y) {
@@ -64,30 +73,37 @@ std::optional<dnnl::matmul::primitive_desc> describe_matmul(const Desc& a, const
 
 std::optional<dnnl::convolution_forward::primitive_desc> describe_fprop(const ConvShape& s, const Desc& x,
                                                                         const Desc& w, const Desc& bias, const Desc& y,
-                                                                        const dnnl::primitive_attr& attr) {
+                                                                        const dnnl::primitive_attr& attr,
+                                                                        const Refuse& refuse) {
   using P = dnnl::convolution_forward::primitive_desc;
   return attempt([&] {
-    return P(device(), kInference, kDirect, x, w, bias, y, s.stride, s.dilation, s.pad, s.post_pad, attr, kAllowEmpty);
+    return accepted(
+        P(device(), kInference, kDirect, x, w, bias, y, s.stride, s.dilation, s.pad, s.post_pad, attr, kAllowEmpty),
+        refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_data::primitive_desc> describe_dgrad(const ConvShape& s, const Desc& dx,
                                                                               const Desc& w, const Desc& dy,
-                                                                              const dnnl::primitive_attr& attr) {
+                                                                              const dnnl::primitive_attr& attr,
+                                                                              const Refuse& refuse) {
   using P = dnnl::convolution_backward_data::primitive_desc;
   return attempt([&] {
-    return P(device(), kDirect, dx, w, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, dx, w, dy).value(), attr,
-             kAllowEmpty);
+    return accepted(P(device(), kDirect, dx, w, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, dx, w, dy).value(),
+                      attr, kAllowEmpty),
+                    refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad(const ConvShape& s, const Desc& x,
                                                                                  const Desc& dw, const Desc& dy,
-                                                                                 const dnnl::primitive_attr& attr) {
+                                                                                 const dnnl::primitive_attr& attr,
+                                                                                 const Refuse& refuse) {
   using P = dnnl::convolution_backward_weights::primitive_desc;
   return attempt([&] {
-    return P(device(), kDirect, x, dw, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, x, dw, dy).value(), attr,
-             kAllowEmpty);
+    return accepted(P(device(), kDirect, x, dw, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, x, dw, dy).value(),
+                      attr, kAllowEmpty),
+                    refuse);
   });
 }
 
@@ -145,31 +161,34 @@ std::optional<dnnl::matmul::primitive_desc> describe_matmul(const Desc& a, const
 
 std::optional<dnnl::convolution_forward::primitive_desc> describe_fprop(const ConvShape& s, const Desc& x,
                                                                         const Desc& w, const Desc& bias, const Desc& y,
-                                                                        const dnnl::primitive_attr& attr) {
+                                                                        const dnnl::primitive_attr& attr,
+                                                                        const Refuse& refuse) {
   using P = dnnl::convolution_forward;
   return attempt([&] {
     P::desc what(kInference, kDirect, x, w, bias, y, s.stride, s.dilation, s.pad, s.post_pad);
-    return P::primitive_desc(what, attr, device(), kAllowEmpty);
+    return accepted(P::primitive_desc(what, attr, device(), kAllowEmpty), refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_data::primitive_desc> describe_dgrad(const ConvShape& s, const Desc& dx,
                                                                               const Desc& w, const Desc& dy,
-                                                                              const dnnl::primitive_attr& attr) {
+                                                                              const dnnl::primitive_attr& attr,
+                                                                              const Refuse& refuse) {
   using P = dnnl::convolution_backward_data;
   return attempt([&] {
     P::desc what(kDirect, dx, w, dy, s.stride, s.dilation, s.pad, s.post_pad);
-    return P::primitive_desc(what, attr, device(), hint(s, dx, w, dy).value(), kAllowEmpty);
+    return accepted(P::primitive_desc(what, attr, device(), hint(s, dx, w, dy).value(), kAllowEmpty), refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad(const ConvShape& s, const Desc& x,
                                                                                  const Desc& dw, const Desc& dy,
-                                                                                 const dnnl::primitive_attr& attr) {
+                                                                                 const dnnl::primitive_attr& attr,
+                                                                                 const Refuse& refuse) {
   using P = dnnl::convolution_backward_weights;
   return attempt([&] {
     P::desc what(kDirect, x, dw, dy, s.stride, s.dilation, s.pad, s.post_pad);
-    return P::primitive_desc(what, attr, device(), hint(s, x, dw, dy).value(), kAllowEmpty);
+    return accepted(P::primitive_desc(what, attr, device(), hint(s, x, dw, dy).value(), kAllowEmpty), refuse);
   });
 }
 

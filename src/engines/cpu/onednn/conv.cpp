@@ -131,15 +131,15 @@ class Builder {
     const Node& n = *chain_.anchor;
     if (is_fprop(n))
       make_call<Fprop>([&](const Descs& d, const dnnl::primitive_attr& attr) {
-        return describe_fprop(shape_, d.x, d.w, bias_desc_, d.y, attr);
+        return describe_fprop(shape_, d.x, d.w, bias_desc_, d.y, attr, without_faults());
       });
     else if (roles_.output == 0)
       make_call<Dgrad>([&](const Descs& d, const dnnl::primitive_attr& attr) {
-        return describe_dgrad(shape_, d.x, d.w, d.y, attr);
+        return describe_dgrad(shape_, d.x, d.w, d.y, attr, without_faults());
       });
     else
       make_call<Wgrad>([&](const Descs& d, const dnnl::primitive_attr& attr) {
-        return describe_wgrad(shape_, d.x, d.w, d.y, attr);
+        return describe_wgrad(shape_, d.x, d.w, d.y, attr, without_faults());
       });
     return std::move(step_);
   }
@@ -147,7 +147,8 @@ class Builder {
  private:
   void load_all() {
     const Node& n = *chain_.anchor;
-    ProductTypes types = choose_types();
+    bool has_ops = !chain_.ops.empty() || chain_.bias != kNone;
+    ProductTypes types = product_types(n, g_.tensor(n.in[0]), g_.tensor(n.in[1]), g_.tensor(chain_.result), has_ops);
     Operand first = load(*step_, g_, n.in[0], types.a, true), second = load(*step_, g_, n.in[1], types.b, true);
     // An operand that is brought into the layout of y gets its type too: y may then not be narrower.
     if (has_other_operand(types.result)) types.result = DType::f32;
@@ -167,18 +168,6 @@ class Builder {
     bias_desc_ = Desc({bias_.tensor.numel()}, *native_type(bias_.tensor.dtype), memory::format_tag::a);
   }
 
-  ProductTypes choose_types() const {
-    const Node& n = *chain_.anchor;
-    const Tensor &first = g_.tensor(n.in[0]), &second = g_.tensor(n.in[1]);
-    bool has_ops = !chain_.ops.empty() || chain_.bias != kNone;
-    ProductTypes types = product_types(n, first, second, g_.tensor(chain_.result), has_ops);
-    bool is_wgrad = roles_.output == 1;
-    auto o = with_defaults(attrs<ConvOptions>(n), first.rank() - 2);
-    if (is_wgrad && types.a == DType::bf16 && bf16_wgrad_is_wrong(second, first, o.dilation))
-      return {DType::f32, DType::f32, DType::f32};
-    return types;
-  }
-
   bool has_other_operand(DType type) const {
     const Dims& y = g_.tensor(chain_.result).dims;
     return std::any_of(chain_.ops.begin(), chain_.ops.end(), [&](const PostOp& p) {
@@ -186,6 +175,19 @@ class Builder {
       const Tensor& t = g_.tensor(p.operand);
       return t.dtype != type && spread(t, y, kChannel) == Spread::full;
     });
+  }
+
+  Refuse without_faults() const {
+    auto is_whole = [&](const PostOp& o) {
+      return o.operand != kNone && spread(g_.tensor(o.operand), y_.tensor.dims, kChannel) == Spread::full;
+    };
+    Convolution c{.is_wgrad = roles_.output == 1,
+                  .reads_whole = std::any_of(chain_.ops.begin(), chain_.ops.end(), is_whole),
+                  .x = x_.tensor,
+                  .w = w_.tensor,
+                  .y = y_.tensor,
+                  .shape = shape_};
+    return [c](const std::string& implementation) { return is_wrong(c, implementation); };
   }
 
   // Layouts to ask oneDNN for: the caller's where that is fast or not worth a change, otherwise oneDNN's choice.
