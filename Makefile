@@ -1,15 +1,19 @@
 # The commands of the project; each installs what is missing, builds what changed, and runs.
-.PHONY: all setup build demo test check bench pack docs clean
+.PHONY: all setup configure build demo test check bench pack docs clean
 all: build
 
 setup:
 	@scripts/setup
 
-build: setup
+configure: setup
 	@cmake --preset release >/dev/null
+
+build: configure
 	@cmake --build --preset release
 
-demo: build
+# Builds only what it shows: the command line and the library.
+demo: configure
+	@cmake --build --preset release --target tessera_cli
 	@scripts/demo build/tessera
 
 test: build

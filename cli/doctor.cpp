@@ -85,8 +85,19 @@ Json memory() {
 }
 
 Json onednn() {
-  if (auto linked = linked_onednn())
-    return {{"found", true}, {"library", "built in"}, {"version", linked->version}, {"runtime", linked->runtime}};
+  if (auto linked = linked_onednn()) {
+    Json j = {{"found", true},
+              {"library", "built in"},
+              {"version", linked->version},
+              {"runtime", linked->runtime},
+              {"isa", linked->isa},
+              {"isa_limit", linked->limit},
+              {"usable", linked->unusable.empty()}};
+    if (!linked->unusable.empty())
+      j["advice"] = cat("not used: ", linked->unusable, ". Install another version; `onednn-*` in the cache folder ",
+                        "keeps what was tried");
+    return j;
+  }
   Library lib{"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"};
   if (!lib)
     return {{"found", false},
@@ -199,8 +210,13 @@ void print_report(const Json& j) {
               " threads for a loop"));
   if (!c["features"]["avx2"].get<bool>()) std::cout << "            -> no AVX2: everything runs, slowly\n";
   row("memory", cat(human_bytes(j["memory"]["total"]), ", ", human_bytes(j["memory"]["free"]), " free"));
-  row("oneDNN", library_line(j["onednn"]));
-  advice(j["onednn"]);
+  const Json& o = j["onednn"];
+  row("oneDNN", library_line(o));
+  if (o.contains("isa")) {
+    std::string limit = o["isa_limit"];
+    row("", cat("instructions up to ", o["isa"].get<std::string>(), limit.empty() ? "" : "; ", limit));
+  }
+  advice(o);
   row("CUDA", library_line(j["cuda"]));
   if (j["cuda"].contains("devices"))
     for (const Json& d : j["cuda"]["devices"])

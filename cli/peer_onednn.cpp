@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engines/cpu/onednn/operands.hpp"
+#include "engines/cpu/onednn/readiness.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -53,7 +54,8 @@ PeerWork execution(const Pd& pd, const std::vector<PeerArg>& list) {
 std::optional<LinkedOneDnn> linked_onednn() {
   const auto* v = dnnl::version();
   return LinkedOneDnn{cat(v->major, ".", v->minor, ".", v->patch),
-                      v->cpu_runtime == DNNL_RUNTIME_OMP ? "OpenMP, shared with Tessera's own loops" : "unknown"};
+                      v->cpu_runtime == DNNL_RUNTIME_OMP ? "OpenMP, shared with Tessera's own loops" : "unknown",
+                      readiness().isa, hold_isa(), readiness().works.text()};
 }
 
 PeerWork peer_matmul(int64_t m, int64_t n, int64_t k, DType type) {

@@ -15,6 +15,8 @@ namespace tsr::cli {
 // The oneDNN that the library is built with.
 struct LinkedOneDnn {
   std::string version, runtime;
+  std::string isa, limit;  // instructions that it uses, and why not all of the processor's
+  std::string unusable;    // why the engine does not use it
 };
 std::optional<LinkedOneDnn> linked_onednn();
 

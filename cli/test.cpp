@@ -23,7 +23,7 @@ struct Arguments {
   std::string filter, engine, record, cudnn, device = "cpu";
   int64_t fuzz = 0;
   uint64_t seed = 0;
-  bool conversions = false, json = false;
+  bool heavy = false, conversions = false, json = false;
 };
 
 void check_engine(const std::string& name) {
@@ -84,7 +84,7 @@ int run(const Arguments& a) {
           "name --device cuda or emulated");
   if (a.conversions || (everything && o.device.kind == DeviceKind::cuda)) run_conversions(o, tally);
   if (a.fuzz > 0) {
-    run_fuzz(a.fuzz, a.seed, o, tally);
+    run_fuzz(a.fuzz, a.seed, a.heavy ? random_heavy_graph : random_graph, o, tally);
   } else if (!a.conversions) {
     for (const std::string& file : case_files(a.files, "tests/cases")) {
       std::vector<Case> cases = read_cases(file);
@@ -141,6 +141,7 @@ void add_test(Command& app) {
   c.add_option("--device", a->device, "cpu, cuda, cuda:NUMBER or emulated").show_default();
   c.add_option("--cudnn", a->cudnn, "through this libcudnn.so.9 instead, as a client of cuDNN");
   c.add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
+  c.add_flag("--heavy", a->heavy, "with --fuzz: one heavy operation a graph, at larger sizes");
   c.add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
   c.add_option("--seed", a->seed, "seed of random data and of --fuzz").show_default();
   c.add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");

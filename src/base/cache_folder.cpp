@@ -75,4 +75,19 @@ bool write_file_atomically(const std::string& path, const std::string& content) 
   return false;
 }
 
+void recall(const std::string& file, const std::function<void(const std::string& text)>& load,
+            const std::function<std::string()>& find_out) {
+  std::string folder = cache_folder(), path = folder.empty() ? "" : cat(folder, "/", file);
+  if (auto text = path.empty() ? std::nullopt : read_file(path)) {
+    try {
+      return load(*text);
+    } catch (const Error& e) {
+      log_line(2, cat("'", path, "': ", e.what(), "; found out anew"));
+    }
+  }
+  std::string text = find_out();
+  if (!path.empty() && !text.empty() && !write_file_atomically(path, text))
+    log_line(2, cat("cannot write '", path, "': it is found out again next time"));
+}
+
 }  // namespace tsr

@@ -3,6 +3,7 @@
 // could write to is refused, since its contents are trusted.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,5 +18,11 @@ std::string cache_folder(const std::string& part);
 std::optional<std::string> read_file(const std::string& path);
 // Readers see the old content or the new one, never a part; false when it cannot be written.
 bool write_file_atomically(const std::string& path, const std::string& content);
+
+// Something that is costly to find out, kept in a file of the cache folder. `load` takes the file's text and throws an
+// Error when that does not fit; then, and when there is no file, `find_out` does the work and gives the text to keep,
+// or an empty one.
+void recall(const std::string& file, const std::function<void(const std::string& text)>& load,
+            const std::function<std::string()>& find_out);
 
 }  // namespace tsr

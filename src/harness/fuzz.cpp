@@ -358,7 +358,7 @@ Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails) {
   return best;
 }
 
-void run_fuzz(int64_t count, uint64_t seed, const RunnerOptions& o, Tally& tally) {
+void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions& o, Tally& tally) {
   RunnerOptions quiet = o;
   for (int64_t i = 0; i < count; ++i) {
     uint64_t s = seed + static_cast<uint64_t>(i);
@@ -375,7 +375,7 @@ void run_fuzz(int64_t count, uint64_t seed, const RunnerOptions& o, Tally& tally
     Tally mine;
     Graph g;
     try {
-      g = random_graph(s);
+      g = make(s);
       run(g, mine);
     } catch (const std::exception& e) {
       ++mine.failed;
@@ -398,7 +398,7 @@ void run_fuzz(int64_t count, uint64_t seed, const RunnerOptions& o, Tally& tally
       Tally t;
       run(small, t);
     }
-    if (o.on_failure) o.on_failure(cat("seed ", s, " (repeat with --fuzz 1 --seed ", s, "), shrunk: ", first));
+    if (o.on_failure) o.on_failure(cat("seed ", s, " (repeat with the same options and --fuzz 1 --seed ", s, "), shrunk: ", first));
   }
 }
 

@@ -9,9 +9,12 @@ namespace tsr {
 
 // Makes `count` random graphs from `seed` and runs each as run_case does. Graph i depends on seed + i alone, so that
 // `--fuzz 1 --seed S` repeats the one that failed.
-void run_fuzz(int64_t count, uint64_t seed, const RunnerOptions& o, Tally& tally);
+using MakeGraph = Graph (*)(uint64_t seed);
+void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions& o, Tally& tally);
 
 Graph random_graph(uint64_t seed);
+// One heavy operation at larger sizes: convolutions, products, recurrent layers, means over windows, transposition.
+Graph random_heavy_graph(uint64_t seed);
 // The smallest graph found for which `fails` still holds.
 Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails);
 

@@ -162,21 +162,15 @@ Machine load_machine(const std::string& text, const std::string& name) {
 
 const Machine& this_machine() {
   static const Machine machine = [] {
-    std::string name = machine_name(), folder = cache_folder();
-    std::string path = folder.empty() ? "" : cat(folder, "/machine-", hex(hash_text(name)));
-    if (!path.empty())
-      if (auto text = read_file(path)) {
-        try {
-          return load_machine(*text, name);
-        } catch (const Error& e) {
-          log_line(2, cat("'", path, "': ", e.what(), "; measuring anew"));
-        }
-      }
-    Machine m = measure(name);
-    log_line(3, cat("measured ", name, ": copy ", m.copy_all * 1e-9, " GB/s, f32 ", m.flops_one * 1e-9,
-                    " GFLOP/s a thread"));
-    if (!path.empty() && !write_file_atomically(path, save_machine(m)))
-      log_line(2, cat("cannot write '", path, "': the machine is measured again next time"));
+    std::string name = machine_name();
+    Machine m;
+    auto load = [&](const std::string& text) { m = load_machine(text, name); };
+    recall(cat("machine-", hex(hash_text(name))), load, [&] {
+      m = measure(name);
+      log_line(3, cat("measured ", name, ": copy ", m.copy_all * 1e-9, " GB/s, f32 ", m.flops_one * 1e-9,
+                      " GFLOP/s a thread"));
+      return save_machine(m);
+    });
     return m;
   }();
   return machine;

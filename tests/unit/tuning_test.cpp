@@ -2,6 +2,9 @@
 #include "planner/tuning.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "base/cache_folder.hpp"
 #include "base/settings.hpp"
@@ -87,6 +90,29 @@ TEST(CacheFolder, FilesAreReplacedWhole) {
   EXPECT_EQ(read_file(path), "two");
   EXPECT_FALSE(write_file_atomically("/no/such/folder/file", "x"));
   EXPECT_FALSE(read_file("/no/such/file").has_value());
+}
+
+TEST(CacheFolder, WhatIsCostlyIsFoundOutOnce) {
+  if (cache_folder().empty()) GTEST_SKIP() << "nothing can be kept here";
+  std::string file = "recall-test-" + std::to_string(getpid()), value;
+  int found_out = 0;
+  auto ask = [&](const std::string& answer) {
+    value.clear();
+    auto load = [&](const std::string& text) {
+      if (text != "good") fail(tessera::Status::corrupt_data, "damaged");
+      value = text;
+    };
+    recall(file, load, [&] { return ++found_out, answer; });
+  };
+  ask("");  // not worth keeping
+  ask("bad");
+  EXPECT_EQ(found_out, 2);
+  ask("good");  // what is there is refused
+  EXPECT_EQ(found_out, 3);
+  ask("good");
+  EXPECT_EQ(found_out, 3);
+  EXPECT_EQ(value, "good");
+  std::filesystem::remove(cache_folder() + "/" + file);
 }
 
 }  // namespace

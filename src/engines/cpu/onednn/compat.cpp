@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/onednn/compat.hpp"
 
+#include "engines/cpu/onednn/readiness.hpp"
 #include "engines/cpu/onednn/sequence.hpp"
 
 namespace tsr::onednn {
@@ -24,6 +25,15 @@ auto attempt(const F& make) -> std::optional<decltype(make())> {
   } catch (const std::exception&) {
   }
   return std::nullopt;
+}
+
+// The first implementation that is not refused, or an empty description. oneDNN looks again at all that `pd` was made
+// of, which therefore has to be alive.
+template <class Pd>
+Pd accepted(Pd pd, const Refuse& refuse) {
+  while (refuse && is_there(pd) && refuse(pd.impl_info_str()))
+    if (!pd.next_impl()) return {};
+  return pd;
 }
 
 // Backward primitives want a forward one as a hint; only its sizes matter.
@@ -63,30 +73,37 @@ std::optional<dnnl::matmul::primitive_desc> describe_matmul(const Desc& a, const
 
 std::optional<dnnl::convolution_forward::primitive_desc> describe_fprop(const ConvShape& s, const Desc& x,
                                                                         const Desc& w, const Desc& bias, const Desc& y,
-                                                                        const dnnl::primitive_attr& attr) {
+                                                                        const dnnl::primitive_attr& attr,
+                                                                        const Refuse& refuse) {
   using P = dnnl::convolution_forward::primitive_desc;
   return attempt([&] {
-    return P(device(), kInference, kDirect, x, w, bias, y, s.stride, s.dilation, s.pad, s.post_pad, attr, kAllowEmpty);
+    return accepted(
+        P(device(), kInference, kDirect, x, w, bias, y, s.stride, s.dilation, s.pad, s.post_pad, attr, kAllowEmpty),
+        refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_data::primitive_desc> describe_dgrad(const ConvShape& s, const Desc& dx,
                                                                               const Desc& w, const Desc& dy,
-                                                                              const dnnl::primitive_attr& attr) {
+                                                                              const dnnl::primitive_attr& attr,
+                                                                              const Refuse& refuse) {
   using P = dnnl::convolution_backward_data::primitive_desc;
   return attempt([&] {
-    return P(device(), kDirect, dx, w, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, dx, w, dy).value(), attr,
-             kAllowEmpty);
+    return accepted(P(device(), kDirect, dx, w, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, dx, w, dy).value(),
+                      attr, kAllowEmpty),
+                    refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad(const ConvShape& s, const Desc& x,
                                                                                  const Desc& dw, const Desc& dy,
-                                                                                 const dnnl::primitive_attr& attr) {
+                                                                                 const dnnl::primitive_attr& attr,
+                                                                                 const Refuse& refuse) {
   using P = dnnl::convolution_backward_weights::primitive_desc;
   return attempt([&] {
-    return P(device(), kDirect, x, dw, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, x, dw, dy).value(), attr,
-             kAllowEmpty);
+    return accepted(P(device(), kDirect, x, dw, dy, s.stride, s.dilation, s.pad, s.post_pad, hint(s, x, dw, dy).value(),
+                      attr, kAllowEmpty),
+                    refuse);
   });
 }
 
@@ -144,31 +161,34 @@ std::optional<dnnl::matmul::primitive_desc> describe_matmul(const Desc& a, const
 
 std::optional<dnnl::convolution_forward::primitive_desc> describe_fprop(const ConvShape& s, const Desc& x,
                                                                         const Desc& w, const Desc& bias, const Desc& y,
-                                                                        const dnnl::primitive_attr& attr) {
+                                                                        const dnnl::primitive_attr& attr,
+                                                                        const Refuse& refuse) {
   using P = dnnl::convolution_forward;
   return attempt([&] {
     P::desc what(kInference, kDirect, x, w, bias, y, s.stride, s.dilation, s.pad, s.post_pad);
-    return P::primitive_desc(what, attr, device(), kAllowEmpty);
+    return accepted(P::primitive_desc(what, attr, device(), kAllowEmpty), refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_data::primitive_desc> describe_dgrad(const ConvShape& s, const Desc& dx,
                                                                               const Desc& w, const Desc& dy,
-                                                                              const dnnl::primitive_attr& attr) {
+                                                                              const dnnl::primitive_attr& attr,
+                                                                              const Refuse& refuse) {
   using P = dnnl::convolution_backward_data;
   return attempt([&] {
     P::desc what(kDirect, dx, w, dy, s.stride, s.dilation, s.pad, s.post_pad);
-    return P::primitive_desc(what, attr, device(), hint(s, dx, w, dy).value(), kAllowEmpty);
+    return accepted(P::primitive_desc(what, attr, device(), hint(s, dx, w, dy).value(), kAllowEmpty), refuse);
   });
 }
 
 std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad(const ConvShape& s, const Desc& x,
                                                                                  const Desc& dw, const Desc& dy,
-                                                                                 const dnnl::primitive_attr& attr) {
+                                                                                 const dnnl::primitive_attr& attr,
+                                                                                 const Refuse& refuse) {
   using P = dnnl::convolution_backward_weights;
   return attempt([&] {
     P::desc what(kDirect, x, dw, dy, s.stride, s.dilation, s.pad, s.post_pad);
-    return P::primitive_desc(what, attr, device(), hint(s, x, dw, dy).value(), kAllowEmpty);
+    return accepted(P::primitive_desc(what, attr, device(), hint(s, x, dw, dy).value(), kAllowEmpty), refuse);
   });
 }
 
@@ -223,7 +243,7 @@ bool is_empty(const Desc& d) { return d.is_zero(); }
 namespace {
 
 bool at_least(dnnl::cpu_isa isa) {
-  static const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  static const auto have = (hold_isa(), static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
   auto wanted = static_cast<unsigned>(isa);
   return (have & wanted) == wanted;  // each set of instructions is a set of bits
 }

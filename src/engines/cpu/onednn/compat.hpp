@@ -3,8 +3,10 @@
 // Everything else is written against these functions. A primitive that oneDNN does not have is an empty optional.
 #pragma once
 
+#include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
+#include <string>
 
 namespace tsr::onednn {
 
@@ -16,18 +18,24 @@ struct ConvShape {
   memory::dims stride, dilation, pad, post_pad;  // dilation as oneDNN counts it: 0 is none
 };
 
+// Says of an implementation, by its name, that it is not to be taken; oneDNN's next one is asked then.
+using Refuse = std::function<bool(const std::string& implementation)>;
+
 // An empty bias means none.
 std::optional<dnnl::matmul::primitive_desc> describe_matmul(const Desc& a, const Desc& b, const Desc& bias,
                                                             const Desc& c, const dnnl::primitive_attr& attr);
 std::optional<dnnl::convolution_forward::primitive_desc> describe_fprop(const ConvShape& s, const Desc& x,
                                                                         const Desc& w, const Desc& bias, const Desc& y,
-                                                                        const dnnl::primitive_attr& attr);
+                                                                        const dnnl::primitive_attr& attr,
+                                                                        const Refuse& refuse = {});
 std::optional<dnnl::convolution_backward_data::primitive_desc> describe_dgrad(const ConvShape& s, const Desc& dx,
                                                                               const Desc& w, const Desc& dy,
-                                                                              const dnnl::primitive_attr& attr);
+                                                                              const dnnl::primitive_attr& attr,
+                                                                              const Refuse& refuse = {});
 std::optional<dnnl::convolution_backward_weights::primitive_desc> describe_wgrad(const ConvShape& s, const Desc& x,
                                                                                  const Desc& dw, const Desc& dy,
-                                                                                 const dnnl::primitive_attr& attr);
+                                                                                 const dnnl::primitive_attr& attr,
+                                                                                 const Refuse& refuse = {});
 
 struct PoolShape {
   dnnl::algorithm what;

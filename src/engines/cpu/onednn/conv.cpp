@@ -8,6 +8,7 @@
 
 #include "engines/cpu/onednn/chain.hpp"
 #include "engines/cpu/onednn/families.hpp"
+#include "engines/cpu/onednn/faults.hpp"
 
 namespace tsr::onednn {
 namespace {
@@ -130,15 +131,15 @@ class Builder {
     const Node& n = *chain_.anchor;
     if (is_fprop(n))
       make_call<Fprop>([&](const Descs& d, const dnnl::primitive_attr& attr) {
-        return describe_fprop(shape_, d.x, d.w, bias_desc_, d.y, attr);
+        return describe_fprop(shape_, d.x, d.w, bias_desc_, d.y, attr, without_faults());
       });
     else if (roles_.output == 0)
       make_call<Dgrad>([&](const Descs& d, const dnnl::primitive_attr& attr) {
-        return describe_dgrad(shape_, d.x, d.w, d.y, attr);
+        return describe_dgrad(shape_, d.x, d.w, d.y, attr, without_faults());
       });
     else
       make_call<Wgrad>([&](const Descs& d, const dnnl::primitive_attr& attr) {
-        return describe_wgrad(shape_, d.x, d.w, d.y, attr);
+        return describe_wgrad(shape_, d.x, d.w, d.y, attr, without_faults());
       });
     return std::move(step_);
   }
@@ -174,6 +175,19 @@ class Builder {
       const Tensor& t = g_.tensor(p.operand);
       return t.dtype != type && spread(t, y, kChannel) == Spread::full;
     });
+  }
+
+  Refuse without_faults() const {
+    auto is_whole = [&](const PostOp& o) {
+      return o.operand != kNone && spread(g_.tensor(o.operand), y_.tensor.dims, kChannel) == Spread::full;
+    };
+    Convolution c{.is_wgrad = roles_.output == 1,
+                  .reads_whole = std::any_of(chain_.ops.begin(), chain_.ops.end(), is_whole),
+                  .x = x_.tensor,
+                  .w = w_.tensor,
+                  .y = y_.tensor,
+                  .shape = shape_};
+    return [c](const std::string& implementation) { return is_wrong(c, implementation); };
   }
 
   // Layouts to ask oneDNN for: the caller's where that is fast or not worth a change, otherwise oneDNN's choice.

@@ -15,4 +15,7 @@ struct FamilyEntry {
 
 extern const FamilyEntry kMatmul, kConvolution, kRecurrent, kResample, kReorder;
 
+// The family of the region's first node, or null.
+const FamilyEntry* find_family(const Region& r);
+
 }  // namespace tsr::onednn

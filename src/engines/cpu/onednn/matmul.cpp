@@ -166,8 +166,8 @@ class Builder {
     const Node& n = *chain_.anchor;
     TensorId a = n.in[kA], b = n.in[kB], c = chain_.result;
     ProductTypes types = product_types(n, g_.tensor(a), g_.tensor(b), g_.tensor(c), has_ops());
-    a_ = load(*step_, g_, a, types.a, !is_regular(g_.tensor(a)));
-    b_ = load(*step_, g_, b, types.b, !is_regular(g_.tensor(b)));
+    a_ = load_side(a, types.a);
+    b_ = load_side(b, types.b);
     c_ = target(*step_, g_, c, types.result, !is_regular(g_.tensor(c)));
     load_operands();
     make_call();
@@ -177,6 +177,12 @@ class Builder {
 
  private:
   bool has_ops() const { return !chain_.ops.empty() || chain_.bias != kNone; }
+
+  // Frozen tensors may be brought into a layout of oneDNN's: from one without gaps, as it lacks others for integers.
+  Operand load_side(TensorId t, DType type) {
+    const Tensor& x = g_.tensor(t);
+    return load(*step_, g_, t, type, x.frozen || !is_regular(x));
+  }
 
   void load_operands() {
     const Dims& result = c_.tensor.dims;

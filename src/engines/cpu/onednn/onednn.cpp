@@ -2,6 +2,7 @@
 #include "engines/cpu/onednn/onednn.hpp"
 
 #include "engines/cpu/onednn/families.hpp"
+#include "engines/cpu/onednn/readiness.hpp"
 #include "engines/cpu/onednn/sequence.hpp"
 #include "graph/op.hpp"
 
@@ -12,12 +13,6 @@ constexpr double kCallSeconds = 1e-6;  // measured: arguments and dispatch
 
 constexpr const FamilyEntry* kFamilies[] = {&kMatmul, &kConvolution, &kRecurrent, &kResample, &kReorder};
 
-const FamilyEntry* family_of(const Region& r) {
-  for (const FamilyEntry* f : kFamilies)
-    if (f->handles(r.graph->node(r.nodes[0]))) return f;
-  return nullptr;
-}
-
 class OneDnnEngine : public Engine {
  public:
   const EngineInfo& info() const override {
@@ -27,19 +22,26 @@ class OneDnnEngine : public Engine {
     return kInfo;
   }
   Reason check(const Region& r, const Device&) const override {
-    const FamilyEntry* f = family_of(r);
+    const FamilyEntry* f = find_family(r);
     if (!f) return Reason::no(spelling(r.graph->node(r.nodes[0])), " is not done by oneDNN");
-    return f->check(r);
+    if (Reason why = f->check(r); !why) return why;
+    return readiness().works;
   }
   std::vector<Config> configs(const Region& r, const Device& d) const override {
-    return {Config{{}, family_of(r)->seconds(r, d) + kCallSeconds}};
+    return {Config{{}, find_family(r)->seconds(r, d) + kCallSeconds}};
   }
   std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return family_of(r)->build(r);
+    return find_family(r)->build(r);
   }
 };
 
 }  // namespace
+
+const FamilyEntry* find_family(const Region& r) {
+  for (const FamilyEntry* f : kFamilies)
+    if (f->handles(r.graph->node(r.nodes[0]))) return f;
+  return nullptr;
+}
 
 const Engine& engine() {
   static const OneDnnEngine e;

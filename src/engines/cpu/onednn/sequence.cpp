@@ -5,6 +5,7 @@
 #include <new>
 
 #include "engines/cpu/fused/fused.hpp"
+#include "engines/cpu/onednn/readiness.hpp"
 #include "graph/ops/list.hpp"
 #include "planner/partition.hpp"
 
@@ -23,7 +24,7 @@ const dnnl::stream& stream() {
 
 const dnnl::engine& device() {
   // Never destroyed: steps and streams of other threads may outlive static objects.
-  static const auto* e = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto* e = (hold_isa(), new dnnl::engine(dnnl::engine::kind::cpu, 0));
   return *e;
 }
 
