@@ -398,7 +398,8 @@ void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions&
       Tally t;
       run(small, t);
     }
-    if (o.on_failure) o.on_failure(cat("seed ", s, " (repeat with the same options and --fuzz 1 --seed ", s, "), shrunk: ", first));
+    if (o.on_failure)
+      o.on_failure(cat("seed ", s, " (repeat with the same options and --fuzz 1 --seed ", s, "), shrunk: ", first));
   }
 }
 

@@ -16,8 +16,8 @@ enum class DeviceKind : uint8_t { cpu, cuda };
 constexpr size_t kMemoryAlign = 256;
 constexpr size_t align_up(size_t bytes) { return (bytes + kMemoryAlign - 1) / kMemoryAlign * kMemoryAlign; }
 
-// Memory of a device that is present, for constants of plans, for what plans keep, and for tests. Copies are finished on
-// return, but for those that are work of a stream.
+// Memory of a device that is present, for constants of plans, for what plans keep, and for tests. Copies are finished
+// on return, but for those that are work of a stream.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;

@@ -39,10 +39,10 @@ class CudaMemory : public DeviceMemory {
                 " bytes");
   }
   void copy_within(void* to, const void* from, size_t bytes, void* stream) const override {
-    cuda::check(cuda::driver().MemcpyDtoDAsync(reinterpret_cast<cuda::Pointer>(to),
-                                               reinterpret_cast<cuda::Pointer>(from), bytes,
-                                               static_cast<cuda::Stream>(stream)),
-                "cuMemcpyDtoDAsync", bytes, " bytes");
+    cuda::check(
+        cuda::driver().MemcpyDtoDAsync(reinterpret_cast<cuda::Pointer>(to), reinterpret_cast<cuda::Pointer>(from),
+                                       bytes, static_cast<cuda::Stream>(stream)),
+        "cuMemcpyDtoDAsync", bytes, " bytes");
   }
   When runs(void* stream) const override {
     int capturing = 0;
