@@ -3,6 +3,9 @@
 
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <sys/utsname.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cctype>
@@ -26,7 +29,10 @@ namespace {
 
 bool has_amx() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("amx-tile") != 0;
+  // Not __builtin_cpu_supports: not every compiler knows the name.
+  constexpr unsigned kFeatures = 7, kTiles = 1U << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kTiles) != 0;
 #else
   return false;
 #endif
