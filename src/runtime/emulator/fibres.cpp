@@ -4,6 +4,10 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include <bit>
 #include <set>
 
@@ -29,12 +33,18 @@ Cluster& cluster() { return current; }
   if (_setjmp(current.here->state) == 0) _longjmp(current.scheduler, 1);
 }
 
-[[gnu::no_sanitize_address]] void mistake(const std::string& what, Here where) {
+namespace {
+
+struct Mistake {};  // unwinds the thread that made it
+
+}  // namespace
+
+void mistake(const std::string& what, Here where) {
   const tsr_emulated::Thread& t = current.here->thread;
   if (current.mistake.empty())
     current.mistake =
         cat("block ", t.block->index.x, ", thread ", t.index.x, ", ", where.file, ":", where.line, ": ", what);
-  _longjmp(current.scheduler, 1);
+  throw Mistake();
 }
 
 namespace {
@@ -78,7 +88,10 @@ namespace {
 }
 
 [[gnu::no_sanitize_address]] void begin() {
-  current.enter(&current.world, current.args);
+  try {
+    current.enter(&current.world, current.args);
+  } catch (const Mistake&) {  // the scheduler tells
+  }
   current.here->ended = true;
   --current.here->block->alive;
   --current.alive;
@@ -94,6 +107,9 @@ namespace {
   fresh.uc_link = nullptr;
   makecontext(&fresh, begin, 0);
   current.here->started = true;
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(stack, kStack);  // what threads that never ended left there
+#endif
   swapcontext(&ignored, &fresh);
 }
 

@@ -174,18 +174,15 @@ void wgmma(const Product& p) {
     mistake("a product takes a whole warpgroup: four warps, the first of which has a number that is a multiple of four",
             p.here);
   Products& all = f.products;
-  Products::One one{p, std::vector<uint32_t>(sum_words(p)), false};
-  // A product that goes on with the sums of one under way has them from there.
-  auto under_way = std::find_if(all.list.rbegin(), all.list.rend() - static_cast<std::ptrdiff_t>(all.waited),
-                                [&](const Products::One& o) { return o.asked.sums == p.sums; });
-  bool goes_on = under_way != all.list.rend() - static_cast<std::ptrdiff_t>(all.waited);
-  if (!goes_on) {
-    if (!all.fenced) mistake("wgmma_fence must stand between other use of the sums and a product", p.here);
-    std::memcpy(one.sums.data(), p.sums, one.sums.size() * 4);
-  } else {
-    while (!under_way->done) yield("the other threads of a product", p.here);
-    one.sums = under_way->sums;
-  }
+  // A product that goes on with the sums of one under way has them from there. (Nothing is owned here while others run:
+  // they may make a mistake, and then this thread never ends.)
+  auto end = all.list.rend() - static_cast<std::ptrdiff_t>(all.waited);
+  auto under_way = std::find_if(all.list.rbegin(), end, [&](const Products::One& o) { return o.asked.sums == p.sums; });
+  bool goes_on = under_way != end;
+  while (goes_on && !under_way->done) yield("the other threads of a product", p.here);
+  if (!goes_on && !all.fenced) mistake("wgmma_fence must stand between other use of the sums and a product", p.here);
+  Products::One one{p, goes_on ? under_way->sums : std::vector<uint32_t>(sum_words(p)), false};
+  if (!goes_on) std::memcpy(one.sums.data(), p.sums, one.sums.size() * 4);
   all.list.push_back(std::move(one));
   std::memset(p.sums, 0xff, sum_words(p) * 4);
   Fibre* group = &f - x % kThreads;
