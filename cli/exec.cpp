@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kLibrary = "libcudnn.so.9";
-enum { kCannotRun = 126, kNotFound = 127 };  // as `env` and shells say it
+constexpr const char* kPreloaded = "libtessera_exec.so";  // cli/preload
+enum { kCannotRun = 126, kNotFound = 127 };               // as `env` and shells say it
 
 struct Folders {
   fs::path cudnn, host;
@@ -93,11 +94,22 @@ void preload_against_paths(const ProgramFile& program, const fs::path& folder) {
 }
 
 void stand_in_for_runtime(const ProgramFile& program, const fs::path& folder) {
+  std::map<std::string, std::string> linked = libraries_of(program);
+  fs::path wanted = folder / (linked.count("libcudart.so.12") ? "libcudart.so.12" : "libcudart.so.13");
   for (const char* name : {"libcudart.so.12", "libcudart.so.13"})
     require(fs::exists(folder / name), "the stand-in of CUDA's runtime, ", (folder / name).string(), ", is missing");
   preload_against_paths(program, folder);
-  // cudnn-frontend opens it by this name, or else both versions, and warns then.
-  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", (folder / "libcudart.so.13").c_str(), 0);
+  // cudnn-frontend opens it by this name; older ones try all versions (cli/preload lets them find one).
+  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", wanted.c_str(), 0);
+}
+
+// Paths that the program opens itself are recognised by what is preloaded.
+void serve_opened_paths(const fs::path& preloaded, const std::vector<std::string>& folders) {
+  require(fs::exists(preloaded), preloaded.string(), " is missing; build the target `tessera_exec`");
+  preload(preloaded);
+  std::string all;
+  for (const std::string& f : folders) all += (all.empty() ? "" : ":") + f;
+  setenv("TESSERA_EXEC_FOLDERS", all.c_str(), 1);
 }
 
 std::string replaced_by(const ProgramFile& program) {
@@ -141,6 +153,7 @@ void set_environment(const ProgramFile& program, const Folders& folders, const s
   prepend("LD_LIBRARY_PATH", searched);
   preload(folders.cudnn / kLibrary);
   preload_against_paths(program, folders.cudnn);
+  serve_opened_paths(folders.cudnn / kPreloaded, searched);
   if (host) stand_in_for_runtime(program, folders.host);
   if (!device.empty()) setenv("TESSERA_DEVICE", device.c_str(), 1);
 }

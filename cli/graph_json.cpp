@@ -38,7 +38,7 @@ Json graph_json(const Graph& g) {
         node["in"][std::string(n.op->in[std::min(k, n.op->in.size() - 1)].name)] = g.tensor(n.in[k]).name;
     for (TensorId t : n.out)
       if (t != kNone) node["out"].push_back(g.tensor(t).name);
-    for (const auto& [key, value] : print_options(*n.op, n.attrs))
+    for (const auto& [key, value] : print_options(g, n))
       if (!value.empty()) node["options"][key] = value;
     j["nodes"].push_back(std::move(node));
   }

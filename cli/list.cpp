@@ -53,7 +53,7 @@ std::vector<Option> options_of(const OpSpec& o) {
   std::any defaults = o.defaults;
   if (o.fields) o.fields(defaults, allowed);
   std::vector<Option> out;
-  auto values = print_options(o, o.defaults);
+  auto values = print_defaults(o);
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i].first != "mode" || o.modes.empty())
       out.push_back({values[i].first, values[i].second, allowed.texts[i]});

@@ -56,6 +56,53 @@ done
 expect 0 "reports 91900" env TESSERA_REPORT_VERSION=91900 "$tessera" exec --device cpu -- "$work/client12"
 expect 0 "cuDNN 91900" env TESSERA_REPORT_VERSION=91900 "$tessera" exec --device cpu -- "$work/client12"
 
+# paths that a program opens itself: the file of that name is ours, whatever its path and the rest of its version
+opener="$work/opener"
+${CC:-cc} -x c - -o "$opener" -ldl -Wl,-rpath,"$work/beside" <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+int main(int count, char** files) {
+  for (int i = 1; i < count; ++i) {
+    struct link_map* map;
+    void* library = dlopen(files[i], RTLD_NOW);
+    if (!library) printf("no: %s\n", dlerror());
+    else if (!dlinfo(library, RTLD_DI_LINKMAP, &map)) printf("got %s\n", map->l_name);
+  }
+}
+C
+theirs="$work/theirs12" packages="$work/site-packages/nvidia/cudnn/lib"
+mkdir -p "$packages" "$work/beside"
+fake "$work/beside/libbeside.so" 'int beside;'
+for name in libcudnn.so.9 libcudnn.so.9.1.0 libcudnn_ops.so.9 libcudnn_adv.so.9.1 libcudnn.so.8 libcudart.so.12.4.127 libcudart.so.13; do
+  cp "$theirs/libcudnn.so.9" "$packages/$name"
+done
+expect 0 "got $packages/libcudnn.so.9" "$opener" "$packages/libcudnn.so.9"
+for device in "" "--device cpu"; do
+  for name in libcudnn.so.9 libcudnn.so.9.1.0; do
+    expect 0 "got $build/libcudnn.so.9" "$tessera" exec $device -- "$opener" "$packages/$name"
+    expect 0 "got $build/libcudnn.so.9" "$tessera" exec $device -- sh -c "cd '$packages' && '$opener' ./$name"
+  done
+  expect 0 "got $build/libcudnn_ops.so.9" "$tessera" exec $device -- "$opener" "$packages/libcudnn_ops.so.9"
+  expect 0 "got $build/libcudnn_adv.so.9" "$tessera" exec $device -- "$opener" "$packages/libcudnn_adv.so.9.1"
+  expect 0 "got $packages/libcudnn.so.8" "$tessera" exec $device -- "$opener" "$packages/libcudnn.so.8"
+  # a name without a folder is looked up for the program, whose own search path counts
+  expect 0 "got $work/beside/libbeside.so" "$tessera" exec $device -- "$opener" libbeside.so
+  expect 0 "no: libno_such.so" "$tessera" exec $device -- "$opener" libno_such.so
+done
+expect 0 "got $packages/libcudart.so.13" "$tessera" exec -- "$opener" "$packages/libcudart.so.13"
+expect 0 "got $build/host_cuda/libcudart.so.12" "$tessera" exec --device cpu -- "$opener" "$packages/libcudart.so.12.4.127"
+expect 0 "got $build/host_cuda/libcudart.so.13" "$tessera" exec --device cpu -- "$opener" "$packages/libcudart.so.13"
+# who tries the names of all runtimes finds one: the first, or the one that is there already
+expect 0 "got $build/host_cuda/libcudart.so.12" "$tessera" exec --device cpu -- "$opener" libcudart.so.12 libcudart.so.13
+expect 0 "(libcudart.so.12 is loaded)" "$tessera" exec --device cpu -- "$opener" libcudart.so.12 libcudart.so.13
+expect 0 "(libcudart.so.13 is loaded)" "$tessera" exec --device cpu -- "$opener" "$packages/libcudart.so.13" libcudart.so.12
+if command -v python3 >/dev/null; then
+  expect 0 "92700" "$tessera" exec --device cpu -- \
+    python3 -c "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).cudnnGetVersion())" "$packages/libcudnn.so.9"
+fi
+
 # what the environment held is kept; without --device cpu there is no stand-in
 expect 0 "libcudnn.so.9:libm.so.6" env LD_PRELOAD=libm.so.6 "$tessera" exec -- sh -c 'echo $LD_PRELOAD'
 expect 0 "$build:/some/folder" env LD_LIBRARY_PATH=/some/folder "$tessera" exec -- sh -c 'echo $LD_LIBRARY_PATH'
@@ -67,7 +114,7 @@ expect 0 "no first line" "$tessera" exec -- "$work/script"
 # an installation
 mkdir -p "$work/prefix/bin" "$work/prefix/lib/tessera/host"
 cp "$tessera" "$work/prefix/bin/"
-cp "$build/libcudnn.so.9" "$work/prefix/lib/tessera/"
+cp "$build/libcudnn.so.9" "$build/libtessera_exec.so" "$work/prefix/lib/tessera/"
 cp "$build"/host_cuda/libcudart.so.1? "$work/prefix/lib/tessera/host/"
 expect 0 "runtime 12, cuDNN 92700: 11" "$work/prefix/bin/tessera" exec --device cpu -- "$work/client12"
 expect 0 "exec: $work/prefix/lib/tessera/libcudnn.so.9" "$work/prefix/bin/tessera" exec --device cpu -- "$work/client12"

@@ -2,8 +2,11 @@
 // Plans: a graph made ready to run. Immutable; execute from any number of threads, each call with its own workspace.
 #pragma once
 
+#include <complex>
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/graph.hpp"
@@ -30,9 +33,15 @@ struct PlanOptions {
   std::vector<std::string> without;
 };
 
+// Memory for an input or an output of one execution. What is known of the memory is compared with what the plan needs;
+// of a bare pointer nothing is known.
 struct Binding {
+  static constexpr size_t kUnknown = static_cast<size_t>(-1);
   Tensor tensor;
-  void* data;
+  void* data = nullptr;
+  size_t bytes = kUnknown;
+  std::optional<DType> type = {};  // of the elements
+  bool writable = true;
 };
 
 // Other sizes (and strides) for an input at execution; results follow.
@@ -62,6 +71,9 @@ class Workspace {
   OwnedMemory memory_;
 };
 
+// A plan takes tensors of the graph that it was made of: handles of that Graph object or of a copy of it, also when the
+// graph has grown since. A plan that was loaded belongs to no object: it takes tensors of any graph which has one of
+// that name, unique id, type, sizes and strides, such as what Graph::load makes of the same graph.
 class Plan {
  public:
   static Plan load(std::string_view saved, std::string_view device = "cpu");
@@ -74,7 +86,8 @@ class Plan {
   int steps() const;
   // Launches and returns; allocates nothing. On a GPU, pointers are of the GPU's memory (scalars: of the host's), the
   // work is done in the order of `stream` (a CUstream or cudaStream_t; null: the default stream), and a CUDA graph may
-  // capture it.
+  // capture it. Every input and output has one binding; raises Error for tensors of other graphs, tensors that are no
+  // input or output, and memory that is too small or of another type.
   void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes,
                void* stream = nullptr) const;
   void execute(std::span<const Binding> bindings, std::span<const ShapeOverride> overrides, void* workspace,
@@ -104,6 +117,7 @@ class Buffer {
   const void* data() const { return storage_.get(); }
   size_t bytes() const { return bytes_; }
   int64_t size() const { return count_; }
+  DType type() const;
   double get(int64_t i) const;  // the i-th element in row-major order of the sizes
   void set(int64_t i, double value);
   std::vector<double> values() const;        // all, in the same order
@@ -124,6 +138,30 @@ class Buffer {
 int thread_count();
 void set_thread_count(int n);
 
-inline Binding bind(const Tensor& t, Buffer& b) { return {t, b.data()}; }
+inline Binding bind(const Tensor& t, Buffer& b) { return {t, b.data(), b.bytes(), b.type()}; }
+
+// The data type whose elements are these, where C++ has it.
+template <class T>
+constexpr std::optional<DType> element_type() {
+  using E = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<E, double>) return DType::f64;
+  if constexpr (std::is_same_v<E, float>) return DType::f32;
+  if constexpr (std::is_same_v<E, int64_t>) return DType::i64;
+  if constexpr (std::is_same_v<E, int32_t>) return DType::i32;
+  if constexpr (std::is_same_v<E, int8_t>) return DType::i8;
+  if constexpr (std::is_same_v<E, bool>) return DType::boolean;
+  if constexpr (std::is_same_v<E, std::complex<float>>) return DType::c64;
+  if constexpr (std::is_same_v<E, std::complex<double>>) return DType::c128;
+  return std::nullopt;
+}
+
+// The caller's memory with its size. Elements of a type that C++ shares with Tessera must be of the tensor's type;
+// others (std::byte, uint8_t, uint16_t, a class for f16) are taken as bytes. Constant memory serves inputs alone. (The
+// tensor comes by value: a reference would lose against std::bind, which a span brings into the choice.)
+template <class T, size_t N>
+Binding bind(Tensor t, std::span<T, N> memory) {
+  void* data = const_cast<std::remove_const_t<T>*>(memory.data());
+  return {std::move(t), data, memory.size_bytes(), element_type<T>(), !std::is_const_v<T>};
+}
 
 }  // namespace tessera

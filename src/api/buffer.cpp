@@ -104,6 +104,8 @@ Buffer::Buffer(const Tensor& t, std::string_view device)
   clear(storage_, bytes_);
 }
 
+DType Buffer::type() const { return tensor_->dtype; }
+
 int64_t Buffer::offset(int64_t i) const {
   tsr::require(i >= 0 && i < count_, "element ", i, " of a buffer of ", count_);
   tsr::Dims index = tensor_->dims;

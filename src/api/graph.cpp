@@ -13,13 +13,17 @@ using tsr::TensorId;
 
 namespace {
 
+void set_name(tsr::Tensor& t, std::string_view name) {
+  if (!name.empty()) tsr::require_name(name);
+  t.name = name;
+}
+
 Subgraph build(size_t params, const std::function<Tensor(const std::vector<Tensor>&)>& body) {
   auto state = std::make_shared<GraphState>();
   std::vector<Tensor> values;
   for (size_t i = 0; i < params; ++i) {
     // Sizes of 1 stand in until the operation that takes the sub-graph tells the real ones.
     tsr::Tensor t;
-    t.name = "p" + std::to_string(i);
     t.dims = t.strides = tsr::Dims{1, 1, 1, 1};
     t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
     values.push_back(state->handle(state->graph.add_tensor(t)));
@@ -58,7 +62,7 @@ TensorId GraphState::resolve(const Tensor& t) {
   copy.by_value = copy.by_value || copy.is_constant();
   copy.constant.clear();
   copy.dtype_given = copy.dims_given = copy.strides_given = true;
-  if (graph.find(copy.name) != kNone) copy.name += "_outer";
+  if (graph.find(copy.name) != kNone) copy.name.clear();
   captured.push_back(id(t));
   captures.push_back(graph.add_tensor(copy));
   return captures.back();
@@ -119,7 +123,7 @@ std::string Graph::save() const {
 
 Tensor Graph::input(std::string_view name, DType type, const Ints& dims, const InputOptions& o) {
   tsr::Tensor t;
-  t.name = name;
+  set_name(t, name);
   t.dtype = type;
   t.dims = tsr::Dims(dims);
   t.strides = tsr::packed_strides(t.dims);
@@ -138,7 +142,7 @@ Tensor Graph::input(std::string_view name, DType type, const Ints& dims, const I
 
 Tensor Graph::scalar(std::string_view name, DType type) {
   tsr::Tensor t;
-  t.name = name;
+  set_name(t, name);
   t.dtype = type;
   t.dims = t.strides = tsr::Dims{1};
   t.stored = t.by_value = t.dtype_given = t.dims_given = t.strides_given = true;
@@ -165,7 +169,9 @@ Tensor Graph::constant(const std::vector<double>& values, const Ints& dims, DTyp
 Tensor Graph::output(Tensor t, std::string_view name) {
   TensorId id = state_->resolve(t);
   state_->graph.mark_output(id);
-  if (!name.empty()) state_->graph.rename(id, name);
+  if (name.empty()) return t;
+  tsr::require_name(name);
+  state_->graph.rename(id, name);
   return t;
 }
 
@@ -175,7 +181,8 @@ Tensor Graph::operator[](std::string_view name) const {
   TensorId id = state_->graph.find(name);
   if (id == kNone) {
     std::vector<std::string> names;
-    for (int i = 0; i < state_->graph.tensor_count(); ++i) names.push_back(state_->graph.tensor(i).name);
+    for (int i = 0; i < state_->graph.tensor_count(); ++i)
+      if (const std::string& n = state_->graph.tensor(i).name; !tsr::is_made_up(n)) names.push_back(n);
     std::string near = tsr::nearest(name, names);
     tsr::fail(Status::bad_parameter, "the graph has no tensor '", name, "'",
               near.empty() ? "" : "; did you mean '" + near + "'?");

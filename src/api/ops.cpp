@@ -238,11 +238,8 @@ std::vector<Tensor> gradient(Tensor loss, const std::vector<Tensor>& inputs, Ten
   std::vector<tsr::TensorId> ids;
   for (const Tensor& t : inputs) ids.push_back(s.resolve(t));
   std::vector<Tensor> results;
-  for (tsr::TensorId d : tsr::gradient(s.graph, s.resolve(loss), ids, seed ? s.resolve(seed) : kNone)) {
-    std::string name = "d_" + inputs[results.size()].name();
-    if (s.graph.find(name) == kNone) s.graph.rename(d, name);
+  for (tsr::TensorId d : tsr::gradient(s.graph, s.resolve(loss), ids, seed ? s.resolve(seed) : kNone))
     results.push_back(s.handle(d));
-  }
   return results;
 }
 

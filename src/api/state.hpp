@@ -36,6 +36,12 @@ struct GraphState : std::enable_shared_from_this<GraphState> {
 struct PlanState {
   std::shared_ptr<const tsr::Plan> plan;
   std::string device;  // as the caller named it
+  // The graph that was planned and the unique ids that its tensors had then; none and empty for a plan that was loaded.
+  std::shared_ptr<const GraphState> graph = nullptr;
+  std::vector<int64_t> uids = {};
+
+  // The tensor of the plan's source that `t` stands for; raises when there is none.
+  tsr::TensorId resolve(const Tensor& t) const;
 };
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ constexpr Setting kSettings[] = {
      "device of the C interface's handles: cpu, cuda, cuda:NUMBER or emulated; empty means a GPU if there is one"},
     {"TESSERA_REPORT_VERSION", "0", "older version that the C interface reports, such as 91900; 0 means its own"},
     {"TESSERA_HOST_CAPABILITY", "9.0", "compute capability that the host stand-in of CUDA's runtime reports"},
+    {"TESSERA_PEER_TIMEOUT", "10", "seconds that a batch norm with statistics of peers waits for each of them"},
     {"TESSERA_PLAN_CACHE", "1024", "plans kept in memory, by each handle too; the least recently used is dropped"},
     {"TESSERA_PLAN_CACHE_MB", "64", "memory of these plans, estimated; the same happens beyond it"},
 };

@@ -62,13 +62,6 @@ Call& Call::scalar(int64_t id, cudnnDataType_t type, const void* value) {
   return key(id, type);
 }
 
-Call& Call::keep_apart(const void* result, const void* operand) {
-  if (!result || result != operand) return *this;
-  overlaps_ = true;
-  options.fuse = false;  // the copy must be a step of its own
-  return *this;
-}
-
 bool Call::has(int64_t id) const {
   return std::any_of(arguments_.begin(), arguments_.end(), [&](const Argument& a) { return a.id == id; });
 }
@@ -93,9 +86,8 @@ void Call::append_shape(const Shape& s) {
 namespace {
 
 constexpr int64_t kVector = 16;
-constexpr size_t kPiece = 256;
 
-size_t staged_bytes_of(const Shape& s) { return (bytes_of(s) + kPiece - 1) / kPiece * kPiece; }
+size_t staged_bytes_of(const Shape& s) { return align_up(bytes_of(s)); }
 
 // What a pointer lets a plan promise: whole vectors, or single elements.
 int64_t alignment_of(const void* p, cudnnDataType_t type) {
@@ -103,8 +95,6 @@ int64_t alignment_of(const void* p, cudnnDataType_t type) {
 }
 
 }  // namespace
-
-bool Call::is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kVector == 0; }
 
 void Call::finish_key() {
   for (const Argument& a : arguments_)
@@ -148,7 +138,7 @@ size_t Call::staged_bytes() const {
   size_t bytes = 0;
   for (const Argument& a : arguments_)
     if (a.on_host && is_gpu(handle_.device)) bytes += staged_bytes_of(a.shape);
-  return bytes;
+  return bytes == 0 ? 0 : bytes + kMemoryAlign;  // the workspace may have any alignment
 }
 
 size_t Call::workspace_bytes(const Plan& p) const { return staged_bytes() + p.workspace_bytes(); }
@@ -156,6 +146,7 @@ size_t Call::workspace_bytes(const Plan& p) const { return staged_bytes() + p.wo
 void* Call::stage(void* workspace) {
   if (staged_bytes() == 0) return workspace;
   demand(workspace, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the workspace is a null pointer");
+  workspace = reinterpret_cast<void*>(align_up(reinterpret_cast<uintptr_t>(workspace)));
   for (Argument& a : arguments_) {
     if (!a.on_host) continue;
     handle_.copy_in(workspace, a.data, bytes_of(a.shape));
@@ -299,9 +290,7 @@ TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorI
   return add(ops::pointwise, std::move(in), {kNew}, options, compute)[0];
 }
 
-TensorId Maker::target(const Blend& b, int64_t id) {
-  return b.trivial() && !call_.overlaps_ ? result(id) : temporary(compute(id));
-}
+TensorId Maker::target(const Blend& b, int64_t id) { return b.trivial() ? result(id) : temporary(compute(id)); }
 
 TensorId Maker::before(int64_t id) {
   auto it = before_.find(id);

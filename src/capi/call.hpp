@@ -45,9 +45,6 @@ class Call {
   Call& host_input(int64_t id, const Shape& s, const void* data, const char* name);
   // A number in host memory that the graph reads at execution: another value is no other graph.
   Call& scalar(int64_t id, cudnnDataType_t type, const void* value);
-  // For operations that read around the element they write: a result that lies where an operand does is computed
-  // elsewhere first. Operations that read an element only before they write it need not ask.
-  Call& keep_apart(const void* result, const void* operand);
   bool has(int64_t id) const;
   const Shape& shape(int64_t id) const;
 
@@ -57,12 +54,12 @@ class Call {
     plan(make);
     execute(workspace, workspace_bytes, own_workspace);
   }
-  // The same where queries told the caller how much: they do not know factors and alignment, so that a plan may need
-  // more than they said; then it runs with the handle's memory.
+  // The same where queries told the caller how much: they do not know factors, so that a plan may need more than they
+  // said; then it runs with the handle's memory.
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
     size_t needed = this->workspace_bytes(*plan(make));
-    bool serves = workspace && is_aligned(workspace) && workspace_bytes >= needed;
+    bool serves = workspace && workspace_bytes >= needed;
     execute(workspace, workspace_bytes, !serves);
   }
   // The plan, made or found: for workspace queries.
@@ -103,7 +100,6 @@ class Call {
       key_.append(bytes, sizeof(T));
     }
   }
-  static bool is_aligned(const void* p);  // to whole vectors
   void append_shape(const Shape& s);
   void append_dims(const Dims& d);
   size_t staged_bytes() const;
@@ -128,7 +124,6 @@ class Call {
   std::string key_;
   std::vector<Argument> arguments_;
   std::shared_ptr<const Plan> plan_;
-  bool overlaps_ = false;
 };
 
 // Stands for memory in workspace queries, which are not given any.

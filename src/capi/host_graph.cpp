@@ -36,6 +36,7 @@ class Runtime {
     int code = call(function, arguments...);
     demand(code == 0, CUDNN_STATUS_INTERNAL_ERROR, function, " of the CUDA runtime's stand-in fails with ", code);
   }
+  bool is_ours() const { return owns_ != nullptr; }
   // Whether it is our stand-in, and knows this stream or graph.
   bool owns(const void* handle) const { return owns_ && owns_(handle) == 1; }
   bool captures(void* stream) const {
@@ -147,10 +148,9 @@ std::vector<void*> nodes_of(const Runtime& r, void* graph) {
 }  // namespace
 
 Later::Later(std::shared_ptr<const Plan> plan, void* workspace) : plan_(std::move(plan)), workspace_(workspace) {
-  constexpr size_t kAlign = 256;
-  size_t bytes = (plan_->workspace_bytes() + kAlign - 1) / kAlign * kAlign;
+  size_t bytes = plan_->workspace_bytes();
   if (workspace_ || bytes == 0) return;
-  own_ = {std::aligned_alloc(kAlign, bytes), std::free};
+  own_ = {std::malloc(bytes), std::free};
   if (!own_) throw std::bad_alloc();
   workspace_ = own_.get();
 }
@@ -183,6 +183,10 @@ bool record(void* stream, Later work) {
     r.demand_call("cudaLaunchHostFunc", stream, run_kept, static_cast<void*>(kept));
     return true;
   });
+}
+
+bool has_host_graphs() {
+  return any_runtime([](const Runtime& r) { return r.is_ours(); });
 }
 
 bool is_host_graph(cudaGraph_t graph) {

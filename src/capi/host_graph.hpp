@@ -37,6 +37,7 @@ bool is_recording(void* stream);
 // Puts the execution into the stream's capture; false where that is not possible.
 bool record(void* stream, Later work);
 
+bool has_host_graphs();  // whether the program's CUDA runtime is our stand-in
 bool is_host_graph(cudaGraph_t graph);
 // Puts the execution into an empty graph, or into one that was filled by this before, in place of what is there.
 void fill_host_graph(cudaGraph_t graph, Later work);

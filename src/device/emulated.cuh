@@ -47,6 +47,10 @@ namespace tsr_emulated {
 
 inline thread_local World* world;
 
+inline unsigned shared_offset(const void* p) {
+  return static_cast<unsigned>(static_cast<const char*>(p) - world->here->block->shared);
+}
+
 inline int lane() { return static_cast<int>(world->here->index.x % 32); }
 inline int warp_size() {  // the last warp may be a part
   int first = static_cast<int>(world->here->index.x) - lane(), left = static_cast<int>(world->block_dim.x) - first;

@@ -20,6 +20,39 @@ struct Thread {
   Block* block = nullptr;
 };
 
+// Where in the source something was asked for.
+struct Here {
+  const char* file = __builtin_FILE();
+  int line = __builtin_LINE();
+};
+
+// A box of a tensor, from or to shared memory.
+struct BoxCopy {
+  void* shared;
+  const void* map;
+  const int* at;
+  int rank;
+  unsigned long long* barrier;
+  unsigned blocks;  // of the cluster, by bits; 0: this one alone
+  Here here;
+  const int* tap = nullptr;  // of a window; null: a box
+};
+
+// A product of a warpgroup, as one of its threads asks for it.
+struct Product {
+  enum Type : int { f16, bf16, tf32, e4m3, e5m2, s8, u8 };
+  void* sums;  // of this thread: 32-bit floats or integers, or pairs of f16
+  int columns;
+  int inner;  // elements along the inner dimension
+  Type a_type, b_type;
+  bool half_sums;
+  unsigned long long a, b;     // descriptors
+  const unsigned* a_registers;  // instead of the descriptor a
+  bool a_across, b_across;     // elements follow each other across the inner dimension
+  bool add;                    // to the sums, rather than instead of them
+  Here here;
+};
+
 struct World {
   Triple block_dim{}, grid_dim{};
   Thread* here = nullptr;           // the thread that runs now
@@ -29,6 +62,23 @@ struct World {
   void (*sync_warp)(unsigned lanes) = nullptr;
   void (*sync_cluster)() = nullptr;
   void (*sync_named)(int barrier, int threads) = nullptr;
+  void (*arrive_named)(int barrier, int threads) = nullptr;
+  // --- barriers in shared memory; `rank`: of the block whose barrier is meant, -1: this one
+  void (*barrier_init)(unsigned long long* barrier, unsigned arrivals, Here here) = nullptr;
+  void (*barrier_arrive)(unsigned long long* barrier, int rank, unsigned bytes, Here here) = nullptr;
+  void (*barrier_wait)(unsigned long long* barrier, unsigned parity, Here here) = nullptr;
+  // --- the copy engine
+  void (*copy_run)(void* to, const void* from, unsigned bytes, unsigned long long* barrier, Here here) = nullptr;
+  void (*copy_box)(const BoxCopy& c) = nullptr;
+  void (*store_box)(const BoxCopy& c) = nullptr;
+  void (*stores_commit)() = nullptr;
+  void (*stores_wait)(int left) = nullptr;
+  void (*fence_proxy)() = nullptr;
+  // --- tensor cores
+  void (*wgmma)(const Product& p) = nullptr;
+  void (*wgmma_fence)() = nullptr;
+  void (*wgmma_commit)() = nullptr;
+  void (*wgmma_wait)(int left) = nullptr;
 };
 
 }  // namespace tsr_emulated

@@ -21,6 +21,7 @@
 #include "engines/cuda/rnn/rnn.hpp"
 #include "engines/cuda/rope/rope.hpp"
 #include "engines/cuda/special/special.hpp"
+#include "engines/cuda/wgmma/wgmma.hpp"
 #include "engines/reference/reference.hpp"
 #include "engines/view/view.hpp"
 
@@ -49,6 +50,7 @@ std::span<const Engine* const> all_engines() {
       &cuda::resample_engine(),
       &cuda::special_engine(),
       &cuda::rnn_engine(),
+      &cuda::wgmma_engine(),
       &cuda::gemm_engine(),
       &cuda::attention_engine(),
       &cuda::host_engine(),

@@ -113,9 +113,8 @@ int64_t Tensor::span() const {
 
 TensorId Graph::add_tensor(Tensor t) {
   auto id = static_cast<TensorId>(tensors_.size());
-  if (t.name.empty()) {
-    for (int k = id; t.name.empty() || by_name_.count(t.name); ++k) t.name = "t" + std::to_string(k);
-  }
+  // A made-up name is nobody's choice: whoever comes second gets another.
+  for (int k = id; t.name.empty() || (is_made_up(t.name) && by_name_.count(t.name)); ++k) t.name = cat("%", k);
   require(!by_name_.count(t.name), "two tensors are named '", t.name, "'");
   t.uid_given = t.uid != 0;
   if (!t.uid_given) t.uid = free_uid(id + 1);

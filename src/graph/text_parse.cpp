@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <unordered_map>
 
 #include "graph/gradient.hpp"
 #include "graph/layouts.hpp"
@@ -21,6 +22,8 @@ struct Scope {
   Graph* graph;
   Scope* outer = nullptr;
   std::vector<TensorId> captures, captured;  // ids in this graph and in the outer one
+  // Tensors without a name; what the graph calls them is its own affair.
+  std::unordered_map<std::string_view, TensorId> labels;
 };
 
 class Parser : TextReader {
@@ -87,8 +90,8 @@ class Parser : TextReader {
   // --- statements
   void statement(Scope& scope) {
     Token first = peek();
-    if (first.kind != Token::word) error(first, "expected a statement: NAME = ..., output NAME or with NAME ...");
-    bool keyword = peek(1).kind == Token::word;
+    if (!is_name()) error(first, "expected a statement: NAME = ..., output NAME or with NAME ...");
+    bool keyword = is_name(1);
     if (first.text == "output" && keyword) return output(scope);
     if (first.text == "with" && keyword) return with(scope);
     assignment(scope);
@@ -96,7 +99,7 @@ class Parser : TextReader {
 
   void output(Scope& scope) {
     take();
-    Token name = expect_word("the name of a tensor");
+    Token name = expect_name("the name of a tensor");
     TensorId id = lookup(scope, name);
     Graph& g = *scope.graph;
     if (g.tensor(id).stored)
@@ -131,7 +134,7 @@ class Parser : TextReader {
 
   void with(Scope& scope) {
     take();
-    Token name = expect_word("the name of a tensor");
+    Token name = expect_name("the name of a tensor");
     TensorId id = lookup(scope, name);
     located(name, [&] { tensor_options(scope, scope.graph->edit(id)); });
   }
@@ -147,7 +150,7 @@ class Parser : TextReader {
         if (v.text != "true" && v.text != "false") unknown(v, "truth value", std::vector<std::string>{"true", "false"});
         t.frozen = v.text == "true";
       } else if (key.text == "ragged") {
-        t.ragged = lookup(scope, expect_word("the tensor of ragged offsets"));
+        t.ragged = lookup(scope, expect_name("the tensor of ragged offsets"));
         if (accept("*")) t.ragged_multiplier = integer();
       } else if (key.text == "reorder") {
         t.reordering = reordering();
@@ -173,8 +176,8 @@ class Parser : TextReader {
 
   Target target() {
     Target t;
-    t.name = expect_word("a name");
-    if (is(":") && peek(1).kind == Token::word) {
+    t.name = expect_name("a name");
+    if (is(":") && is_name(1)) {
       take();
       t.slot = t.name;
       t.name = take();
@@ -189,7 +192,7 @@ class Parser : TextReader {
       expect("=");
       t.tensor.reordering = reordering();
     }
-    t.tensor.name = t.name.text;
+    t.tensor.name = name_of(t.name);
     return t;
   }
 
@@ -211,16 +214,16 @@ class Parser : TextReader {
   // grad LOSS INPUT .. [seed=TENSOR]: stands for the operations that compute the gradients, one for each target.
   void gradients(Scope& scope, const std::vector<Target>& targets) {
     Token head = take();
-    TensorId loss = lookup(scope, expect_word("the tensor to differentiate")), seed = kNone;
+    TensorId loss = lookup(scope, expect_name("the tensor to differentiate")), seed = kNone;
     std::vector<TensorId> inputs;
-    while (peek().kind == Token::word) {
+    while (is_name()) {
       Token name = take();
       if (!accept("=")) {
         inputs.push_back(lookup(scope, name));
         continue;
       }
       if (name.text != "seed") unknown(name, "option of grad", std::vector<std::string>{"seed"});
-      seed = lookup(scope, expect_word("the tensor that seeds the gradient"));
+      seed = lookup(scope, expect_name("the tensor that seeds the gradient"));
     }
     if (inputs.size() != targets.size())
       error(head, cat("grad names ", inputs.size(), " inputs for ", targets.size(), " results"));
@@ -231,7 +234,8 @@ class Parser : TextReader {
       if (t.slot.kind == Token::word || t.tensor.uid != 0 || t.tensor.dims_given)
         error(t.name, "a gradient takes a name and a type here, nothing else");
       located(t.name, [&] {
-        scope.graph->rename(results[i], t.name.text);
+        if (t.name.kind != Token::label) scope.graph->rename(results[i], t.tensor.name);
+        label(scope, t.name, results[i]);
         if (!t.tensor.dtype_given) return;
         Tensor& d = scope.graph->edit(results[i]);
         d.dtype = t.tensor.dtype;
@@ -257,7 +261,7 @@ class Parser : TextReader {
     t.by_value = kind.text == "scalar";
     t.strides_given = true;
     tensor_options(scope, t);
-    located(target.name, [&] { scope.graph->add_tensor(t); });
+    located(target.name, [&] { label(scope, target.name, scope.graph->add_tensor(t)); });
   }
 
   void constant(Tensor& t) {
@@ -280,9 +284,20 @@ class Parser : TextReader {
     }
   }
 
-  // --- expressions
+  // --- names
+  void label(Scope& scope, const Token& name, TensorId id) const {
+    if (name.kind == Token::label && !scope.labels.emplace(name.text, id).second)
+      error(name, cat("two tensors are named '", name.text, "'"));
+  }
+
+  TensorId find(const Scope& scope, const Token& name) const {
+    if (name.kind != Token::label) return scope.graph->find(name_of(name));
+    auto it = scope.labels.find(name.text);
+    return it == scope.labels.end() ? kNone : it->second;
+  }
+
   TensorId lookup(Scope& scope, const Token& name) {
-    TensorId id = scope.graph->find(name.text);
+    TensorId id = find(scope, name);
     if (id != kNone) return id;
     if (scope.outer) {
       // A name of an enclosing graph: this graph gets an input that stands for it.
@@ -297,15 +312,18 @@ class Parser : TextReader {
       t.dtype_given = t.dims_given = t.strides_given = true;
       scope.captures.push_back(scope.graph->add_tensor(t));
       scope.captured.push_back(outer);
+      label(scope, name, scope.captures.back());
       return scope.captures.back();
     }
     std::vector<std::string> names;
-    for (int i = 0; i < scope.graph->tensor_count(); ++i) names.push_back(scope.graph->tensor(i).name);
+    for (int i = 0; i < scope.graph->tensor_count(); ++i)
+      if (const std::string& n = scope.graph->tensor(i).name; !is_made_up(n)) names.push_back(n);
     unknown(name, "tensor", names);
   }
 
+  // --- expressions
   // NAME | NUMBER | ( expression )
-  bool is_operand() const { return peek().kind == Token::word || is_number() || is("("); }
+  bool is_operand() const { return is_name() || is_number() || is("("); }
   TensorId operand(Scope& scope, const std::vector<TensorId>& siblings, int depth) {
     if (is("(")) {
       Token open = take();
@@ -316,7 +334,7 @@ class Parser : TextReader {
       expect(")");
       return id;
     }
-    if (peek().kind == Token::word && scope.graph->find(peek().text) != kNone) return lookup(scope, take());
+    if (is_name() && find(scope, peek()) != kNone) return lookup(scope, take());
     if (is_number()) {
       // A literal takes the type of its neighbour where that matters, f32 otherwise.
       Token at = peek();
@@ -334,7 +352,7 @@ class Parser : TextReader {
       }
       return scope.graph->add_tensor(make_scalar_constant(type, real()));
     }
-    return lookup(scope, expect_word("a tensor"));
+    return lookup(scope, expect_name("a tensor"));
   }
 
   struct Body {
@@ -497,14 +515,15 @@ class Parser : TextReader {
     });
     auto s = std::make_shared<Subgraph>();
     Scope scope{&s->graph, &outer};
-    while (peek().kind == Token::word) {
+    while (is_name()) {
       Token name = take();
       if (s->params.size() >= params.size())
         error(name, cat("'", body.name.text, "' receives ", params.size(), " values"));
       Tensor t = params[s->params.size()];
-      t.name = name.text;
+      t.name = name_of(name);
       t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
       located(name, [&] { s->params.push_back(s->graph.add_tensor(t)); });
+      label(scope, name, s->params.back());
     }
     if (s->params.size() != params.size())
       error(peek(), cat("'", body.name.text, "' receives ", params.size(), " values, ", s->params.size(), " named"));
@@ -536,10 +555,10 @@ class Parser : TextReader {
 
   bool is_assignment() const {
     // NAME [@uid] [type] [, ...] = : look for '=' before the statement ends, but not a named argument of an expression.
-    if (peek().kind != Token::word) return false;
-    return is("=", 1) || is("@", 1) || is(":", 1) ||
-           (is(",", 1) && peek(2).kind == Token::word && assignment_later()) ||
-           (peek(1).kind == Token::word && find_dtype(peek(1).text) && !find_spelling(peek().text));
+    if (!is_name()) return false;
+    bool typed = peek(1).kind == Token::word && find_dtype(peek(1).text);
+    return is("=", 1) || is("@", 1) || is(":", 1) || (is(",", 1) && is_name(2) && assignment_later()) ||
+           (typed && (is("[", 2) || is(":", 2) || is("=", 2) || is(",", 2)));
   }
   bool assignment_later() const {
     for (size_t k = 0; peek(k).kind != Token::end && peek(k).kind != Token::line_end; ++k) {
@@ -550,7 +569,7 @@ class Parser : TextReader {
   }
 
   TensorId body_result(Scope& scope, int depth) {
-    if (peek().kind == Token::word && scope.graph->find(peek().text) == kNone && find_spelling(peek().text))
+    if (peek().kind == Token::word && find(scope, peek()) == kNone && find_spelling(peek().text))
       return expression(scope, {}, depth + 1);
     return operand(scope, {}, depth + 1);
   }
@@ -573,6 +592,7 @@ class Parser : TextReader {
       if (slot >= n.op->out.size()) error(t.name, cat(head.text, " has ", n.op->out.size(), " outputs"));
       if (n.out[slot] != kNone) error(t.name, cat("output '", n.op->out[slot].name, "' is named twice"));
       located(t.name, [&] { n.out[slot] = g.add_tensor(std::move(t.tensor)); });
+      label(scope, t.name, n.out[slot]);
     }
     NodeId id = kNone;
     located(head, [&] { id = g.add_node(std::move(n)); });

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <complex>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/hash.hpp"
@@ -9,6 +11,7 @@
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
+#include "graph/text_tokens.hpp"
 
 namespace tsr {
 namespace {
@@ -19,15 +22,17 @@ std::string list(const Ints& v) {
   return s.empty() ? "()" : s;
 }
 
-std::string print_subgraph(const Subgraph& s);
+using Names = std::vector<std::string>;
+std::string print_subgraph(const Subgraph& s, const Names& captures);
 
-// Collects "name=value" for every option.
+// Collects "name=value" for every option. `captures`: what the node's captures are called, for all its sub-graphs.
 class FieldPrinter : public FieldVisitor {
  public:
+  explicit FieldPrinter(Names captures) : captures_(std::move(captures)) {}
   void field(std::string_view name, FieldRef ref) override {
     fields.emplace_back(std::string(name), std::visit([this](auto& r) { return text(r); }, ref));
   }
-  std::vector<std::pair<std::string, std::string>> fields;
+  PrintedOptions fields;
 
  private:
   static std::string text(bool* v) { return *v ? "true" : "false"; }
@@ -45,7 +50,14 @@ class FieldPrinter : public FieldVisitor {
     return s.empty() ? "()" : s;
   }
   static std::string text(EnumRef& e) { return std::string(e.names[static_cast<size_t>(e.get())]); }
-  static std::string text(tessera::Subgraph* s) { return *s ? print_subgraph(**s) : ""; }
+  std::string text(tessera::Subgraph* s) {
+    if (!*s) return "";
+    Names mine;
+    for (size_t i = 0; i < (*s)->captures.size() && next_ < captures_.size(); ++i) mine.push_back(captures_[next_++]);
+    return print_subgraph(**s, mine);
+  }
+  Names captures_;
+  size_t next_ = 0;
 };
 
 std::string strides_text(const Tensor& t) {
@@ -53,10 +65,31 @@ std::string strides_text(const Tensor& t) {
   return ":" + (layout.empty() ? to_string(t.strides) : std::string(layout));
 }
 
+// What tensors are called instead of their names.
+using OtherNames = std::unordered_map<TensorId, std::string>;
+
+// In a sub-graph captures are called as they are outside, whatever they were called when the sub-graph was made. A
+// tensor of its own that has such a name would hide the capture, and is written without it.
+OtherNames names_inside(const Subgraph& s, const Names& captures) {
+  OtherNames other;
+  std::unordered_set<std::string> used(captures.begin(), captures.end());
+  for (size_t i = 0; i < captures.size(); ++i) other[s.captures[i]] = captures[i];
+  std::vector<TensorId> hiding;
+  for (TensorId t = 0; t < s.graph.tensor_count(); ++t)
+    if (!other.count(t) && !used.insert(print_name(s.graph.tensor(t).name)).second) hiding.push_back(t);
+  int next = 0;
+  for (TensorId t : hiding) {
+    while (!used.insert(cat("%", next)).second) ++next;
+    other[t] = cat("%", next);
+  }
+  return other;
+}
+
 class Printer {
  public:
   // Unique ids are written at the top only: bodies of sub-graphs number their tensors afresh.
-  explicit Printer(const Graph& g, bool uids = true) : g_(g), uids_(uids) {}
+  explicit Printer(const Graph& g, bool uids = true, OtherNames names = {})
+      : g_(g), uids_(uids), names_(std::move(names)) {}
 
   // Statements of a whole graph, or of a sub-graph's body (whose params and captures are not declared).
   std::vector<std::string> statements(const Subgraph* body = nullptr) {
@@ -70,7 +103,7 @@ class Printer {
       if (g_.producer(i) == kNone && !skip.count(i)) out.push_back(declaration(i));
     for (int i = 0; i < g_.node_count(); ++i) out.push_back(node(g_.node(i)));
     auto with = [&](TensorId i, const std::string& options) {
-      if (!options.empty()) out.push_back("with " + g_.tensor(i).name + options);
+      if (!options.empty()) out.push_back("with " + name_of(i) + options);
     };
     for (int i = 0; i < g_.tensor_count(); ++i)
       if (g_.producer(i) == kNone && !skip.count(i) && !offsets_come_first(i)) with(i, ragged_option(g_.tensor(i)));
@@ -82,7 +115,7 @@ class Printer {
     for (TensorId i : produced()) {
       if (!g_.tensor(i).stored) continue;
       std::string type = g_.tensor(i).dims_given ? "" : given_type(g_.tensor(i));
-      out.push_back("output " + g_.tensor(i).name + (type.empty() ? "" : " " + type));
+      out.push_back("output " + name_of(i) + (type.empty() ? "" : " " + type));
     }
     return out;
   }
@@ -110,10 +143,10 @@ class Printer {
       const Slot& slot = n.op->in[std::min(i, n.op->in.size() - 1)];
       by_name = (by_name || slot.kind == Slot::optional) && slot.kind != Slot::variadic;
       if (n.in[i] == kNone) continue;
-      const std::string& tensor = g_.tensor(n.in[i]).name;
+      std::string tensor = name_of(n.in[i]);
       s += by_name ? " " + std::string(slot.name) + "=" + tensor : " " + tensor;
     }
-    auto mine = print_options(*n.op, n.attrs), defaults = print_options(*n.op, n.op->defaults);
+    auto mine = options(n), defaults = print_defaults(*n.op);
     for (size_t i = 0; i < mine.size(); ++i) {
       auto& [key, value] = mine[i];
       if (value == defaults[i].second || (key == "mode" && !n.op->modes.empty())) continue;
@@ -121,6 +154,21 @@ class Printer {
     }
     if (n.compute_given) s += cat(" compute=", n.compute);
     return s;
+  }
+
+  std::string name_of(TensorId t) const {
+    auto it = names_.find(t);
+    return it == names_.end() ? print_name(g_.tensor(t).name) : it->second;
+  }
+
+  PrintedOptions options(const Node& n) const {
+    if (!n.op->fields) return {};
+    Names captures;
+    for (TensorId t : n.captures) captures.push_back(name_of(t));
+    FieldPrinter printer(std::move(captures));
+    std::any attrs = n.attrs;
+    n.op->fields(attrs, printer);
+    return std::move(printer.fields);
   }
 
  private:
@@ -143,8 +191,7 @@ class Printer {
   }
 
   std::string target_name(TensorId id) {
-    const Tensor& t = g_.tensor(id);
-    return note(id) || !uids_ ? t.name : t.name + "@" + std::to_string(t.uid);
+    return note(id) || !uids_ ? name_of(id) : cat(name_of(id), "@", g_.tensor(id).uid);
   }
 
   // Strides that the author gave are written even when packed: inference may prefer the order of an input.
@@ -171,7 +218,7 @@ class Printer {
 
   std::string ragged_option(const Tensor& t) const {
     if (t.ragged == kNone) return "";
-    std::string s = " ragged=" + g_.tensor(t.ragged).name;
+    std::string s = " ragged=" + name_of(t.ragged);
     return t.ragged_multiplier == 1 ? s : s + "*" + std::to_string(t.ragged_multiplier);
   }
 
@@ -207,17 +254,18 @@ class Printer {
 
   const Graph& g_;
   bool uids_;
+  OtherNames names_;
   int64_t count_ = 0;
   std::unordered_set<int64_t> used_;
 };
 
-std::string print_subgraph(const Subgraph& s) {
+std::string print_subgraph(const Subgraph& s, const Names& captures) {
+  Printer printer(s.graph, false, names_inside(s, captures));
   std::string out = "{";
-  for (TensorId p : s.params) out += " " + s.graph.tensor(p).name;
+  for (TensorId p : s.params) out += " " + printer.name_of(p);
   out += " -> ";
-  Printer printer(s.graph, false);
   for (const std::string& line : printer.statements(&s)) out += line + "; ";
-  for (size_t i = 0; i < s.results.size(); ++i) out += (i ? ", " : "") + s.graph.tensor(s.results[i]).name;
+  for (size_t i = 0; i < s.results.size(); ++i) out += (i ? ", " : "") + printer.name_of(s.results[i]);
   return out + " }";
 }
 
@@ -232,6 +280,28 @@ std::string print_number(double v) {
   return {buffer, end};
 }
 
+void require_name(std::string_view name) {
+  require(!name.empty(), "the name of a tensor is empty");
+  require(!is_made_up(name), "'", name,
+          "' cannot be the name of a tensor: what starts with % is made up by the library");
+  for (char c : name)
+    require(static_cast<unsigned char>(c) >= 32 && c != 127, "the name of a tensor, '", name,
+            "', has a control character");
+}
+
+std::string print_name(std::string_view name) {
+  // Words that mean something else where a name may stand.
+  static constexpr std::string_view kReserved[] = {"output", "with", "inf", "nan"};
+  bool plain = is_word(name) && std::find(std::begin(kReserved), std::end(kReserved), name) == std::end(kReserved);
+  if (plain || is_made_up(name)) return std::string(name);
+  std::string s = "\"";
+  for (char c : name) {
+    if (c == '"' || c == '\\') s += '\\';
+    s += c;
+  }
+  return s + "\"";
+}
+
 std::string print_type(const Tensor& t) {
   std::string s = std::string(name(t.dtype)) + to_string(t.dims);
   return t.strides == packed_strides(t.dims) ? s : s + strides_text(t);
@@ -239,10 +309,13 @@ std::string print_type(const Tensor& t) {
 
 std::string print_node(const Graph& g, const Node& n) { return Printer(g, false).node(n); }
 
-std::vector<std::pair<std::string, std::string>> print_options(const OpSpec& op, std::any options) {
-  FieldPrinter printer;
-  if (op.fields) op.fields(options, printer);
-  return printer.fields;
+PrintedOptions print_options(const Graph& g, const Node& n) { return Printer(g, false).options(n); }
+
+PrintedOptions print_defaults(const OpSpec& op) {
+  Node n;
+  n.op = &op;
+  n.attrs = op.defaults;
+  return Printer({}, false).options(n);
 }
 
 std::string print_graph(const Graph& g, PrintStyle style) {

@@ -6,6 +6,7 @@
 
 #include "base/dims.hpp"
 #include "base/error.hpp"
+#include "graph/text.hpp"
 #include "graph/text_tokens.hpp"
 
 namespace tsr {
@@ -35,6 +36,14 @@ class TextReader {
     return take();
   }
 
+  bool is_name(size_t k = 0) const {
+    Token::Kind kind = peek(k).kind;
+    return kind == Token::word || kind == Token::quoted || kind == Token::label;
+  }
+  Token expect_name(std::string_view what) {
+    if (!is_name()) error(peek(), cat("expected ", what));
+    return take();
+  }
   [[noreturn]] void error(const Token& t, const std::string& message) const {
     if (t.kind == Token::end) fail_at(source_, {}, message + " before the end of the text");
     fail_at(source_, t.text, message);
@@ -55,6 +64,12 @@ class TextReader {
     }
   }
 
+  std::string name_of(const Token& t) const {
+    if (t.kind != Token::quoted) return std::string(t.text);
+    std::string name = unquoted(t.text);
+    located(t, [&] { require_name(name); });
+    return name;
+  }
   int64_t integer();
   bool is_number() const;
   double real();

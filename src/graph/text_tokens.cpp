@@ -28,6 +28,26 @@ void fail_at(std::string_view source, std::string_view where, const std::string&
 }
 
 static bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+static bool is_word_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+
+bool is_word(std::string_view text) {
+  return !text.empty() && is_word_start(text[0]) && std::all_of(text.begin(), text.end(), is_word_char);
+}
+
+std::string unquoted(std::string_view text) {
+  std::string s;
+  for (size_t i = 1; i + 1 < text.size(); ++i) s += text[i] == '\\' ? text[++i] : text[i];
+  return s;
+}
+
+// Where the text in quotes that starts at `from` ends.
+static size_t end_of_quotes(std::string_view s, size_t from) {
+  for (size_t i = from + 1; i < s.size() && s[i] != '\n'; ++i) {
+    if (s[i] == '"') return i + 1;
+    if (s[i] == '\\') ++i;
+  }
+  fail_at(s, s.substr(from, 1), "this quote is not closed on its line");
+}
 
 std::vector<Token> tokenize(std::string_view s) {
   std::vector<Token> tokens;
@@ -53,10 +73,18 @@ std::vector<Token> tokenize(std::string_view s) {
              (is_word_char(s[i]) || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E'))))
         ++i;
       tokens.push_back({Token::number, s.substr(b, i - b)});
-    } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
+    } else if (is_word_start(c)) {
       size_t b = i;
       while (i < s.size() && is_word_char(s[i])) ++i;
       tokens.push_back({Token::word, s.substr(b, i - b)});
+    } else if (c == '%' && i + 1 < s.size() && is_word_char(s[i + 1])) {
+      size_t b = i++;
+      while (i < s.size() && is_word_char(s[i])) ++i;
+      tokens.push_back({Token::label, s.substr(b, i - b)});
+    } else if (c == '"') {
+      size_t b = i;
+      i = end_of_quotes(s, b);
+      tokens.push_back({Token::quoted, s.substr(b, i - b)});
     } else if (std::string_view("=,;:[](){}@*/").find(c) != std::string_view::npos) {
       tokens.push_back({Token::symbol, s.substr(i++, 1)});
     } else {

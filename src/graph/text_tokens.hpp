@@ -9,9 +9,13 @@
 namespace tsr {
 
 struct Token {
-  enum Kind { word, number, symbol, arrow, line_end, end } kind = end;
+  // A name is a word, a text in quotes, or a label: '%' and a word, for a tensor without a name.
+  enum Kind { word, quoted, label, number, symbol, arrow, line_end, end } kind = end;
   std::string_view text;
 };
+
+bool is_word(std::string_view text);  // what a token of this kind looks like
+std::string unquoted(std::string_view text);
 
 // Raises when a character has no meaning. The last token is `end`.
 std::vector<Token> tokenize(std::string_view text);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/runner.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "graph/ragged.hpp"
@@ -10,6 +12,7 @@
 #include "harness/compare.hpp"
 #include "harness/device_buffers.hpp"
 #include "harness/replay.hpp"
+#include "planner/overlap.hpp"
 #include "runtime/devices.hpp"
 
 namespace tsr {
@@ -30,14 +33,41 @@ bool same_outputs(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) 
   return true;
 }
 
+// Every bit of its memory belongs to an element: nothing of an input shows through.
+bool is_dense(const Tensor& t) { return t.span() == t.numel() && t.bytes() * 8 == t.span() * info(t.dtype).bits; }
+
+// Outputs that may have the memory of an input, and of which.
+using Overlays = std::vector<std::pair<TensorId, TensorId>>;
+
+Overlays find_overlays(const Graph& g, uint64_t seed) {
+  Overlays found;
+  std::set<TensorId> taken;
+  for (TensorId out : g.outputs()) {
+    std::vector<TensorId> fit;
+    const Tensor& y = g.tensor(out);
+    if (!is_dense(y)) continue;
+    for (TensorId in : g.inputs()) {
+      const Tensor& x = g.tensor(in);
+      if (!taken.contains(in) && !x.by_value && x.ragged == kNone && x.alignment >= y.alignment &&
+          overlap(x, &found, y, &found) == Overlap::same)
+        fit.push_back(in);
+    }
+    if (fit.empty()) continue;
+    found.emplace_back(out, fit[seed % fit.size()]);
+    taken.insert(found.back().second);
+  }
+  return found;
+}
+
 // Memory of a plan on its device: everything is poisoned, uploaded, run and brought back by run().
 class Stage {
  public:
-  Stage(const Plan& plan, const DataSpec& data)
+  explicit Stage(const Plan& plan, const DataSpec& data, Overlays overlays = {})
       : plan_(plan),
         buffers_(plan.source(), data),
-        workspace_(plan.workspace_bytes(), 256),
-        device_(plan.source(), buffers_, plan.device()) {
+        workspace_(plan.workspace_bytes(), 256, 1),  // of no alignment: there is nothing to spare then
+        device_(plan.source(), buffers_, plan.device()),
+        overlays_(std::move(overlays)) {
     if (plan.device().memory) device_workspace_.emplace(*plan.device().memory, workspace_);
   }
   const GraphBuffers& buffers() const { return buffers_; }
@@ -50,10 +80,12 @@ class Stage {
     device_.upload();
     if (device_workspace_) device_workspace_->upload();
     call([&](void* stream) {
-      plan_.execute(device_.bindings(), device_workspace_ ? device_workspace_->data() : workspace_.data(),
-                    workspace_.size(), stream);
+      plan_.execute(bindings(), device_workspace_ ? device_workspace_->data() : workspace_.data(), workspace_.size(),
+                    stream);
     });
     device_.download();
+    for (auto [out, in] : overlays_)
+      std::memcpy(buffers_.buffer(out).data(), buffers_.buffer(in).data(), buffers_.buffer(out).size());
     if (device_workspace_) device_workspace_->download();
     if (!workspace_.intact() || (device_workspace_ && !device_workspace_->intact()))
       return "the workspace was written outside its bounds";
@@ -83,10 +115,21 @@ class Stage {
   }
 
  private:
+  std::vector<Binding> bindings() const {
+    std::vector<Binding> list = device_.bindings();
+    auto of = [&](TensorId t) {
+      int64_t uid = plan_.source().tensor(t).uid;
+      return std::find_if(list.begin(), list.end(), [&](const Binding& b) { return b.uid == uid; });
+    };
+    for (auto [out, in] : overlays_) of(out)->data = of(in)->data;
+    return list;
+  }
+
   const Plan& plan_;
   GraphBuffers buffers_;
   GuardedBuffer workspace_;
   DeviceBuffers device_;
+  Overlays overlays_;
   std::optional<DeviceCopy> device_workspace_;
 };
 
@@ -113,6 +156,19 @@ std::string check_streams(const Plan& plan, const DataSpec& data, const GraphBuf
     if (!d.empty()) return "on two streams at once: " + d;
   for (const Stage* s : {&one, &two})
     if (!same_outputs(plan.source(), expected, s->buffers())) return "two streams at once gave other bits";
+  return "";
+}
+
+// Outputs in the memory of inputs: the same bits.
+std::string check_overlays(const Plan& plan, const DataSpec& data, const GraphBuffers& expected) {
+  Overlays overlays = find_overlays(plan.source(), data.seed);
+  if (overlays.empty()) return "";
+  std::string pairs;
+  for (auto [out, in] : overlays)
+    pairs += cat(pairs.empty() ? "" : ", ", plan.source().tensor(out).name, " on ", plan.source().tensor(in).name);
+  Stage stage(plan, data, overlays);
+  if (std::string damage = stage.run(); !damage.empty()) return cat("in place (", pairs, "): ", damage);
+  if (!same_outputs(plan.source(), expected, stage.buffers())) return cat("in place (", pairs, "): other bits");
   return "";
 }
 
@@ -149,6 +205,7 @@ std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& devi
     again.run();
     if (!same_outputs(*g, buffers, again.buffers()))
       return "a second run gave other bits, though every engine of the plan is deterministic";
+    if (std::string why = check_overlays(*plan, data, buffers); !why.empty()) return why;
     if (is_gpu(device) && options.engines.empty()) return check_streams(*plan, data, buffers);
   }
   return "";

@@ -12,7 +12,12 @@ namespace tsr {
 
 enum class DeviceKind : uint8_t { cpu, cuda };
 
-// Memory of a device that is present, for constants of plans and for tests. Copies are finished on return.
+// Pieces of memory that plans lay out begin at multiples of this.
+constexpr size_t kMemoryAlign = 256;
+constexpr size_t align_up(size_t bytes) { return (bytes + kMemoryAlign - 1) / kMemoryAlign * kMemoryAlign; }
+
+// Memory of a device that is present, for constants of plans, for what plans keep, and for tests. Copies are finished on
+// return, but for those that are work of a stream.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -22,6 +27,12 @@ class DeviceMemory {
   virtual void release(void* data) const noexcept = 0;
   virtual void copy_in(void* to, const void* from, size_t bytes) const = 0;
   virtual void copy_out(void* to, const void* from, size_t bytes) const = 0;
+  // Within the device's memory, as work of the stream.
+  virtual void copy_within(void* to, const void* from, size_t bytes, void* stream) const = 0;
+  // When work that a stream is given is done: before the call returns; in the order of the stream; or, while the stream
+  // is recorded, as often as the recording is launched.
+  enum class When : uint8_t { at_once, in_order, recorded };
+  virtual When runs(void* stream) const = 0;
 };
 
 struct Device {

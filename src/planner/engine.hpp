@@ -53,6 +53,9 @@ class Step {
   virtual int kernels() const { return 1; }  // launches, for explain
   // The input whose memory the one output is, for steps that move nothing; the plan then gives both the same pointer.
   virtual TensorId view_of() const { return kNone; }
+  // May the output lie in the memory of the input, which has the same sizes and strides? Then the step reads each element
+  // before it writes the result in its place. Otherwise the plan hands the step a copy of the input.
+  virtual bool may_overwrite(TensorId /*input*/, TensorId /*output*/) const { return false; }
   virtual void run(const StepArgs& args) const = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "base/settings.hpp"
 #include "base/trace.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/passes/views.hpp"
 #include "graph/text.hpp"
@@ -21,9 +22,6 @@
 
 namespace tsr {
 namespace {
-
-constexpr size_t kAlign = 256;
-size_t align_up(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 bool listed(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -127,7 +125,9 @@ std::string PlanOptions::key() const {
 
 class PlanBuilder {
  public:
-  PlanBuilder(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) : plan_(new Plan) {
+  PlanBuilder(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o,
+              std::shared_ptr<OwnMemory> own = nullptr)
+      : plan_(new Plan) {
     for (const auto* list : {&o.engines, &o.without})
       for (const std::string& name : *list)
         require(find_engine(name), "there is no engine named '", name, "'; engines: ", Lazy{engine_names});
@@ -135,6 +135,7 @@ class PlanBuilder {
     plan_->graph_ = prepared(g, d, o);
     plan_->device_ = d;
     plan_->options_ = o;
+    plan_->own_ = own ? std::move(own) : std::make_shared<OwnMemory>(d.memory);
     for (const Engine* e : all_engines()) {
       const EngineInfo& info = e->info();
       if (info.device != d.kind || (o.deterministic && !info.deterministic) || listed(o.without, info.name)) continue;
@@ -195,17 +196,18 @@ class PlanBuilder {
 
   std::shared_ptr<const Plan> finish() {
     lay_out();
-    if (plan_->workspace_bytes_ > plan_->options_.workspace_limit) {
-      fail(Status::not_supported, "the plan needs ", plan_->workspace_bytes_, " bytes of workspace, the limit is ",
+    if (plan_->workspace_bytes() > plan_->options_.workspace_limit) {
+      fail(Status::not_supported, "the plan needs ", plan_->workspace_bytes(), " bytes of workspace, the limit is ",
            plan_->options_.workspace_limit);
     }
     const Graph& g = *plan_->graph_;
     upload_constants();
     for (int i = 0; i < g.tensor_count(); ++i)
       if (!g.tensor(i).is_constant() && (g.tensor(i).stored || g.tensor(i).by_value)) plan_->bound_.push_back(i);
+    find_uses();
     if (log_enabled(3)) {
       std::string text =
-          cat("plan: ", plan_->steps_.size(), " steps, ", plan_->workspace_bytes_, " bytes of workspace:");
+          cat("plan: ", plan_->steps_.size(), " steps, ", plan_->workspace_bytes(), " bytes of workspace:");
       for (const PlannedStep& s : plan_->steps_)
         text += cat(" ", s.engine->info().name, "(", s.region.nodes.size(), ")");
       log_line(3, text + " for " + print_graph(*plan_->source_, {.one_line = true}));
@@ -319,14 +321,54 @@ class PlanBuilder {
       plan_->steps_[i].workspace_offset = blocks[temporaries + i].offset;
   }
 
+  // Of labels only as many are read as their lengths say: their memory may end before their sizes do, and something
+  // else may follow it.
+  bool ends_early(TensorId t) const {
+    const Graph& g = *plan_->graph_;
+    constexpr size_t kLabels = 1;
+    std::vector<NodeId> readers = g.consumers(t);
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId n) {
+      return g.node(n).op == &ops::ctc_loss && g.node(n).in[kLabels] == t;
+    });
+  }
+
+  // Which steps read the caller's memory last, directly or as a view, and which write it.
+  void find_uses() {
+    const Graph& g = *plan_->graph_;
+    std::vector<Plan::Use> uses(static_cast<size_t>(g.tensor_count()));
+    std::vector<TensorId> memory(uses.size());  // whose memory each tensor is
+    for (TensorId t = 0; t < g.tensor_count(); ++t)
+      uses[static_cast<size_t>(t)].tensor = memory[static_cast<size_t>(t)] = t;
+    for (auto [view, source] : plan_->views_) memory[static_cast<size_t>(view)] = memory[static_cast<size_t>(source)];
+    for (size_t i = 0; i < plan_->steps_.size(); ++i) {
+      const PlannedStep& s = plan_->steps_[i];
+      if (s.step->view_of() != kNone) continue;
+      int now = static_cast<int>(i);
+      for (TensorId t : s.region.inputs) {
+        Plan::Use& u = uses[static_cast<size_t>(memory[static_cast<size_t>(t)])];
+        u.last_read = now;
+        u.read_as_view = u.read_as_view || memory[static_cast<size_t>(t)] != t;
+      }
+      for (TensorId t : s.region.outputs) uses[static_cast<size_t>(t)].written = now;
+    }
+    for (Plan::Use& u : uses) {
+      const Tensor& t = g.tensor(u.tensor);
+      if (!t.stored || t.by_value || t.is_constant() || (u.last_read < 0 && u.written < 0)) continue;
+      if (ends_early(u.tensor)) continue;
+      u.bytes = static_cast<size_t>(t.bytes());
+      if (u.bytes > 0) plan_->uses_.push_back(u);
+    }
+  }
+
   std::shared_ptr<Plan> plan_;
   std::vector<const Engine*> engines_;
 };
 
-std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o) {
+std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o,
+                                      std::shared_ptr<OwnMemory> own) {
   require(g && g->finalized(), "the graph must be finalized before it is planned");
   TraceRange range("plan");
-  return PlanBuilder(std::move(g), d, o).build();
+  return PlanBuilder(std::move(g), d, o, std::move(own)).build();
 }
 
 PlanOutline outline_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o) {
@@ -343,83 +385,6 @@ std::shared_ptr<const Plan> plan_as_one(std::shared_ptr<const Graph> g, const De
     if (index.live[static_cast<size_t>(n)]) nodes.push_back(n);
   builder.add_step(make_region(*g, index, std::move(nodes)), &engine, &config);
   return builder.finish();
-}
-
-void require_present(const Device& d) {
-  if (d.kind != DeviceKind::cpu && !d.memory)
-    fail(Status::not_supported, "the device ", d.name,
-         " is known by its record alone: plans for it can be made and explained, not run; to run use cpu, cuda or "
-         "emulated");
-}
-
-void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const {
-  TraceRange range("execute");
-  require_present(device_);
-  if (device_.memory) device_.memory->attach();
-  const Graph& g = *graph_;
-  // Grows once per thread; executing a plan allocates nothing after that.
-  thread_local std::vector<void*> table;
-  table.assign(static_cast<size_t>(g.tensor_count()), nullptr);
-  for (const Binding& b : bindings) {
-    TensorId t = g.find_uid(b.uid);
-    require(t != kNone, "a pointer was given for unique id ", b.uid, ", which the graph does not have");
-    table[static_cast<size_t>(t)] = b.data;
-  }
-  for (TensorId t : bound_) {
-    const Tensor& x = g.tensor(t);
-    void* p = table[static_cast<size_t>(t)];
-    if (!p) {
-      require(x.span() == 0, g.producer(t) == kNone ? "input " : "output ", describe(x), " has no pointer");
-      static std::byte empty[kAlign];
-      table[static_cast<size_t>(t)] = empty;
-      continue;
-    }
-    // Less than an element's own alignment cannot be promised away.
-    auto promised =
-        static_cast<uintptr_t>(x.by_value ? 1 : std::max<int64_t>(x.alignment, std::min(8, info(x.dtype).bits / 8)));
-    // Not require(): the description costs more than many a step and must be made for an error only.
-    if (reinterpret_cast<uintptr_t>(p) % promised != 0)
-      fail(Status::bad_parameter, "tensor ", describe(x), ": its pointer is not aligned to the ", promised,
-           " bytes that were promised; declare a smaller alignment");
-  }
-  require(workspace_bytes >= workspace_bytes_, "the workspace has ", workspace_bytes, " bytes, the plan needs ",
-          workspace_bytes_);
-  require(workspace || workspace_bytes_ == 0, "the workspace is a null pointer, the plan needs ", workspace_bytes_,
-          " bytes");
-  require(reinterpret_cast<uintptr_t>(workspace) % 16 == 0, "the workspace must be aligned to 16 bytes");
-  for (const auto& [t, data] : constants_) table[static_cast<size_t>(t)] = data.get();
-  auto* base = static_cast<std::byte*>(workspace);
-  for (auto [t, offset] : placed_) table[static_cast<size_t>(t)] = base + offset;
-  for (auto [t, source] : views_) table[static_cast<size_t>(t)] = table[static_cast<size_t>(source)];
-  for (const PlannedStep& s : steps_) s.step->run({table.data(), base + s.workspace_offset, stream});
-}
-
-void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream,
-                   std::span<const ShapeOverride> overrides) const {
-  if (overrides.empty()) return execute(bindings, workspace, workspace_bytes, stream);
-  with_shapes(overrides)->execute(bindings, workspace, workspace_bytes, stream);
-}
-
-std::shared_ptr<const Plan> Plan::with_shapes(std::span<const ShapeOverride> overrides) const {
-  constexpr size_t kKept = 64;
-  std::string key;
-  for (const ShapeOverride& o : overrides) key += cat(o.uid, o.dims, o.strides);
-  {
-    std::lock_guard guard(reshaped_lock_);
-    for (auto& [k, plan] : reshaped_)
-      if (k == key) return plan;
-  }
-  std::vector<Graph::Shape> shapes;
-  for (const ShapeOverride& o : overrides) {
-    TensorId t = source_->find_uid(o.uid);
-    require(t != kNone, "sizes were given for unique id ", o.uid, ", which the graph does not have");
-    shapes.push_back({t, o.dims, o.strides});
-  }
-  auto plan = make_plan(std::make_shared<Graph>(source_->with_shapes(shapes)), device_, options_);
-  std::lock_guard guard(reshaped_lock_);
-  if (reshaped_.size() >= kKept) reshaped_.erase(reshaped_.begin());
-  reshaped_.emplace_back(key, plan);
-  return plan;
 }
 
 bool Plan::deterministic() const {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "planner/engine.hpp"
+#include "planner/own_memory.hpp"
 
 namespace tsr {
 
@@ -44,10 +45,14 @@ struct PlannedStep {
 
 class Plan {
  public:
-  // Binds the caller's memory and runs. Raises for missing, null or misaligned pointers and a small workspace.
+  // Binds the caller's memory and runs. Raises for missing, null or misaligned pointers and a small workspace. An
+  // output may have the memory of an input of the same sizes and strides; any other overlap is refused.
   void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes,
                void* stream = nullptr) const;
-  // The same with other sizes; the plan for them is made once and kept.
+  // The same for a caller that could not know how large the workspace must be: where it is too small, the plan uses
+  // memory of its own instead.
+  void execute_within(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream) const;
+  // The same as execute with other sizes; the plan for them is made once and kept.
   void execute(std::span<const Binding> bindings, void* workspace, size_t workspace_bytes, void* stream,
                std::span<const ShapeOverride> overrides) const;
   std::shared_ptr<const Plan> with_shapes(std::span<const ShapeOverride> overrides) const;
@@ -57,7 +62,8 @@ class Plan {
   const Device& device() const { return device_; }
   const PlanOptions& options() const { return options_; }
   const std::vector<PlannedStep>& steps() const { return steps_; }
-  size_t workspace_bytes() const { return workspace_bytes_; }
+  // Enough for a pointer of any alignment.
+  size_t workspace_bytes() const { return workspace_bytes_ == 0 ? 0 : workspace_bytes_ + kMemoryAlign - 1; }
   bool deterministic() const;
   int kernels() const;
   double bytes_moved() const;
@@ -68,6 +74,19 @@ class Plan {
  private:
   friend class PlanBuilder;
   Plan() = default;
+  // How steps, by their number, use the memory of a tensor that the caller binds.
+  struct Use {
+    TensorId tensor = kNone;
+    int last_read = -1, written = -1;  // -1: by none
+    bool read_as_view = false;
+    size_t bytes = 0;
+  };
+  void run(std::span<const Binding> bindings, std::byte* workspace, void* stream) const;
+  void bind(std::span<const Binding> bindings, std::vector<void*>& table) const;
+  bool overlaps(const std::vector<void*>& table) const;
+  std::vector<const Use*> overwritten_early(const std::vector<void*>& table) const;
+  bool may_overwrite(const Use& input, const Use& output) const;
+
   std::shared_ptr<const Graph> source_, graph_;
   Device device_;
   PlanOptions options_;
@@ -76,7 +95,9 @@ class Plan {
   std::vector<std::pair<TensorId, size_t>> placed_;   // temporaries and their workspace offsets
   std::vector<std::pair<TensorId, TensorId>> views_;  // results that lie in another tensor's memory, and which
   std::vector<std::pair<TensorId, std::shared_ptr<void>>> constants_;
+  std::vector<Use> uses_;
   size_t workspace_bytes_ = 0;
+  std::shared_ptr<OwnMemory> own_;  // shared with plans for other sizes
   mutable std::mutex reshaped_lock_;
   mutable std::vector<std::pair<std::string, std::shared_ptr<const Plan>>> reshaped_;
 };
@@ -85,8 +106,9 @@ class Plan {
 void require_present(const Device& d);
 
 // Plans a graph. Raises Status::not_supported, listing every engine's reason, only when the options forbid what is
-// needed.
-std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o = {});
+// needed. `own`: memory of another plan of the device that it may use as its own.
+std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o = {},
+                                      std::shared_ptr<OwnMemory> own = nullptr);
 // What make_plan would choose, without building it: cheap enough to compare several options. Raises as make_plan does.
 struct PlanOutline {
   double seconds = 0;                  // modelled

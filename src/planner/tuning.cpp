@@ -2,7 +2,6 @@
 #include "planner/tuning.hpp"
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 #include <unordered_map>
 
@@ -18,11 +17,9 @@ namespace tsr {
 Graph region_graph(const Region& r) {
   Graph g;
   std::unordered_map<TensorId, TensorId> id_of = {{kNone, kNone}};
-  std::set<TensorId> captured;  // sub-graphs know these by name
-  for (NodeId n : r.nodes) captured.insert(r.graph->node(n).captures.begin(), r.graph->node(n).captures.end());
   auto place = [&](TensorId t, bool stored) {
     Tensor x = r.graph->tensor(t);
-    if (!captured.count(t)) x.name = cat("region_", g.tensor_count());
+    x.name.clear();
     x.uid = 0;
     x.ragged = id_of.at(x.ragged);
     x.stored = stored && !x.by_value && !x.is_constant();

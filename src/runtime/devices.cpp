@@ -18,6 +18,7 @@ class CudaMemory : public DeviceMemory {
   void attach() const override { cuda::ensure_context(device_); }
   void* allocate(size_t bytes) const override {
     cuda::ensure_context(device_);
+    cuda::RelaxedCapture allowed;
     cuda::Pointer p = 0;
     cuda::check(cuda::driver().MemAlloc(&p, std::max<size_t>(bytes, 1)), "cuMemAlloc", bytes, " bytes");
     return reinterpret_cast<void*>(p);
@@ -37,6 +38,17 @@ class CudaMemory : public DeviceMemory {
     cuda::check(cuda::driver().MemcpyDtoH(to, reinterpret_cast<cuda::Pointer>(from), bytes), "cuMemcpyDtoH", bytes,
                 " bytes");
   }
+  void copy_within(void* to, const void* from, size_t bytes, void* stream) const override {
+    cuda::check(cuda::driver().MemcpyDtoDAsync(reinterpret_cast<cuda::Pointer>(to),
+                                               reinterpret_cast<cuda::Pointer>(from), bytes,
+                                               static_cast<cuda::Stream>(stream)),
+                "cuMemcpyDtoDAsync", bytes, " bytes");
+  }
+  When runs(void* stream) const override {
+    int capturing = 0;
+    cuda::Result r = cuda::driver().StreamIsCapturing(static_cast<cuda::Stream>(stream), &capturing);
+    return r == 0 && capturing != 0 ? When::recorded : When::in_order;
+  }
 
  private:
   int device_;
@@ -55,6 +67,8 @@ class HostMemory : public DeviceMemory {
     if (bytes) std::memcpy(to, from, bytes);  // nothing may come with null pointers
   }
   void copy_out(void* to, const void* from, size_t bytes) const override { copy_in(to, from, bytes); }
+  void copy_within(void* to, const void* from, size_t bytes, void*) const override { copy_in(to, from, bytes); }
+  When runs(void*) const override { return When::at_once; }
 };
 
 int attribute(cuda::DeviceAttribute a, int device) {

@@ -103,6 +103,31 @@ inline double from_bfloat(uint16_t v) {
   return f;
 }
 
+// FP8: E4M3 has no infinity and one NaN of each sign, E5M2 is the upper half of a half. Results saturate.
+inline uint8_t to_fp8(cudnnDataType_t t, double v) {
+  bool wide = t == CUDNN_DATA_FP8_E5M2;
+  if (std::isnan(v)) return 0x7f;
+  double largest = wide ? 57344 : 448, m = std::min(std::fabs(v), largest);
+  double r = std::min(round_float(m, wide ? 2 : 3, wide ? -14 : -6, 1e9), largest);
+  int bits = wide ? 2 : 3, bias = wide ? 15 : 7, lowest = 1 - bias, code;
+  if (r < std::ldexp(1, lowest))
+    code = static_cast<int>(std::ldexp(r, bits - lowest));
+  else
+    code =
+        ((std::ilogb(r) + bias) << bits) | (static_cast<int>(std::ldexp(r, bits - std::ilogb(r))) & ((1 << bits) - 1));
+  return static_cast<uint8_t>((std::signbit(v) ? 0x80 : 0) | code);
+}
+
+inline double from_fp8(cudnnDataType_t t, uint8_t b) {
+  bool wide = t == CUDNN_DATA_FP8_E5M2;
+  if (wide) return from_half(static_cast<uint16_t>(b << 8));
+  int e = (b >> 3) & 15, m = b & 7;
+  double v = e == 15 && m == 7 ? std::numeric_limits<double>::quiet_NaN()
+             : e == 0          ? std::ldexp(m, -9)
+                               : std::ldexp(8 + m, e - 10);
+  return b & 0x80 ? -v : v;
+}
+
 inline size_t size_of(cudnnDataType_t t) {
   switch (t) {
     case CUDNN_DATA_DOUBLE:
@@ -113,6 +138,8 @@ inline size_t size_of(cudnnDataType_t t) {
       return 2;
     case CUDNN_DATA_INT8:
     case CUDNN_DATA_UINT8:
+    case CUDNN_DATA_FP8_E4M3:
+    case CUDNN_DATA_FP8_E5M2:
       return 1;
     default:
       return 4;
@@ -147,6 +174,9 @@ inline double load(cudnnDataType_t t, const void* p) {
       return from_half(*static_cast<const uint16_t*>(p));
     case CUDNN_DATA_BFLOAT16:
       return from_bfloat(*static_cast<const uint16_t*>(p));
+    case CUDNN_DATA_FP8_E4M3:
+    case CUDNN_DATA_FP8_E5M2:
+      return from_fp8(t, *static_cast<const uint8_t*>(p));
     default:
       return load<float>(p);
   }
@@ -170,6 +200,10 @@ inline void store(cudnnDataType_t t, void* p, double v) {
     case CUDNN_DATA_BFLOAT16:
       *static_cast<uint16_t*>(p) = to_bfloat(v);
       return;
+    case CUDNN_DATA_FP8_E4M3:
+    case CUDNN_DATA_FP8_E5M2:
+      *static_cast<uint8_t*>(p) = to_fp8(t, v);
+      return;
     default:
       return store<float>(p, v);
   }
@@ -186,6 +220,10 @@ inline double epsilon_of(cudnnDataType_t t) {
       return 0x1p-10;
     case CUDNN_DATA_BFLOAT16:
       return 0x1p-7;
+    case CUDNN_DATA_FP8_E4M3:
+      return 0x1p-3;
+    case CUDNN_DATA_FP8_E5M2:
+      return 0x1p-2;
     default:
       return 0;
   }

@@ -102,6 +102,28 @@ TEST_F(Ctc, activations) {
     }
 }
 
+// Labels are as many as their lengths say, however long they may be: what follows them in memory is something else's.
+TEST_F(Ctc, labels_end_before_their_room_does) {
+  set(CUDNN_LOSS_NORMALIZATION_SOFTMAX);
+  Labels l;
+  constexpr size_t kCosts = 64;  // bytes into the memory that begins with the labels
+  Memory together(4096);
+  std::memcpy(together.edit(), l.flat.data(), l.flat.size() * sizeof(int));
+  Integers lengths(l.lengths), inputs(l.inputs);
+  size_t bytes = 0;
+  const auto algo = CUDNN_CTC_LOSS_ALGO_DETERMINISTIC;
+  ASSERT_OK(cudnnGetCTCLossWorkspaceSize_v8(handle, algo, desc, x, gradients, &bytes));
+  Memory work(bytes);
+  auto* base = static_cast<unsigned char*>(together.data());
+  ASSERT_OK(cudnnCTCLoss_v8(handle, algo, desc, x, x.data(), reinterpret_cast<int*>(base), lengths.get(), inputs.get(),
+                            base + kCosts, gradients, gradients.data(), work.size(), work.data()));
+  for (int n = 0; n < kBatch; ++n) {
+    float got;
+    std::memcpy(&got, together.host() + kCosts + sizeof(float) * static_cast<size_t>(n), sizeof got);
+    EXPECT_NEAR(got, cost(softmax(x.values()), l, n), 1e-4);
+  }
+}
+
 // Gradients are those of the activations that were normalised to the probabilities.
 TEST_F(Ctc, probabilities) {
   ASSERT_OK(cudnnSetCTCLossDescriptor(desc, CUDNN_DATA_FLOAT));

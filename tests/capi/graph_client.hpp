@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -94,7 +95,7 @@ class Copy {
   size_t bytes_;
 };
 
-// Runs the first plan. Bytes around the workspace must stay as they are.
+// Runs the first plan, in a workspace that begins at an odd address. Bytes around it must stay as they are.
 inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<Place>& places) {
   std::unique_ptr<Piece> plan = first_plan(graph, handle);
   int64_t bytes = 0;
@@ -105,13 +106,18 @@ inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::
     std::vector<Copy> copies;
     std::vector<int64_t> uids;
     std::vector<void*> pointers;
+    copies.reserve(places.size());
+    std::map<void*, void*> seen;  // tensors may share memory
     for (const Place& p : places) {
-      copies.emplace_back(p.data, p.bytes, p.by_value);
-      uids.push_back(p.uid), pointers.push_back(copies.back().data());
+      if (!seen.count(p.data)) {
+        copies.emplace_back(p.data, p.bytes, p.by_value);
+        seen[p.data] = copies.back().data();
+      }
+      uids.push_back(p.uid), pointers.push_back(seen[p.data]);
     }
     size_t skew = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand;
     Copy room(memory.data() + skew, memory.size() - skew, false);
-    void* workspace = static_cast<unsigned char*>(room.data()) + kBand;
+    void* workspace = static_cast<unsigned char*>(room.data()) + kBand + 1;
     Piece pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
@@ -120,7 +126,7 @@ inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::
     pack.finalize();
     must(cudnnBackendExecute(handle, *plan, pack));
   }
-  size_t first = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand + kBand;
+  size_t first = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand + kBand + 1;
   for (size_t i = 0; i < memory.size(); ++i)
     if ((i < first || i >= first + static_cast<size_t>(bytes)) && memory[i] != 0xff)
       throw Failure{CUDNN_STATUS_EXECUTION_FAILED, "memory around the workspace was overwritten"};
@@ -157,8 +163,14 @@ struct GraphTensor {
     memory.assign((static_cast<size_t>(last) + 1) * size_of(type) + 64, 0xff);
   }
 
-  unsigned char* data() { return memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16; }
-  size_t bytes() { return static_cast<size_t>(memory.data() + memory.size() - data()); }
+  unsigned char* data() {
+    if (same_memory) return same_memory->data();
+    return memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16;
+  }
+  size_t bytes() {
+    if (same_memory) return same_memory->bytes();
+    return static_cast<size_t>(memory.data() + memory.size() - data());
+  }
   // Elements in row-major order of the indices.
   int64_t offset(int64_t i) const {
     int64_t o = 0;
@@ -182,6 +194,8 @@ struct GraphTensor {
   bool hidden, by_value;
   Piece desc;
   std::vector<unsigned char> memory;
+  GraphTensor* same_memory = nullptr;  // of another tensor
+  void* elsewhere = nullptr;           // memory of the device that serves instead, which other graphs use, too
 };
 
 using Roles = std::vector<std::pair<int, GraphTensor*>>;
@@ -239,16 +253,54 @@ class Net {
   }
   void forget_last_operation() { operations_.pop_back(); }
 
+  std::unique_ptr<Piece> graph(cudnnHandle_t handle) const {
+    auto g = std::make_unique<Piece>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    g->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
+    g->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
+    g->finalize();
+    return g;
+  }
   void run() {
     Handle handle;
-    Piece graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector<cudnnHandle_t>{handle});
-    graph.finalize();
+    std::unique_ptr<Piece> g = graph(handle);
     std::vector<Place> places;
     for (const auto& t : tensors_)
-      if (!t->hidden) places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
-    run_first_plan(graph, handle, places);
+      if (t->elsewhere)
+        places.push_back({t->uid, t->elsewhere, 0, true});
+      else if (!t->hidden)
+        places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
+    run_first_plan(*g, handle, places);
+  }
+
+  void matmul(GraphTensor* a, GraphTensor* b, GraphTensor* c, GraphTensor* m = nullptr, GraphTensor* n = nullptr,
+              GraphTensor* k = nullptr, double padding = 0) {
+    Piece& p = part(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    p.type(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
+    if (padding != 0) p.set(CUDNN_ATTR_MATMUL_PADDING_VALUE, CUDNN_TYPE_DOUBLE, std::vector{padding});
+    p.finalize();
+    operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_CDESC, c},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, m},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, n},
+                                                          {CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, k}})
+        .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, {p})
+        .finalize();
+  }
+  void reduce(cudnnReduceTensorOp_t mode, GraphTensor* x, GraphTensor* y) {
+    Piece& p = part(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    p.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, std::vector{mode});
+    p.type(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT).finalize();
+    operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+              {{CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x}, {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y}})
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, {p})
+        .finalize();
+  }
+  // The same memory seen with other sizes and strides.
+  void reshape(GraphTensor* x, GraphTensor* y) {
+    operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+              {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}})
+        .finalize();
   }
 
   // One pointwise operation; a null pointer for operands that it does not have.

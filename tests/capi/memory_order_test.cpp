@@ -114,6 +114,41 @@ TEST(MemoryOrder, vectors_of_channels) {
       }
 }
 
+// Front ends that infer the result's sizes count filters where vectors of channels belong, in one of the usual layouts;
+// the result lies without gaps, in front of the rest of the memory. A scaling behind the convolution changes nothing.
+TEST(MemoryOrder, as_many_vectors_as_filters) {
+  for (int64_t lanes : {4, 32})
+    for (bool last : {false, true})
+      for (bool scaled : {false, true}) {
+        Net net;
+        Geometry g{32, 64};
+        GraphTensor *x = vectors(net, CUDNN_DATA_INT8, g.x(), lanes), *w = vectors(net, CUDNN_DATA_INT8, g.w(), lanes);
+        Dims d = g.y(), strides = last ? Dims{d[1] * d[2] * d[3], 1, d[1] * d[3], d[1]} : packed(d);
+        GraphTensor* y = net.add(CUDNN_DATA_INT8, d, strides, false, false, false);
+        y->desc.ints(CUDNN_ATTR_TENSOR_VECTOR_COUNT, {lanes}).ints(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, {1});
+        y->desc.finalize();
+        y->memory.assign(static_cast<size_t>(count_of(d)) + 64, 0x5a);  // not more than the result takes
+        Values xv = fill(x, g.x(), lanes, 1, -7), wv(static_cast<size_t>(count_of(g.w())), 0);
+        for (int64_t i = 0; i < count_of(g.w()); ++i) {
+          wv[static_cast<size_t>(i)] = i % 29 == 0 ? 1 : i % 31 == 0 ? -1 : 0;
+          set(w, place(g.w(), i, lanes), wv[static_cast<size_t>(i)]);
+        }
+        Values want = g.convolve(xv, wv);
+        GraphTensor* sums = scaled ? net.hidden(d, CUDNN_DATA_INT32) : y;
+        forward(net, x, w, sums);
+        if (scaled) net.pointwise(CUDNN_POINTWISE_MUL, sums, net.scalar(1), y);
+        net.run();
+        for (int64_t i = 0; i < count_of(d); ++i) {
+          int64_t lane = i / d[3] / d[2] % d[1] % lanes, vector = i / d[3] / d[2] % d[1] / lanes,
+                  n = i / (count_of(d) / d[0]);
+          int64_t spot = i % (d[2] * d[3]), fewer = d[1] / lanes;
+          int64_t at = last ? (n * d[2] * d[3] + spot) * fewer + vector : (n * fewer + vector) * d[2] * d[3] + spot;
+          ASSERT_EQ(get(y, at * lanes + lane), saturated(want[static_cast<size_t>(i)])) << i << " " << last << scaled;
+        }
+        EXPECT_EQ(y->data()[count_of(d)], 0x5a);
+      }
+}
+
 // Filters as cudnnReorderFilterAndBias leaves them, and so the bias behind the convolution.
 TEST(MemoryOrder, reordered_for_tensor_cores) {
   Net net;
@@ -196,14 +231,46 @@ TEST(MemoryOrder, refusals) {
   Piece& wrong = net.add(CUDNN_DATA_INT8, {1, 8, 2, 2}, {32, 4, 2, 1}, false, false, false)->desc;
   wrong.ints(CUDNN_ATTR_TENSOR_VECTOR_COUNT, {4}).ints(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, {4});
   EXPECT_TRUE(is_bad_param(status_of([&] { wrong.finalize(); })));
-  GraphTensor *x = net.add(CUDNN_DATA_HALF, {1, 8, 2, 2}, {32, 4, 2, 1}, false, false, false),
-              *y = net.output({1, 8, 2, 2}, CUDNN_DATA_HALF);
-  x->desc
-      .set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE,
-           std::vector{CUDNN_TENSOR_REORDERING_F16x16})
-      .finalize();
-  net.pointwise(CUDNN_POINTWISE_IDENTITY, x, nullptr, y);
-  EXPECT_TRUE(is_not_supported(status_of([&] { net.run(); })));
+}
+
+// What one plan leaves in the order F16x16 another one reads, also as the virtual tensor of a plan.
+TEST(MemoryOrder, unpublished_order_is_handed_over) {
+  auto reordered = [](GraphTensor* t, cudnnBackendTensorReordering_t order) {
+    t->desc.set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, std::vector{order}).finalize();
+    return t;
+  };
+  for (cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT})
+    for (Dims dims : {Dims{1, 2, 16, 16}, Dims{2, 3, 5, 7}}) {
+      Net first, second;
+      GraphTensor *x = first.random(dims, type), *y = second.output(dims, type);
+      auto kept = [&](Net& net, bool hidden) {
+        return reordered(net.add(type, dims, packed(dims), hidden, false, false), CUDNN_TENSOR_REORDERING_F16x16);
+      };
+      GraphTensor *written = kept(first, false), *read = kept(second, false), *on_the_way = kept(second, true);
+      first.pointwise(CUDNN_POINTWISE_NEG, x, nullptr, written);
+      first.run();
+      read->memory = written->memory;
+      read->fill(written->values());
+      second.pointwise(CUDNN_POINTWISE_NEG, read, nullptr, on_the_way);
+      second.pointwise(CUDNN_POINTWISE_IDENTITY, on_the_way, nullptr, y);
+      second.run();
+      EXPECT_EQ(x->values(), y->values());
+    }
+}
+
+// No order of a virtual tensor matters: there is no memory.
+TEST(MemoryOrder, virtual_tensors_have_none) {
+  for (cudnnBackendTensorReordering_t order :
+       {CUDNN_TENSOR_REORDERING_INT8x32, CUDNN_TENSOR_REORDERING_F16x16, CUDNN_TENSOR_REORDERING_F8_128x4}) {
+    Net net;
+    GraphTensor *x = net.random({1, 3, 5, 7}), *y = net.output({1, 3, 5, 7}),
+                *v = net.add(CUDNN_DATA_FLOAT, {1, 3, 5, 7}, {105, 35, 7, 1}, true, false, false);
+    v->desc.set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, std::vector{order}).finalize();
+    net.pointwise(CUDNN_POINTWISE_NEG, x, nullptr, v);
+    net.pointwise(CUDNN_POINTWISE_NEG, v, nullptr, y);
+    net.run();
+    EXPECT_EQ(x->values(), y->values());
+  }
 }
 
 }  // namespace

@@ -217,6 +217,21 @@ TEST(PlansInGraphs, RunWithTheirParentsAndCanBeChanged) {
   EXPECT_CUDA(cudaGraphExecDestroy(exec));
 }
 
+TEST(PlansInGraphs, AreToldByTheirEngines) {
+  client::Handle handle;
+  const auto f = CUDNN_DATA_FLOAT;
+  Part a = client::tensor(1, f, {1, 4, 4}), b = client::tensor(2, f, {1, 4, 4}), c = client::tensor(3, f, {1, 4, 4});
+  for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
+    for (const Part& config : client::configs(client::operation_graph(handle, {client::matmul(f, a, b, c)}), mode)) {
+      std::vector<cudnnBackendBehaviorNote_t> notes(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+      int64_t n = 0;
+      ASSERT_OK(client::engine_of(config).get(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                              CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n, notes.data()));
+      ASSERT_EQ(n, 1);
+      EXPECT_EQ(notes[0], CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
+    }
+}
+
 TEST(PlansInGraphs, ThatAreNotOursAreRefused) {
   client::Handle handle;
   Scaling plan(handle, 2);

@@ -10,6 +10,12 @@ int main() {
   tessera::Buffer bx(x), by(y);
   bx.fill(4);
   g.plan().run({bind(x, bx), bind(y, by)});
+  try {
+    g.input("x", tessera::DType::f32, {3});
+    return 1;
+  } catch (const tessera::Error& e) {  // an exception of the library, by its type
+    if (e.status() != tessera::Status::bad_parameter) return 1;
+  }
   std::printf("2 * 4 + 1 = %g\n", by.get(2));
   return by.get(2) == 9 ? 0 : 1;
 }

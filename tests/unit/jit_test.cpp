@@ -201,7 +201,8 @@ TEST(Emulator, RunsBlocksAndBarriers) {
 TEST(Emulator, ReportsBarriersThatNotAllReach) {
   auto k = get_kernel(program("if (threadIdx.x < 16) __syncthreads(); else __syncwarp();"), emulated_device());
   expect_error([&] { k->launch({.blocks = 1, .threads = 32}, nullptr, Args{}); }, Status::execution_failed,
-               {"not all of them reach a barrier"});
+               {"wait for each other for ever", "16 threads, the first is 0, of block 0 for a barrier of the block",
+                "its warp"});
   // What was left behind must not disturb the next launch.
   auto good = get_kernel(program("__syncthreads(); a.out[threadIdx.x] = 1;"), emulated_device());
   std::vector<int> out(32);

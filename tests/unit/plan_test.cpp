@@ -83,10 +83,10 @@ TEST(Plan, ChecksTheWorkspace) {
   GuardedBuffer workspace(needed + 16, 256);
   auto run = [&](void* memory, size_t bytes) { plan->execute(m.bindings(), memory, bytes); };
   EXPECT_NO_THROW(run(workspace.data(), needed));
-  expect_error([&] { run(workspace.data(), needed - 1); }, Status::bad_parameter,
+  EXPECT_NO_THROW(run(workspace.data() + 1, needed));
+  expect_error([&] { run(workspace.data() + 1, needed - 1); }, Status::bad_parameter,
                {"workspace has " + std::to_string(needed - 1), "needs " + std::to_string(needed)});
   expect_error([&] { run(nullptr, needed); }, Status::bad_parameter, {"null pointer"});
-  expect_error([&] { run(workspace.data() + 1, needed); }, Status::bad_parameter, {"aligned"});
 }
 
 TEST(Plan, WorkspaceLimit) {

@@ -63,6 +63,32 @@ TEST(Recognise, DropoutMasksAndSink) {
             "sdpa_fwd");
 }
 
+// A mask below the diagonal, with a fill of any origin and spelled in both ways, is the operation's own; what is left
+// of the work on the scores does not name it. Other masks stay.
+TEST(Recognise, CausalMasksBecomeAnOption) {
+  const std::string fill = "f = scalar f32[1,1,1,1]; ";
+  const std::string spelled = "i = gen_index s axis=2; j = gen_index s axis=3; w = cmp_ge i j; x = select s f w; ";
+  struct Row {
+    std::string masks, left;
+    bool causal;
+  };
+  for (const Row& r : {Row{fill + "x = band_mask s f; ", "mul", true}, Row{"x = band_mask s -inf; ", "mul", true},
+                       Row{fill + spelled, "mul", true},
+                       Row{fill + "i = gen_index s axis=2; j = gen_index s axis=3; n = cmp_lt i j; y = select f s n; "
+                                  "w = cmp_ge i j; x = select y f w; ",
+                           "mul gen_index gen_index cmp_lt select", true},
+                       Row{"x = band_mask s -5; ", "mul band_mask", false},
+                       Row{fill + "x = band_mask s f compare=cmp_gt; ", "mul band_mask", false},
+                       Row{fill + "i = gen_index s axis=2; j = gen_index s axis=3; w = cmp_ge j i; x = select s f w; ",
+                           "mul gen_index gen_index cmp_ge select", false}}) {
+    auto g = recognised(kInputs + kScores + r.masks + "p = softmax x; o = matmul p v; output o");
+    ASSERT_EQ(operations(*g), "sdpa_fwd") << r.masks;
+    const auto& options = attrs<tessera::SdpaOptions>(g->node(0));
+    EXPECT_EQ(options.right == 0, r.causal) << r.masks;
+    EXPECT_EQ(operations(options.score_mod->graph), r.left) << r.masks;
+  }
+}
+
 TEST(Recognise, KeysFromElsewhereAreTurned) {
   std::string rest = "s = matmul q turned; p = softmax s; o = matmul p v; output o";
   EXPECT_EQ(operations(*recognised(kInputs + "n = input bf16[2,2,6,8]; turned = transpose n perm=0,1,3,2; " + rest)),
@@ -217,9 +243,9 @@ TEST(Recognise, NearMissesOfGradientsStay) {
       "ds = mul (sub dp delta) e; dst = transpose ds perm=0,1,3,2; dk = matmul dst q; k = transpose kt perm=0,1,3,2; "
       "dq = matmul ds k; output dq; output dk; output dv";
   EXPECT_EQ(operations(*recognised(good)), "mul reduce_add sdpa_bwd");
-  // A sum of the scores' gradient belongs to a bias, and here there is none.
-  for (std::string extra :
-       {"; output e", "; output ds", "; z = neg s; output z", "; z = reduce_add ds axes=0; output z"}) {
+  // A sum of the scores' gradient is that of a bias of its sizes, wherever that was added.
+  EXPECT_EQ(operations(*recognised(good + "; z = reduce_add ds axes=0; output z")), "mul reduce_add sdpa_bwd");
+  for (std::string extra : {"; output e", "; output ds", "; z = neg s; output z"}) {
     auto source = std::make_shared<const Graph>(parse_graph(good + extra));
     EXPECT_EQ(recognise(source), source) << extra;
   }

@@ -2,7 +2,10 @@
 #include "capi/backend/client_quirks.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "capi/log.hpp"
+#include "capi/status.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr::capi {
@@ -69,25 +72,33 @@ void narrow_unreduced(Draft& d) {
 }
 
 void correct_sink_gradient(Draft& d) {
-  for (size_t i = 0; i < d.nodes.size(); ++i) {
-    const Node& sum = d.nodes[i];
-    if (sum.op != &ops::reduce || attrs<tessera::ReduceOptions>(sum).mode != tessera::ReduceMode::add) continue;
-    Node* product = producer(d, sum.in[0]);
+  auto keep = [&](Tensor t, DType type) {
+    t.uid = 0, t.uid_given = t.stored = false;
+    t.ragged = kNone;
+    t.name.clear();
+    t.dtype = type;
+    d.tensors.push_back(std::move(t));
+    return static_cast<TensorId>(d.tensors.size()) - 1;
+  };
+  for (size_t i = 0, count = d.nodes.size(); i < count; ++i) {
+    if (d.nodes[i].op != &ops::reduce) continue;
+    if (attrs<tessera::ReduceOptions>(d.nodes[i]).mode != tessera::ReduceMode::add) continue;
+    TensorId sum = d.nodes[i].in[0];
+    Node* product = producer(d, sum);
     if (!is_pointwise(product, Mode::mul) || !is_share_of_sink(d, product->in[0])) continue;
     std::any_cast<tessera::PointwiseOptions>(&product->attrs)->alpha1 *= -1;
-    // A share is 1 at most, so this changes nothing but rows without statistics.
-    Node* exp = producer(d, product->in[0]);
-    Node limit = *exp;
-    limit.attrs = tessera::PointwiseOptions{.mode = Mode::min};
-    limit.in = {exp->in[0], static_cast<TensorId>(d.tensors.size())};
-    d.tensors.push_back(make_scalar_constant(DType::f32, 0, 4));
-    Tensor limited = d.tensors[at(exp->in[0])];
-    limited.uid = 0, limited.uid_given = limited.stored = false;
-    limited.name.clear();
-    limit.out = {static_cast<TensorId>(d.tensors.size())};
-    d.tensors.push_back(std::move(limited));
-    exp->in[0] = limit.out[0];
-    d.nodes.push_back(std::move(limit));
+    // Rows without statistics attended to nothing, and what lies there may be no number.
+    TensorId stats = producer(d, producer(d, product->in[0])->in[0])->in[1];
+    Node compare = *product, select = *product;
+    compare.attrs = tessera::PointwiseOptions{.mode = Mode::cmp_gt};
+    compare.in = {stats,
+                  keep(make_scalar_constant(DType::f32, -std::numeric_limits<double>::infinity(), 4), DType::f32)};
+    compare.out = {keep(d.tensors[at(stats)], DType::boolean)};
+    select.attrs = tessera::PointwiseOptions{.mode = Mode::select};
+    select.in = {sum, keep(make_scalar_constant(DType::f32, 0, 4), DType::f32), compare.out[0]};
+    select.out = {d.nodes[i].in[0] = keep(d.tensors[at(sum)], d.tensors[at(sum)].dtype)};
+    d.nodes.push_back(std::move(compare));
+    d.nodes.push_back(std::move(select));
   }
 }
 
@@ -115,6 +126,23 @@ void hide_all_heads(Draft& d) {
     x.stored = false;
     x.ragged = kNone;
     x.strides = packed_strides(x.dims);
+  }
+}
+
+void widen_statistics(Draft& d) {
+  constexpr int kChannels = 1;
+  for (const Node& n : d.nodes) {
+    if (n.op != &ops::gen_stats) continue;
+    const Dims& x = d.tensors[at(n.in[0])].dims;
+    for (TensorId id : n.out) {
+      Tensor& sums = d.tensors[at(id)];
+      if (sums.dims.size() != x.size() || sums.dims[kChannels] >= x[kChannels]) continue;
+      if (logs(CUDNN_SEV_WARNING))
+        log_message(CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS,
+                    cat("tensor '", sums.name, "' has ", sums.dims[kChannels], " channels, its sums are over ",
+                        x[kChannels], ": all of them are written"));
+      sums.dims[kChannels] = x[kChannels];
+    }
   }
 }
 

@@ -23,5 +23,8 @@ void separate_elements(Draft& d);
 // Gradients of keys that heads share are summed from a tensor with all heads. With packed sequences it is described as
 // memory of the program's, under the offsets of the sum, which do not fit it; it is workspace that nobody looks at.
 void hide_all_heads(Draft& d);
+// Sums for batch norm's statistics are described with the channels of the convolution's input, in front of which a norm
+// stands, though they have those of its result, and so has their memory. Logs a warning.
+void widen_statistics(Draft& d);
 
 }  // namespace tsr::capi

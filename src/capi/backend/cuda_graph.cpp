@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/backend/cuda_graph.hpp"
 
+#include <memory>
 #include <vector>
 
 #include "capi/host_graph.hpp"
@@ -28,16 +29,20 @@ class PrivateStream {
   cuda::Stream stream_ = nullptr;
 };
 
-// A graph of the launches; the caller destroys it.
-cuda::GraphHandle record(const std::function<void(void*)>& launches) {
+// Puts launches into a graph as nodes of it: into the given one, or a new one.
+cuda::GraphHandle record(const std::function<void(void*)>& launches, cuda::GraphHandle into = nullptr) {
   PrivateStream stream;
   cuda::GraphHandle recorded = nullptr;
-  check(driver().StreamBeginCapture(stream.get(), kThreadLocal), "cuStreamBeginCapture");
+  if (into)
+    check(driver().StreamBeginCaptureToGraph(stream.get(), into, nullptr, nullptr, 0, kThreadLocal),
+          "cuStreamBeginCaptureToGraph");
+  else
+    check(driver().StreamBeginCapture(stream.get(), kThreadLocal), "cuStreamBeginCapture");
   try {
     launches(stream.get());
   } catch (...) {
     driver().StreamEndCapture(stream.get(), &recorded);
-    if (recorded) driver().GraphDestroy(recorded);
+    if (recorded && !into) driver().GraphDestroy(recorded);
     throw;
   }
   check(driver().StreamEndCapture(stream.get(), &recorded), "cuStreamEndCapture");
@@ -52,12 +57,40 @@ std::vector<cuda::GraphNode> nodes_of(cuda::GraphHandle g) {
   return nodes;
 }
 
-void add_recorded(cuda::GraphHandle g, cuda::GraphHandle recorded) {
-  cuda::GraphNode node = nullptr;
-  cuda::Result r = driver().GraphAddChildGraphNode(&node, g, nullptr, 0, recorded);  // copies it
-  driver().GraphDestroy(recorded);
-  check(r, "cuGraphAddChildGraphNode");
+// What a node does can be replaced by what another of its kind does.
+enum NodeType : int { kKernel = 0, kMemcpy = 1, kMemset = 2, kHost = 3 };
+
+int type_of(cuda::GraphNode n) {
+  int type = -1;
+  check(driver().GraphNodeGetType(n, &type), "cuGraphNodeGetType");
+  return type;
 }
+
+void copy_parameters(cuda::GraphNode from, cuda::GraphNode to) {
+  alignas(16) std::byte parameters[512] = {};  // larger than the structure of any kind
+  auto copy = [&](auto* get, auto* set, const char* call) {
+    check(get(from, parameters), call);
+    check(set(to, parameters), call);
+  };
+  const cuda::Driver& d = driver();
+  switch (type_of(from)) {
+    case kKernel:
+      copy(d.GraphKernelNodeGetParams, d.GraphKernelNodeSetParams, "cuGraphKernelNodeSetParams");
+      return check(d.GraphKernelNodeCopyAttributes(to, from), "cuGraphKernelNodeCopyAttributes");
+    case kMemcpy:
+      return copy(d.GraphMemcpyNodeGetParams, d.GraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams");
+    case kMemset:
+      return copy(d.GraphMemsetNodeGetParams, d.GraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams");
+    case kHost:
+      return copy(d.GraphHostNodeGetParams, d.GraphHostNodeSetParams, "cuGraphHostNodeSetParams");
+    default:
+      refuse(CUDNN_STATUS_INTERNAL_ERROR, "a recorded node has the type ", type_of(from));
+  }
+}
+
+struct DestroyGraph {
+  void operator()(cuda::GraphHandle g) const { driver().GraphDestroy(g); }
+};
 
 }  // namespace
 
@@ -72,17 +105,22 @@ void fill_graph(cudaGraph_t graph, const std::function<void(void*)>& launches) {
   auto* g = reinterpret_cast<cuda::GraphHandle>(graph);
   size_t there = nodes_of(g).size();
   demand(there == 0, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has ", there, " nodes, it must be empty");
-  add_recorded(g, record(launches));
+  demand(driver().StreamBeginCaptureToGraph, CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API,
+         "the CUDA driver has version ", driver().version, "; filling a graph takes 12030 or later");
+  record(launches, g);
 }
 
+// Nodes stay what they are and get other parameters: programs that have instantiated the graph, or a graph that holds
+// it as a child, can only change parameters.
 void refill_graph(cudaGraph_t graph, const std::function<void(void*)>& launches) {
-  auto* g = reinterpret_cast<cuda::GraphHandle>(graph);
-  std::vector<cuda::GraphNode> old = nodes_of(g);
-  demand(old.size() == 1, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has ", old.size(),
-         " nodes; cudnnBackendPopulateCudaGraph makes graphs of one");
-  cuda::GraphHandle recorded = record(launches);
-  check(driver().GraphDestroyNode(old[0]), "cuGraphDestroyNode");
-  add_recorded(g, recorded);
+  std::unique_ptr<cuda::GraphTag, DestroyGraph> recorded(record(launches));
+  std::vector<cuda::GraphNode> now = nodes_of(recorded.get()),
+                               there = nodes_of(reinterpret_cast<cuda::GraphHandle>(graph));
+  bool alike = now.size() == there.size();
+  for (size_t i = 0; alike && i < now.size(); ++i) alike = type_of(now[i]) == type_of(there[i]);
+  demand(alike, CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "the graph has ", there.size(),
+         " nodes, and not those that cudnnBackendPopulateCudaGraph makes for this plan, ", now.size());
+  for (size_t i = 0; i < now.size(); ++i) copy_parameters(now[i], there[i]);
 }
 
 }  // namespace tsr::capi

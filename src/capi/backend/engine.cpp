@@ -2,8 +2,10 @@
 // ENGINE and ENGINECFG: ways to plan a graph, under public numbers.
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "capi/backend/planning.hpp"
+#include "capi/host_graph.hpp"
 #include "capi/log.hpp"
 #include "graph/ops/list.hpp"
 #include "runtime/cuda/driver.hpp"
@@ -13,6 +15,8 @@ namespace tsr::capi {
 namespace {
 
 constexpr int kFirstOfGpus = 100;
+constexpr int64_t kDefault = -1;           // front ends give it to the knobs that the program did not turn
+constexpr int64_t kOwn = 0, kCallers = 1;  // values of CUDNN_KNOB_TYPE_WORKSPACE
 
 // Bytes that a plan may need; programs set it to cap the memory of all of them.
 size_t workspace_limit() {
@@ -36,23 +40,60 @@ std::vector<cudnnBackendNumericalNote_t> numerical_notes(const MadeEngine& e) {
 
 // Programs ask their CUDA run time about streams when an engine compiles: only where there is a GPU.
 std::vector<cudnnBackendBehaviorNote_t> behavior_notes(const MadeEngine& e) {
+  constexpr auto kNativeGraphs = CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API;
+  if (e.device.kind == DeviceKind::cpu && has_host_graphs() && !e.peers) return {kNativeGraphs};
   if (e.device.kind != DeviceKind::cuda || e.device.target == "emulated") return {};
   std::vector<cudnnBackendBehaviorNote_t> notes = {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
   // What comes back to the host has no place in a graph that the program may copy and keep.
-  if (std::none_of(e.engines.begin(), e.engines.end(), [](const Engine* x) { return x->info().last_resort; }))
-    notes.push_back(CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API);
+  auto on_host = [](const Engine* x) { return x->info().last_resort; };
+  if (!e.peers && std::none_of(e.engines.begin(), e.engines.end(), on_host)) notes.push_back(kNativeGraphs);
   return notes;
 }
 
-std::vector<std::shared_ptr<Descriptor>> knobs(const MadeEngine& e) {
-  if (e.choices.empty()) return {};
+std::shared_ptr<Descriptor> knob(cudnnBackendKnobType_t type, int64_t largest) {
   auto k = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR));
-  k->put(CUDNN_ATTR_KNOB_INFO_TYPE, std::vector{CUDNN_KNOB_TYPE_KERNEL_CFG});
+  k->put(CUDNN_ATTR_KNOB_INFO_TYPE, std::vector{type});
   k->put(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, std::vector<int64_t>{0});
-  k->put(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, std::vector{static_cast<int64_t>(e.choices.size()) - 1});
+  k->put(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, std::vector{largest});
   k->put(CUDNN_ATTR_KNOB_INFO_STRIDE, std::vector<int64_t>{1});
   k->mark_finalized();
-  return {k};
+  return k;
+}
+
+// GPUs' memory is not the library's to take while a program's graphs may run at any time.
+bool may_own_workspace(const Device& d) { return d.kind == DeviceKind::cpu; }
+
+int64_t largest_kernel(const MadeEngine& e) { return static_cast<int64_t>(e.choices.size()) - 1; }
+
+// That of the workspace comes first: programs turn the first one by a step, which a single kernel does not allow.
+std::vector<std::shared_ptr<Descriptor>> knobs(const MadeEngine& e) {
+  std::vector<std::shared_ptr<Descriptor>> list;
+  if (may_own_workspace(e.device)) list.push_back(knob(CUDNN_KNOB_TYPE_WORKSPACE, kCallers));
+  if (largest_kernel(e) >= 0) list.push_back(knob(CUDNN_KNOB_TYPE_KERNEL_CFG, largest_kernel(e)));
+  return list;
+}
+
+// Turns a knob of a configuration; false where the engine has no such knob, or not that far.
+bool turn(MadeEngine& e, cudnnBackendKnobType_t type, int64_t value) {
+  if (type == CUDNN_KNOB_TYPE_KERNEL_CFG && value >= kDefault && value <= largest_kernel(e)) {
+    if (value == kDefault) return true;
+    e.knobs.kernel = value;
+    e.options.config = e.choices[static_cast<size_t>(value)];
+    return true;
+  }
+  if (type == CUDNN_KNOB_TYPE_WORKSPACE && may_own_workspace(e.device) && value >= kDefault && value <= kCallers) {
+    e.knobs.own_workspace = value == kOwn;
+    return true;
+  }
+  return false;
+}
+
+std::shared_ptr<Descriptor> choice(cudnnBackendKnobType_t type, int64_t value) {
+  auto c = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
+  c->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, std::vector{type});
+  c->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::vector<int64_t>{value});
+  c->mark_finalized();
+  return c;
 }
 
 // Front ends name NVIDIA's engines for gradients of attention without asking which there are, with NVIDIA's knobs. They
@@ -78,18 +119,14 @@ void pin(MadeEngine& e) {
 
 int64_t engine_index(const Engine& e) { return e.info().id % kFirstOfGpus; }
 
-int64_t engine_count(DeviceKind kind) {
-  int64_t largest = *std::max_element(std::begin(kPinned), std::end(kPinned));
-  for (const Engine* e : all_engines())
-    if (e->info().device == kind) largest = std::max(largest, engine_index(*e));
-  return largest + 1;
-}
+// Front ends do not ask for numbers beyond it, where NVIDIA's may have an engine: they take that for an error of the
+// program, but "not supported" for an answer.
+int64_t engine_count() { return kFirstOfGpus; }
 
 PlanOptions engine_options(int64_t index, DeviceKind kind) {
   PlanOptions o;
   o.workspace_limit = workspace_limit();
-  demand(index >= 0 && index < engine_count(kind), CUDNN_STATUS_BAD_PARAM, "there is no engine ", index,
-         ", the largest number is ", engine_count(kind) - 1);
+  demand(index >= 0, CUDNN_STATUS_BAD_PARAM, "the engine's number is ", index, ", numbers begin at 0");
   if (index == 0) return o;
   std::string_view views = kind == DeviceKind::cpu ? "view" : "view_cuda";
   for (const Engine* e : all_engines()) {
@@ -97,7 +134,7 @@ PlanOptions engine_options(int64_t index, DeviceKind kind) {
     if (i.device != kind) continue;
     if (engine_index(*e) == index && i.name != views) o.engines.insert(o.engines.begin(), std::string(i.name));
   }
-  demand(!o.engines.empty(), CUDNN_STATUS_NOT_SUPPORTED, "engine ", index, " computes nothing by itself");
+  demand(!o.engines.empty(), CUDNN_STATUS_NOT_SUPPORTED, "there is no engine ", index, " on this device");
   o.engines.emplace_back(views);
   o.fallback = false;
   return o;
@@ -107,6 +144,7 @@ void finalize_engine(Descriptor& d) {
   const MadeGraph& g = plannable(*d.part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
   auto e = std::make_shared<MadeEngine>();
   e->graph = g.graph;
+  e->peers = g.peers;
   e->device = device_for(d, CUDNN_ATTR_ENGINE_DEVICEPROP, g);
   auto index = d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
   if (may_be_pinned(index, *e->graph)) {
@@ -135,17 +173,11 @@ bool get_engine(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t r
 }
 
 std::vector<std::string> knob_choices(int64_t index, const PlanOutline& outline) {
+  if (index == 0 || outline.candidates.size() < 2) return {""};
   std::vector<std::string> texts;
-  if (index == 0 || outline.candidates.size() < 2) return texts;
   for (const Config& c : outline.candidates) texts.push_back(to_string(c));
   std::sort(texts.begin(), texts.end());
   return texts;
-}
-
-std::optional<int64_t> knob_of(const Descriptor& config) {
-  auto choices = config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
-  if (choices.empty() || engine_of(config).pinned) return {};
-  return choices[0]->one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
 }
 
 void finalize_config(Descriptor& d) {
@@ -153,17 +185,12 @@ void finalize_config(Descriptor& d) {
   auto e = std::make_shared<MadeEngine>(made<MadeEngine>(engine));
   auto index = engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
   if (e->pinned) return make(d, e);
-  auto choices = d.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
-  demand(choices.size() <= 1, CUDNN_STATUS_NOT_SUPPORTED, "engine ", index, " has at most one knob, given were ",
-         choices.size());
-  for (const auto& c : choices) {
+  for (const auto& c : d.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
     auto type = c->one(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS);
     auto value = c->one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
-    demand(type == CUDNN_KNOB_TYPE_KERNEL_CFG && !e->choices.empty(), CUDNN_STATUS_NOT_SUPPORTED, "engine ", index,
-           " has no knob ", static_cast<int>(type), " for this graph");
-    demand(value >= 0 && value < static_cast<int64_t>(e->choices.size()), CUDNN_STATUS_NOT_SUPPORTED,
-           "KERNEL_CFG of engine ", index, " is ", value, ", allowed are 0 to ", e->choices.size() - 1);
-    e->options.config = e->choices[static_cast<size_t>(value)];
+    demand(turn(*e, type, value), CUDNN_STATUS_NOT_SUPPORTED, "engine ", index, " has no knob ", static_cast<int>(type),
+           " that can be ", value, " for this graph; KERNEL_CFG may be 0 to ", largest_kernel(*e),
+           may_own_workspace(e->device) ? ", WORKSPACE 0 or 1" : "");
   }
   make(d, e);
 }
@@ -171,8 +198,8 @@ void finalize_config(Descriptor& d) {
 bool get_config(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t requested, int64_t* count,
                 void* elements) {
   if (name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) {
-    hand_out(std::vector<int64_t>{static_cast<int64_t>(plan_of(engine_of(d))->workspace_bytes())}, requested, count,
-             elements);
+    const MadeEngine& e = engine_of(d);
+    hand_out(std::vector<int64_t>{workspace_of(*plan_of(e), e.knobs)}, requested, count, elements);
     return true;
   }
   if (name == CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED) {
@@ -190,8 +217,12 @@ std::shared_ptr<const Plan> plan_of(const MadeEngine& e) {
   return cached_plan(e.graph, e.device, e.options);
 }
 
-std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine,
-                                        std::optional<int64_t> knob) {
+int64_t workspace_of(const Plan& p, const Knobs& k) {
+  return k.own_workspace ? 0 : static_cast<int64_t>(p.workspace_bytes());
+}
+
+std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine) {
+  Knobs knobs = std::exchange(engine.knobs, {});
   auto e = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
   e->put_parts(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, {std::move(graph)});
   e->put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::vector<int64_t>{index});
@@ -199,13 +230,10 @@ std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64
   e->mark_finalized();
   auto config = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
   config->put_parts(CUDNN_ATTR_ENGINECFG_ENGINE, {std::move(e)});
-  if (knob) {
-    auto choice = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
-    choice->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, std::vector{CUDNN_KNOB_TYPE_KERNEL_CFG});
-    choice->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::vector<int64_t>{*knob});
-    choice->mark_finalized();
-    config->put_parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, {std::move(choice)});
-  }
+  std::vector<std::shared_ptr<Descriptor>> choices;
+  if (knobs.kernel) choices.push_back(choice(CUDNN_KNOB_TYPE_KERNEL_CFG, *knobs.kernel));
+  if (knobs.own_workspace) choices.push_back(choice(CUDNN_KNOB_TYPE_WORKSPACE, kOwn));
+  if (!choices.empty()) config->put_parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, std::move(choices));
   config->finalize();
   return config;
 }

@@ -9,13 +9,21 @@
 namespace tsr::capi {
 namespace {
 
-// A plan on the handle's device, for the sizes of a variant pack.
-std::shared_ptr<const Plan> plan_for(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack) {
+// The plan for the sizes of a variant pack, and what it may rely on. Programs ask for the workspace when they have the
+// plan, and may execute it with larger sizes later.
+struct Sized {
+  std::shared_ptr<const Plan> plan;
+  size_t told;  // bytes of workspace that the program was told to bring
+};
+Sized plan_for(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack) {
   std::shared_ptr<const Plan> p = plan_on(made<MadePlan>(plan), handle.device);
+  auto told = static_cast<size_t>(workspace_of(*made<MadePlan>(plan).plan, made<MadePlan>(plan).knobs));
   std::vector<ShapeOverride> changed = overrides(pack, p->source());
-  if (changed.empty()) return p;
+  if (changed.empty()) return {p, told};
+  demand(!made<MadePlan>(plan).peers, CUDNN_STATUS_NOT_SUPPORTED,
+         "VARIANT_PACK_OVERRIDE_SHAPES: norms with statistics of peers keep their sizes, which all peers share");
   cuda::RelaxedCapture allowed;
-  return p->with_shapes(changed);
+  return {p->with_shapes(changed), told};
 }
 
 const Descriptor& given_plan(cudnnBackendDescriptor_t d) {
@@ -30,31 +38,45 @@ const Descriptor& given_pack(cudnnBackendDescriptor_t d) {
 class Execution {
  public:
   Execution(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack)
-      : plan_(plan_for(handle, plan, pack)),
-        bindings_(bindings(plan_->source(), made<MadePack>(pack).ids, made<MadePack>(pack).pointers)),
-        workspace_(made<MadePack>(pack).workspace) {
-    log_graph(plan_->source());
-    demand(workspace_ || plan_->workspace_bytes() == 0, CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-           "VARIANT_PACK_WORKSPACE is a null pointer, the plan needs ", plan_->workspace_bytes(), " bytes");
-    demand(plan_->workspace_bytes() == 0 || reinterpret_cast<uintptr_t>(workspace_) % kAlignment == 0,
-           CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "VARIANT_PACK_WORKSPACE is not aligned to ", kAlignment,
+      : sized_(plan_for(handle, plan, pack)),
+        bindings_(bindings(sized_.plan->source(), made<MadePack>(pack).ids, made<MadePack>(pack).pointers)),
+        workspace_(made<MadePack>(pack).workspace),
+        peers_(made<MadePlan>(plan).peers),
+        pack_(made<MadePack>(pack)) {
+    log_graph(sized_.plan->source());
+    size_t needed = sized_.plan->workspace_bytes();
+    // Programs pass none to engine numbers that need none of NVIDIA's: on the host the plan has memory of its own.
+    demand(workspace_ || needed == 0 || sized_.told == 0 || handle.device.kind == DeviceKind::cpu,
+           CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "VARIANT_PACK_WORKSPACE is a null pointer, the plan needs ", needed,
            " bytes");
   }
   void operator()(void* stream) const {
-    void* workspace = plan_->workspace_bytes() == 0 ? nullptr : workspace_;
-    plan_->execute(bindings_, workspace, plan_->workspace_bytes(), stream);
+    if (!peers_) return run(bindings_, stream);
+    run_with_peers(*peers_, sized_.plan->device(), pack_.ids, pack_.pointers, stream,
+                   [&](std::span<const Binding> statistics) {
+                     std::vector<Binding> all = bindings_;
+                     all.insert(all.end(), statistics.begin(), statistics.end());
+                     run(all, stream);
+                   });
   }
   Later later() const {
-    Later l(plan_, workspace_);
+    demand(!peers_, CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, kNotRecorded);
+    // Null where the program's is too small: it brings its own then.
+    Later l(sized_.plan, sized_.plan->workspace_bytes() <= sized_.told ? workspace_ : nullptr);
     for (const Binding& b : bindings_) l.bind(b);
     return l;
   }
 
  private:
-  static constexpr uintptr_t kAlignment = 16;
-  std::shared_ptr<const Plan> plan_;
+  void run(std::span<const Binding> bindings, void* stream) const {
+    sized_.plan->execute_within(bindings, workspace_, workspace_ ? sized_.told : 0, stream);
+  }
+
+  Sized sized_;
   std::vector<Binding> bindings_;
   void* workspace_;
+  std::shared_ptr<const PeerStatistics> peers_;
+  const MadePack& pack_;
 };
 
 }  // namespace
@@ -67,8 +89,10 @@ cudnnStatus_t CUDNNWINAPI cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handl
                                                              cudnnBackendDescriptor_t variantPack,
                                                              size_t* workspaceSizeInBytes) {
   return answer("cudnnGetExecutionPlanWorkspaceSize", [&] {
+    const Descriptor& plan = given_plan(executionPlan);
+    std::shared_ptr<const tsr::Plan> sized = plan_for(given(handle, "handle"), plan, given_pack(variantPack)).plan;
     given(workspaceSizeInBytes, "workspaceSizeInBytes") =
-        plan_for(given(handle, "handle"), given_plan(executionPlan), given_pack(variantPack))->workspace_bytes();
+        static_cast<size_t>(workspace_of(*sized, made<MadePlan>(plan).knobs));
   });
 }
 

@@ -11,18 +11,20 @@ namespace {
 constexpr double kFormat = 1;
 
 std::string to_json(const MadePlan& p) {
+  demand(!p.peers, CUDNN_STATUS_NOT_SUPPORTED, "a plan that exchanges statistics with peers has no text");
   JsonObject j = {{"tessera_plan", kFormat},
                   {"engine", static_cast<double>(p.engine)},
                   {"device", p.plan->device().name},
                   {"graph", save_graph(p.plan->source())},
                   {"plan", p.plan->save()}};
-  if (p.knob) j["knob"] = static_cast<double>(*p.knob);
+  if (p.knobs.kernel) j["knob"] = static_cast<double>(*p.knobs.kernel);
+  if (p.knobs.own_workspace) j["own_workspace"] = 1.0;
   return print_json(j);
 }
 
 struct Saved {
   int64_t engine = 0;
-  std::optional<int64_t> knob;
+  Knobs knobs;
   std::string device, graph, plan;
 };
 
@@ -41,7 +43,8 @@ Saved parse(const std::string& text) {
   for (const double* number : {engine, knob}) complete = complete && (!number || (*number >= 0 && *number < kMost));
   demand(complete, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged");
   Saved s{static_cast<int64_t>(*engine), {}, *device, *graph, *plan};
-  if (knob) s.knob = static_cast<int64_t>(*knob);
+  if (knob) s.knobs.kernel = static_cast<int64_t>(*knob);
+  s.knobs.own_workspace = find<double>(*j, "own_workspace") != nullptr;
   return s;
 }
 
@@ -49,7 +52,8 @@ Saved parse(const std::string& text) {
 std::shared_ptr<MadePlan> load(const Saved& s, const Device& d) {
   auto p = std::make_shared<MadePlan>();
   p->engine = s.engine;
-  p->knob = s.knob;
+  p->knobs = s.knobs;
+  p->knobs.own_workspace &= d.kind == DeviceKind::cpu;
   try {
     if (s.device == d.name)
       p->plan = load_plan(s.plan, d);
@@ -70,11 +74,11 @@ std::shared_ptr<Descriptor> config_of(const MadePlan& p) {
   auto graph = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
   make(*graph, g);
   graph->mark_finalized();
-  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}, {}};
+  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}, {}, p.knobs};
   for (const PlannedStep& s : p.plan->steps()) e.engines.push_back(s.engine);
   // As many choices as the knob needs; which they were stands in the plan.
-  if (p.knob) e.choices.resize(static_cast<size_t>(*p.knob) + 1);
-  return make_config(graph, p.engine, std::move(e), p.knob);
+  if (p.knobs.kernel) e.choices.resize(static_cast<size_t>(*p.knobs.kernel) + 1);
+  return make_config(graph, p.engine, std::move(e));
 }
 
 std::optional<Device> device_of(const Descriptor& d) {
@@ -102,8 +106,10 @@ void finalize_plan(Descriptor& d) {
   if (device) e.device = *device;
   auto p = std::make_shared<MadePlan>();
   p->engine = config->part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
-  p->knob = knob_of(*config);
+  p->knobs = e.knobs;
   p->plan = plan_of(e);
+  p->peers = e.peers;
+  if (e.peers) plan_of({e.peers->local, e.device});  // refused or compiled now, found again by each execution
   if (const Descriptor* cache = d.part(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE))
     remember(*cache, cache_entry(e, p->engine));
   make(d, p);
@@ -113,7 +119,7 @@ bool get_plan(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t req
               void* elements) {
   const auto& p = made<MadePlan>(d);
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
-    hand_out(std::vector<int64_t>{static_cast<int64_t>(p.plan->workspace_bytes())}, requested, count, elements);
+    hand_out(std::vector<int64_t>{workspace_of(*p.plan, p.knobs)}, requested, count, elements);
   } else if (name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION) {
     std::string text = to_json(p);
     hand_out(std::vector<char>(text.begin(), text.end()), requested, count, elements);

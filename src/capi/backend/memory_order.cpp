@@ -2,10 +2,30 @@
 // Tensors whose memory graphs have no words for: vectors along a dimension, and filters in the order of tensor cores.
 // The memory is a tensor of its own; reshaping it, and for tensor cores transposing it first, gives the one that
 // operations name, which becomes virtual.
+#include <algorithm>
+
 #include "capi/backend/op_graph.hpp"
 #include "capi/reordered.hpp"
 
 namespace tsr::capi {
+namespace {
+
+// The strides of memory without gaps after one of its sizes has changed; memory with gaps keeps its strides.
+Dims closed_up(const Dims& old, const Dims& sizes, Dims strides) {
+  std::vector<int> order(static_cast<size_t>(sizes.size()));
+  for (int i = 0; i < sizes.size(); ++i) order[static_cast<size_t>(i)] = i;
+  std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return strides[x] < strides[y]; });
+  Dims closed = strides;
+  int64_t before = 1, now = 1;
+  for (int i : order) {
+    if (strides[i] != before && old[i] > 1) return strides;
+    closed[i] = now;
+    before *= old[i], now *= sizes[i];
+  }
+  return closed;
+}
+
+}  // namespace
 
 OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
   MemoryOrder o;
@@ -14,9 +34,40 @@ OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
   o.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
   o.is_unsigned = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT) == CUDNN_DATA_UINT32;
   o.reordering = d.one(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TENSOR_REORDERING_NONE);
-  demand(o.reordering != CUDNN_TENSOR_REORDERING_F16x16, CUDNN_STATUS_NOT_SUPPORTED, d.describe(),
-         ": the order F16x16 is not published; allowed are NONE, INT8x32 and F8_128x4");
+  // What lies in the unpublished order F16x16 is only handed from one plan to another: here as its strides say. A
+  // virtual tensor lies nowhere.
+  if (o.reordering == CUDNN_TENSOR_REORDERING_F16x16 || d.one(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false))
+    o.reordering = CUDNN_TENSOR_REORDERING_NONE;
   return o;
+}
+
+// How many elements an operation's result has along a dimension; 0 where only the planner knows.
+int64_t OpGraph::natural_size(const Node& n, int along) const {
+  constexpr int kChannels = 1;
+  if (n.op == &ops::conv_fprop && along == kChannels) return (*this)[n.in[1]].dims[0];
+  int64_t size = 0;
+  if (n.op != &ops::pointwise) return size;
+  for (TensorId t : n.in)
+    if (t != kNone && (*this)[t].rank() > along) size = std::max(size, (*this)[t].dims[along]);
+  return size;
+}
+
+// Front ends that infer the result of a convolution give it as many vectors of channels as there are filters, where it
+// has as many channels. The convolution knows better.
+bool OpGraph::narrow_vectors(const Node& n) {
+  TensorId id = n.out[0];
+  auto seen = seen_.find(id);
+  MemoryOrder order = seen == seen_.end() ? MemoryOrder{} : order_of(*seen->second);
+  int64_t size = order.lanes > 1 ? natural_size(n, order.along) : 0;
+  Tensor& t = draft_.tensors[static_cast<size_t>(id)];
+  if (size == 0 || size % order.lanes != 0 || t.dims[order.along] != size * order.lanes) return false;
+  Dims vectors = t.dims, fewer = t.dims;
+  vectors[order.along] = size, fewer[order.along] = size / order.lanes;
+  if (auto memory = ordered_.find(id); memory != ordered_.end())
+    memory->second.strides = closed_up(vectors, fewer, order.strides);
+  t.dims[order.along] = size;
+  t.strides = packed_strides(t.dims);
+  return true;
 }
 
 void OpGraph::separate_memory() {

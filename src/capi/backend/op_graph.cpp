@@ -114,7 +114,7 @@ Tensor OpGraph::read(const Descriptor& d) {
   t.dims = Dims(d.ints(CUDNN_ATTR_TENSOR_DIMENSIONS));
   t.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
   t.dtype_given = t.dims_given = t.strides_given = t.uid_given = true;
-  t.alignment = t.by_value ? 1 : d.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+  t.alignment = t.by_value ? 1 : hidden ? 16 : d.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
   MemoryOrder o = order_of(d);
   if (o.lanes > 1) t.dims[o.along] *= o.lanes, t.strides = packed_strides(t.dims);
   if (o.reordering == CUDNN_TENSOR_REORDERING_F8_128x4) t.reordering = Reordering::f8_128x4;
@@ -174,6 +174,23 @@ TensorId OpGraph::inferred(DType type) {
   t.dtype = type;
   t.dtype_given = true;
   return keep(std::move(t));
+}
+
+std::array<TensorId, kStatistics> OpGraph::peer_statistics(const PeerStatistics& what, const Dims& sizes) {
+  demand(!peers_, CUDNN_STATUS_NOT_SUPPORTED, "two norms with statistics of peers; allowed is one in a graph");
+  peers_ = what;
+  std::array<TensorId, kStatistics> ids{};
+  for (int i = 0; i < kStatistics; ++i) {
+    Tensor t;
+    t.name = cat("statistic", i);
+    t.uid = statistic_uid(i);
+    t.dtype = DType::f32;
+    t.dims = sizes, t.strides = packed_strides(sizes);
+    t.stored = t.dtype_given = t.dims_given = t.strides_given = t.uid_given = true;
+    ids[static_cast<size_t>(i)] = keep(std::move(t));
+  }
+  statistics_.assign(ids.begin(), ids.end());
+  return ids;
 }
 
 void OpGraph::read_as_bits(TensorId bytes) {
@@ -254,6 +271,7 @@ std::vector<TensorId> OpGraph::enter(Graph& g) {
   correct_sink_gradient(draft_);
   separate_elements(draft_);
   hide_all_heads(draft_);
+  widen_statistics(draft_);
   drop_unread();
   std::vector<bool> used(draft_.tensors.size(), false);
   auto use = [&](TensorId t) {
@@ -279,8 +297,56 @@ std::vector<TensorId> OpGraph::enter(Graph& g) {
   return ids;
 }
 
+// Only the nodes that lead to the results; nothing that leads to what is given.
+void OpGraph::keep_nodes_for(std::vector<TensorId> results, const std::vector<TensorId>& given) {
+  std::vector<bool> needed(draft_.nodes.size(), false);
+  auto is_given = [&](TensorId t) { return std::count(given.begin(), given.end(), t) > 0; };
+  while (!results.empty()) {
+    TensorId t = results.back();
+    results.pop_back();
+    const Node* n = t == kNone || is_given(t) ? nullptr : producer(t);
+    if (!n || needed[static_cast<size_t>(n - draft_.nodes.data())]) continue;
+    needed[static_cast<size_t>(n - draft_.nodes.data())] = true;
+    for (const auto* list : {&n->in, &n->captures}) results.insert(results.end(), list->begin(), list->end());
+  }
+  std::vector<Node> kept;
+  for (size_t i = 0; i < needed.size(); ++i)
+    if (needed[i]) kept.push_back(std::move(draft_.nodes[i]));
+  draft_.nodes = std::move(kept);
+}
+
+void OpGraph::make_virtual(TensorId id) {
+  Tensor& t = draft_.tensors[at(id)];
+  t.stored = false;
+  t.ragged = kNone;
+  t.reordering = Reordering::none;
+  if (t.dtype == DType::bit) t.dtype = DType::boolean;
+  ordered_.erase(id);
+}
+
+std::shared_ptr<const PeerStatistics> OpGraph::split_statistics() {
+  if (!peers_) return nullptr;
+  auto is_statistic = [&](TensorId t) { return std::count(statistics_.begin(), statistics_.end(), t) > 0; };
+  std::vector<bool> made = produced();
+  std::vector<TensorId> results;
+  OpGraph local = *this;
+  for (TensorId t = 0; t < static_cast<TensorId>(made.size()); ++t) {
+    if (!made[at(t)] || !draft_.tensors[at(t)].stored || is_statistic(t)) continue;
+    results.push_back(t);
+    // The other graph writes it: an output may have the memory of an input, which that graph reads once more.
+    local.make_virtual(t);
+  }
+  local.keep_nodes_for(statistics_, {});
+  keep_nodes_for(results, statistics_);
+  peers_->local = std::make_shared<const Graph>(local.finish());
+  return std::make_shared<const PeerStatistics>(*peers_);
+}
+
 Graph OpGraph::finish() {
   Graph g;
+  // Until nothing changes, because operations come in any order.
+  while (std::any_of(draft_.nodes.begin(), draft_.nodes.end(), [&](const Node& n) { return narrow_vectors(n); }))
+    continue;
   separate_memory();
   enter(g);
   g.finalize();

@@ -8,12 +8,15 @@
 //   plan->execute(bindings(graph, uids, pointers), ..);
 #pragma once
 
+#include <array>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
 #include "capi/backend/client_quirks.hpp"
 #include "capi/backend/descriptor.hpp"
+#include "capi/backend/peer_statistics.hpp"
 #include "graph/ops/list.hpp"
 #include "planner/plan.hpp"
 
@@ -39,6 +42,9 @@ class OpGraph {
   TensorId like(TensorId sizes, DType type);
   // The same with the sizes that its operation gives it.
   TensorId inferred(DType type);
+  // The two statistics of a norm that counts the elements of peers, of these sizes. What computes them from this
+  // device's elements becomes a graph of its own; what reads them gets those of all devices.
+  std::array<TensorId, kStatistics> peer_statistics(const PeerStatistics& what, const Dims& sizes);
   // Reads an input of bytes as eight bits each, the lowest first, in its last dimension.
   void read_as_bits(TensorId bytes);
   // A node; inputs and outputs by slot, kNone where one is left out; without options: the operation's defaults.
@@ -57,6 +63,8 @@ class OpGraph {
 
   // Whether a virtual tensor is read that no operation produces: the body of another operation (SDPA_FWD_SUBGRAPH).
   bool is_body() const;
+  // Takes out what computes the statistics that are exchanged with peers; null where there are none. Before finish.
+  std::shared_ptr<const PeerStatistics> split_statistics();
   // Orders, infers, checks.
   Graph finish();
   // As the sub-graph of an operation of `outer`: from the virtual tensor `param`, which has values of `type`, to
@@ -81,6 +89,8 @@ class OpGraph {
 
   TensorId keep(Tensor t);
   Tensor read(const Descriptor& d);
+  int64_t natural_size(const Node& n, int along) const;
+  bool narrow_vectors(const Node& n);
   void separate_memory();
   void connect(TensorId plain, const MemoryOrder& order, Tensor memory, bool result);
   TensorId transposed(TensorId memory, const std::vector<int64_t>& order, bool result);
@@ -88,12 +98,16 @@ class OpGraph {
   std::vector<bool> produced() const;
   int readers(TensorId t) const;
   void drop_unread();
+  void keep_nodes_for(std::vector<TensorId> results, const std::vector<TensorId>& given);
+  void make_virtual(TensorId t);
   std::vector<TensorId> enter(Graph& g);
 
   Draft draft_;                                   // what is used of it enters the graph when it is finished
   std::unordered_map<int64_t, TensorId> by_uid_;  // the program's ids
   std::unordered_map<TensorId, const Descriptor*> seen_;
   std::map<TensorId, MemoryOrder> ordered_;  // tensors that are not what their memory is
+  std::optional<PeerStatistics> peers_;
+  std::vector<TensorId> statistics_;  // that are exchanged with them
 };
 
 // Adds the nodes of one operation descriptor; one function for each type, found by a table in translate.cpp.

@@ -20,6 +20,7 @@ void translate_all(const Descriptor& d, MadeGraph& to) {
       to.why = "a virtual tensor is read that no operation writes: it is the sub-graph of another operation";
       return;
     }
+    to.peers = operations.split_statistics();
     to.graph = std::make_shared<const Graph>(operations.finish());
   } catch (const Failure& f) {
     if (CUDNN_STATUS_CATEGORY(f.status) != CUDNN_STATUS_NOT_SUPPORTED) throw;
@@ -140,9 +141,8 @@ bool get_graph(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t re
     return true;
   }
   if (name == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT) {
-    const MadeGraph& g = plannable(d);
-    DeviceKind kind = g.device ? g.device->kind : default_device().kind;
-    hand_out(std::vector<int64_t>{engine_count(kind)}, requested, count, elements);
+    plannable(d);
+    hand_out(std::vector<int64_t>{engine_count()}, requested, count, elements);
     return true;
   }
   return false;

@@ -45,11 +45,10 @@ void finalize_tensor(Descriptor& d) {
   check_data_type(d);
   check_sizes(d);
   auto alignment = d.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
-  demand(alignment > 0 && (alignment & (alignment - 1)) == 0, CUDNN_STATUS_BAD_PARAM, d.describe(),
-         ": the alignment is ", alignment, ", allowed are powers of two");
-  bool by_value = d.one(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false);
-  demand(!by_value || !d.one(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false), CUDNN_STATUS_BAD_PARAM, d.describe(),
-         " is both virtual and by value");
+  bool by_value = d.one(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false), hidden = d.one(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false);
+  demand(by_value || hidden || (alignment > 0 && (alignment & (alignment - 1)) == 0), CUDNN_STATUS_BAD_PARAM,
+         d.describe(), ": the alignment is ", alignment, ", allowed are powers of two");
+  demand(!by_value || !hidden, CUDNN_STATUS_BAD_PARAM, d.describe(), " is both virtual and by value");
   auto multiplier = d.one<int64_t>(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, 1);
   demand(multiplier > 0, CUDNN_STATUS_BAD_PARAM, d.describe(), ": the ragged offset multiplier is ", multiplier);
   demand(multiplier == 1 || d.has(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC), CUDNN_STATUS_BAD_PARAM, d.describe(),

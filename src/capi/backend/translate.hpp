@@ -34,6 +34,9 @@ void translate_norm_bwd(const Descriptor& op, OpGraph& to);
 void translate_gen_stats(const Descriptor& op, OpGraph& to);
 void translate_bn_finalize(const Descriptor& op, OpGraph& to);
 void translate_bn_bwd_weights(const Descriptor& op, OpGraph& to);
+// translate_peer_norm.cpp: norms of a batch that several devices share
+void translate_peer_norm_fwd(const Descriptor& op, OpGraph& to);
+void translate_peer_norm_bwd(const Descriptor& op, OpGraph& to);
 // translate_move.cpp
 void translate_reshape(const Descriptor& op, OpGraph& to);
 void check_reshape(Descriptor& op);

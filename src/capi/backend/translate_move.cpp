@@ -100,24 +100,25 @@ void translate_rng(const Descriptor& op, OpGraph& to) {
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_RNG_DESC);
   tessera::RngOptions o;
   auto distribution = part.one(CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_RNG_DISTRIBUTION_BERNOULLI);
+  // Programs leave anything in the parameters of the other distributions.
   switch (distribution) {
     case CUDNN_RNG_DISTRIBUTION_BERNOULLI:
       o.distribution = D::bernoulli;
+      o.p = part.number(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 0.5);
       break;
     case CUDNN_RNG_DISTRIBUTION_UNIFORM:
       o.distribution = D::uniform;
+      o.low = part.number(CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, 0);
+      o.high = part.number(CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1);
       break;
     case CUDNN_RNG_DISTRIBUTION_NORMAL:
       o.distribution = D::normal;
+      o.mean = part.number(CUDNN_ATTR_RNG_NORMAL_DIST_MEAN, 0);
+      o.stddev = part.number(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, 1);
       break;
     default:
       refuse(CUDNN_STATUS_BAD_PARAM, "distribution ", static_cast<int>(distribution), " does not exist");
   }
-  o.p = part.number(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 0);
-  o.low = part.number(CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, 0);
-  o.high = part.number(CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1);
-  o.mean = part.number(CUDNN_ATTR_RNG_NORMAL_DIST_MEAN, 0);
-  o.stddev = part.number(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, 1);
   // The seed is a tensor or a number.
   TensorId seed = to.optional(op, CUDNN_ATTR_OPERATION_RNG_SEED);
   if (seed == kNone) o.seed = op.one<int64_t>(CUDNN_ATTR_OPERATION_RNG_SEED, 0);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisations and the statistics of batch norm.
+#include <algorithm>
+
 #include "capi/backend/translate.hpp"
 
 namespace tsr::capi {
@@ -46,11 +48,12 @@ Ints axes_of(const OpGraph& g, NormMode mode, TensorId x, TensorId stats) {
   return axes;
 }
 
-// One peer is this device itself: there is nothing to exchange.
-void refuse_peers(const Descriptor& op, Attr name) {
+// Whether statistics are to be exchanged. One peer is this device itself.
+bool has_peers(const Descriptor& op, Attr name, NormMode mode) {
   size_t peers = op.parts(name).size();
-  demand(peers <= 1, CUDNN_STATUS_NOT_SUPPORTED, op.describe(), ": statistics of ", peers,
-         " devices; allowed is one device");
+  demand(peers <= 1 || mode == NormMode::batch, CUDNN_STATUS_NOT_SUPPORTED, op.describe(), ": statistics of ", peers,
+         " peers; only batch norms have them");
+  return peers > 1;
 }
 
 std::vector<TensorId> optional_tensors(OpGraph& to, const Descriptor& op, std::initializer_list<Attr> names) {
@@ -62,10 +65,11 @@ std::vector<TensorId> optional_tensors(OpGraph& to, const Descriptor& op, std::i
 }  // namespace
 
 void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
-  refuse_peers(op, CUDNN_ATTR_OPERATION_NORM_FWD_PEER_STAT_DESCS);
   tessera::NormOptions o;
   o.mode = mode_of(op, CUDNN_ATTR_OPERATION_NORM_FWD_MODE);
   bool training = op.one(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_NORM_FWD_INFERENCE) == CUDNN_NORM_FWD_TRAINING;
+  if (has_peers(op, CUDNN_ATTR_OPERATION_NORM_FWD_PEER_STAT_DESCS, o.mode) && training)
+    return translate_peer_norm_fwd(op, to);
   o.phase = training ? Phase::training : Phase::inference;
   if (o.mode == NormMode::group)
     o.groups = groups_of(op, CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC);
@@ -73,28 +77,28 @@ void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
   TensorId mean = to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC);
   TensorId inv_variance = to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC);
   o.axes = axes_of(to, o.mode, x, inv_variance == kNone ? mean : inv_variance);
-  // Statistics are given to a batch norm's inference; otherwise they are results.
-  bool fixed = o.mode == NormMode::batch && !training;
+  // Statistics are given to a batch norm's inference, and results of training. What else is set does not matter.
+  bool fixed = o.mode == NormMode::batch && !training, running = o.mode == NormMode::batch && training;
   std::vector<TensorId> in =
       optional_tensors(to, op, {CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC});
-  std::vector<TensorId> rest = optional_tensors(
-      to, op,
-      {CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC,
-       CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC, CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC});
+  auto for_running = [&](Attr name) { return running ? to.optional(op, name) : kNone; };
   in.insert(in.begin(), x);
-  in.insert(in.end(), {fixed ? mean : kNone, fixed ? inv_variance : kNone, kNone});
-  in.insert(in.end(), rest.begin(), rest.end());
-  std::vector<TensorId> out = {to.required(op, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC), fixed ? kNone : mean,
-                               fixed ? kNone : inv_variance,
-                               to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC),
-                               to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC)};
+  in.insert(in.end(), {fixed ? mean : kNone, fixed ? inv_variance : kNone, kNone,
+                       for_running(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC),
+                       for_running(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC),
+                       to.optional(op, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC),
+                       for_running(CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC)});
+  std::vector<TensorId> out = {to.required(op, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC),
+                               training && o.mode != NormMode::rms ? mean : kNone, training ? inv_variance : kNone,
+                               for_running(CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC),
+                               for_running(CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC)};
   to.add(ops::norm_fwd, in, out, o, compute_for(to, x));
 }
 
 void translate_norm_bwd(const Descriptor& op, OpGraph& to) {
-  refuse_peers(op, CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS);
   tessera::NormOptions o;
   o.mode = mode_of(op, CUDNN_ATTR_OPERATION_NORM_BWD_MODE);
+  if (has_peers(op, CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS, o.mode)) return translate_peer_norm_bwd(op, to);
   if (o.mode == NormMode::group)
     o.groups = groups_of(op, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC);
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC);
@@ -139,6 +143,7 @@ void translate_bn_finalize(const Descriptor& op, OpGraph& to) {
        CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_MEAN_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC,
        CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC,
        CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC});
+  if (o.phase == Phase::inference) std::fill(out.begin() + 2, out.end(), kNone);  // statistics are given
   to.add(ops::bn_finalize, in, out, o, compute_type(op, CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC));
 }
 

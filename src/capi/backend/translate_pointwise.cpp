@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "capi/backend/translate.hpp"
+#include "graph/pointwise_modes.hpp"
 
 namespace tsr::capi {
 namespace {
@@ -136,6 +137,7 @@ void translate_pointwise(const Descriptor& op, OpGraph& to) {
   }
   std::vector<TensorId> in = {x, to.optional(op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
                               to.optional(op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC)};
+  in.resize(static_cast<size_t>(info(o.mode).arity));  // operands that the mode does not have do not matter
   to.add(ops::pointwise, in, {to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC)}, o, compute);
 }
 

@@ -41,12 +41,14 @@ void translate_moe(const Descriptor& op, OpGraph& to) {
     default:
       refuse(CUDNN_STATUS_BAD_PARAM, op.describe(), ": mode ", static_cast<int>(mode), " does not exist");
   }
-  o.top_k = op.one<int32_t>(CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOP_K, 1);
-  std::vector<TensorId> in = {to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_DESC),
-                              to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_WEIGHT_DESC),
-                              to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_FIRST_TOKEN_OFFSET_DESC),
-                              to.optional(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_INDEX_DESC),
-                              to.optional(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_KS_DESC)};
+  bool routed = o.mode != M::none, scatters = o.mode == M::scatter;
+  if (scatters) o.top_k = op.one<int32_t>(CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOP_K, 1);
+  std::vector<TensorId> in = {
+      to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_DESC),
+      to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_WEIGHT_DESC),
+      to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_FIRST_TOKEN_OFFSET_DESC),
+      routed ? to.optional(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_INDEX_DESC) : kNone,
+      scatters ? to.optional(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_KS_DESC) : kNone};
   to.add(ops::moe_matmul, in, {to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_OUTPUT_DESC)}, o,
          compute_type(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MATH_PREC));
 }

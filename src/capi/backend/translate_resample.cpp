@@ -53,7 +53,8 @@ tessera::ResampleOptions options_of(const Descriptor& part, const Tensor& data) 
   tessera::ResampleOptions o;
   o.mode = mode_of(part.one(CUDNN_ATTR_RESAMPLE_MODE, CUDNN_RESAMPLE_NEAREST));
   o.padding = padding_of(part.one(CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_ZERO_PAD));
-  o.window = ratios_of(part, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, spatial);
+  bool interpolates = o.mode == tessera::ResampleMode::nearest || o.mode == tessera::ResampleMode::bilinear;
+  if (!interpolates) o.window = ratios_of(part, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, spatial);
   o.stride = ratios_of(part, CUDNN_ATTR_RESAMPLE_STRIDES, spatial);
   o.pad = ratios_of(part, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, spatial);
   o.post_pad = ratios_of(part, CUDNN_ATTR_RESAMPLE_POST_PADDINGS, spatial);
@@ -66,8 +67,9 @@ void translate_resample_fwd(const Descriptor& op, OpGraph& to) {
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC);
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC);
   TensorId y = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC);
-  TensorId index = to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC);
   tessera::ResampleOptions o = options_of(part, to[x]);
+  bool maxima = o.mode == tessera::ResampleMode::max_pool;
+  TensorId index = maxima ? to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC) : kNone;
   double alpha = op.number(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_ALPHA, 1);
   double beta = op.number(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_BETA, 0);
   DType compute = compute_type(part, CUDNN_ATTR_RESAMPLE_COMP_TYPE);
@@ -81,10 +83,11 @@ void translate_resample_bwd(const Descriptor& op, OpGraph& to) {
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC);
   TensorId dy = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC);
   TensorId dx = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC);
+  tessera::ResampleOptions o = options_of(part, to[dy]);
+  bool maxima = o.mode == tessera::ResampleMode::max_pool;
   std::vector<TensorId> in = {dy, to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_XDESC),
                               to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_YDESC),
-                              to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_IDXDESC)};
-  tessera::ResampleOptions o = options_of(part, to[dy]);
+                              maxima ? to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_IDXDESC) : kNone};
   double alpha = op.number(CUDNN_ATTR_OPERATION_RESAMPLE_BWD_ALPHA, 1);
   double beta = op.number(CUDNN_ATTR_OPERATION_RESAMPLE_BWD_BETA, 0);
   DType compute = compute_type(part, CUDNN_ATTR_RESAMPLE_COMP_TYPE);

@@ -65,7 +65,7 @@ cudnnStatus_t CUDNNWINAPI cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudn
     Call c(handle, "cudnnLRNCrossChannelForward");
     Blend blend(c, alpha, beta, ys.type);
     key_of(c, d);
-    c.input(kX, xs, x, "x").output(kY, ys, y, "y").keep_apart(y, x);
+    c.input(kX, xs, x, "x").output(kY, ys, y, "y");
     c.run([&](Maker& m) {
       tessera::LrnOptions o = d;
       m.blend(blend, kY, m.add(tsr::ops::lrn, {m[kX]}, {m.target(blend, kY)}, o, m.compute(kY))[0]);
@@ -92,7 +92,6 @@ cudnnStatus_t CUDNNWINAPI cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cud
     Blend blend(c, alpha, beta, dxs.type);
     key_of(c, d);
     c.input(kX, xs, x, "x").input(kY, ys, y, "y").input(kDy, dys, dy, "dy").output(kDx, dxs, dx, "dx");
-    c.keep_apart(dx, x).keep_apart(dx, dy);
     c.run([&](Maker& m) {
       tessera::LrnOptions o = d;
       m.blend(blend, kDx,
@@ -118,7 +117,6 @@ cudnnStatus_t CUDNNWINAPI cudnnDivisiveNormalizationForward(cudnnHandle_t handle
     Blend blend(c, alpha, beta, ys.type);
     key_of(c, d);
     c.input(kX, xs, x, "x").optional_input(kMeans, shape_if(means, xs), means).output(kY, ys, y, "y");
-    c.keep_apart(y, x).keep_apart(y, means);
     c.run([&](Maker& m) {
       tessera::LrnOptions o = d;
       m.blend(blend, kY,
@@ -143,7 +141,6 @@ cudnnStatus_t CUDNNWINAPI cudnnDivisiveNormalizationBackward(
     key_of(c, d);
     c.input(kX, xs, x, "x").input(kDy, xs, dy, "dy").optional_input(kMeans, shape_if(means, xs), means);
     c.output(kDx, dxs, dx, "dx").optional_output(kDmeans, shape_if(dMeans, dxs), dMeans);
-    for (const void* operand : {x, dy, means}) c.keep_apart(dx, operand).keep_apart(dMeans, operand);
     c.run([&](Maker& m) {
       tessera::LrnOptions o = d;
       TensorId to_means = c.has(kDmeans) ? m.target(blend, kDmeans) : tsr::kNone;

@@ -122,10 +122,14 @@ int64_t Sequences::batch_start(Tensors t, int64_t b) const {
   return load<int64_t>(offsets_type, t[offsets], b) * multiplier;
 }
 
+int64_t Sequences::room(Tensors t, int64_t b) const {
+  int64_t elements = load<int64_t>(offsets_type, t[offsets], b + 1) * multiplier - batch_start(t, b);
+  return std::max<int64_t>(0, elements / std::max<int64_t>(1, strides[2]));
+}
+
 int64_t Sequences::steps(Tensors t, int64_t b, int64_t length) const {
-  if (offsets == kNone) return length;
-  int64_t room = load<int64_t>(offsets_type, t[offsets], b + 1) * multiplier - batch_start(t, b);
-  return std::min(length, std::clamp<int64_t>(room / std::max<int64_t>(1, strides[2]), 0, dims[2]));
+  if (pages) return length;
+  return std::min(length, offsets == kNone ? dims[2] : room(t, b));
 }
 
 int64_t Sequences::block(Tensors t, int64_t b, int64_t s) const {
@@ -141,7 +145,10 @@ int64_t Sequences::row(Tensors t, int64_t b, int64_t h, int64_t s) const {
   return batch_start(t, b) + h * strides[1] + s * strides[2];
 }
 
-int64_t Sequences::run(int64_t s) const { return pages ? dims[2] - s % dims[2] : dims[2] - s; }
+int64_t Sequences::run(int64_t s) const {
+  if (pages) return dims[2] - s % dims[2];
+  return offsets == kNone ? dims[2] - s : kFar;
+}
 
 Problem::Problem(const Graph& g, const Node& node)
     : n(sdpa::shape(g, node)), options(attrs<tessera::SdpaOptions>(node)) {
@@ -176,6 +183,7 @@ Problem::Problem(const Graph& g, const Node& node)
   bias = broadcast(s.bias), block_mask = broadcast(s.block_mask), dropout_mask = broadcast(s.dropout_mask);
   alibi = options.alibi || slopes.given();
   rounds_to_fp8 = sdpa::is_fp8(q.type) && v.scales == kNone;
+  open = sdpa::open_sides(g, node);
 }
 
 double Problem::keep_factor() const {

@@ -52,6 +52,7 @@ struct Sequences {
   bool given() const { return id != kNone; }
   int64_t batch_start(Tensors t, int64_t b) const;                // element offset
   int64_t steps(Tensors t, int64_t b, int64_t length) const;      // that exist, at most `length`
+  int64_t room(Tensors t, int64_t b) const;                       // steps that the offsets leave room for
   int64_t row(Tensors t, int64_t b, int64_t h, int64_t s) const;  // element offset of a row that exists
   int64_t block(Tensors t, int64_t b, int64_t s) const;           // that holds a step, where there are pages
   int64_t run(int64_t s) const;                                   // steps from this one on that are equally far apart
@@ -70,6 +71,7 @@ struct Problem {
   Numbers dropout_seed, dropout_offset, dropout_scale;
   Broadcast bias, block_mask, dropout_mask;
   bool alibi = false, rounds_to_fp8 = false;
+  sdpa::Open open;  // sides whose sequences may be longer than the sizes say
 
   int64_t groups() const { return n.hq / group; }
   // What kept probabilities are multiplied by, unless dropout_scale says otherwise.

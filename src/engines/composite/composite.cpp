@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "planner/partition.hpp"
 
@@ -31,7 +32,7 @@ TensorId Composite::view(const Graph& g, TensorId t, const Dims& dims, const Dim
   }
   Tensor v;
   v.dtype = x.dtype, v.dims = dims, v.strides = strides;
-  int64_t bytes = offset * (info(x.dtype).bits / 8);
+  int64_t bytes = offset * info(x.dtype).bits / 8;
   v.by_value = x.by_value, v.alignment = x.alignment;
   while (bytes % v.alignment != 0) v.alignment /= 2;
   return add_tensor(v, {t, bytes});
@@ -56,7 +57,7 @@ TensorId Composite::reshaped(TensorId t, const Dims& dims, const Dims& strides, 
   Tensor v;
   v.dtype = tensor(t).dtype, v.dims = dims, v.strides = strides;
   Bound b = bound_[static_cast<size_t>(t)];
-  b.offset += offset * (info(v.dtype).bits / 8);
+  b.offset += offset * info(v.dtype).bits / 8;
   return add_tensor(v, b);
 }
 
@@ -112,6 +113,32 @@ int Composite::kernels() const {
   int count = 0;
   for (const Stage& s : stages_) count += s.step->kernels();
   return count;
+}
+
+bool Composite::is_view_of(TensorId t, TensorId outer) const {
+  return t != kNone && bound_[static_cast<size_t>(t)].used && bound_[static_cast<size_t>(t)].outer == outer;
+}
+
+bool Composite::may_overwrite(TensorId input, TensorId output) const {
+  bool written = false;
+  for (const Stage& s : stages_) {
+    std::set<TensorId> reads, writes;  // views that this stage has of them
+    for (NodeId n : s.nodes) {
+      for (TensorId t : node_reads(graph_, graph_.node(n)))
+        if (is_view_of(t, input)) reads.insert(t);
+      for (TensorId t : graph_.node(n).out)
+        if (is_view_of(t, output)) writes.insert(t);
+    }
+    if (written && !reads.empty()) return false;
+    written = written || !writes.empty();
+    if (reads.empty() || writes.empty()) continue;
+    TensorId in = *reads.begin(), out = *writes.begin();
+    const Tensor &x = tensor(in), &y = tensor(out);
+    bool alike = reads.size() == 1 && writes.size() == 1 && x.dims == y.dims && x.strides == y.strides &&
+                 bound_[static_cast<size_t>(in)].offset == bound_[static_cast<size_t>(out)].offset;
+    if (!alike || !s.step->may_overwrite(in, out)) return false;
+  }
+  return true;
 }
 
 void Composite::run(const StepArgs& args) const {

@@ -15,7 +15,7 @@ inline bool is(const Node& n, std::string_view op) { return n.op->name == op; }
 class Composite {
  public:
   // --- building: tensors first, then the nodes of each stage
-  // A tensor of the operation, or a view of it that starts `offset` elements further on.
+  // A tensor of the operation, or a view of it that starts `offset` elements further on, at a whole byte.
   TensorId view(const Graph& g, TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
   TensorId whole(const Graph& g, TensorId t) { return view(g, t, g.tensor(t).dims, g.tensor(t).strides); }
   TensorId temporary(DType type, const Dims& dims);
@@ -37,7 +37,8 @@ class Composite {
   size_t workspace_bytes() const;
   void run(const StepArgs& args) const;
   int kernels() const;
-  double seconds() const { return seconds_; }  // modelled
+  bool may_overwrite(TensorId input, TensorId output) const;  // as of a Step
+  double seconds() const { return seconds_; }                 // modelled
 
  private:
   struct Stage {
@@ -51,6 +52,7 @@ class Composite {
     bool used = false;
   };
   TensorId add_tensor(Tensor t, Bound b);
+  bool is_view_of(TensorId t, TensorId outer) const;
 
   Graph graph_;
   std::vector<Bound> bound_;  // by tensor of graph_
@@ -64,6 +66,7 @@ class CompositeStep : public Step {
   explicit CompositeStep(std::unique_ptr<Composite> c) : composite_(std::move(c)) {}
   size_t workspace_bytes() const override { return composite_->workspace_bytes(); }
   int kernels() const override { return composite_->kernels(); }
+  bool may_overwrite(TensorId in, TensorId out) const override { return composite_->may_overwrite(in, out); }
   void run(const StepArgs& a) const override { composite_->run(a); }
 
  private:

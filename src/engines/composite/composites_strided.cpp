@@ -166,10 +166,61 @@ Reason order_scale(const Region& r, const Node& n, Composite& c) {
   return Reason::yes();
 }
 
+// --- blocks of which the last is short
+struct Blocks {
+  Blocks(const Graph& g, const Node& n) : lengths(scale_lengths(g, n)), axis(block_axis(lengths)) {
+    const Dims& x = g.tensor(n.in[0]).dims;
+    length = lengths[axis], whole = x[axis] / length, rest = x[axis] % length;
+    single = std::count(lengths.begin(), lengths.end(), 1) >= lengths.size() - 1;
+  }
+  Dims lengths;
+  int axis;
+  int64_t length, whole, rest;  // elements of a block, whole blocks, elements behind them
+  bool single;                  // one dimension is cut
+};
+
+bool has_short_block(const Graph& g, const Node& n) {
+  if (!is(n, "block_scale_dequantize") || has_tiled_scale(g, n) || g.tensor(n.in[0]).numel() == 0) return false;
+  Blocks b(g, n);
+  return b.single && b.rest != 0;
+}
+
+// Blocks and their elements as two axes, from the block `first` on: the scale has one value for all elements of a
+// block.
+void multiply_blocks(const Graph& g, const Node& n, const Blocks& b, int64_t first, int64_t count, int64_t length,
+                     Composite& c) {
+  auto part = [&](TensorId id, int64_t per_block) {
+    const Tensor& t = g.tensor(id);
+    Dims dims, strides;
+    for (int i = 0; i < t.rank(); ++i) {
+      if (i == b.axis) dims.push_back(count), strides.push_back(t.strides[i] * per_block);
+      dims.push_back(i == b.axis ? (per_block == 1 ? 1 : length) : t.dims[i]), strides.push_back(t.strides[i]);
+    }
+    return c.view(g, id, dims, strides, first * per_block * t.strides[b.axis]);
+  };
+  tessera::PointwiseOptions o{.mode = M::mul};
+  o.alpha1 = attrs<tessera::BlockScaleOptions>(n).neg_scale ? -1 : 1;
+  c.apply(o, n.compute, {part(n.in[0], b.length), part(n.in[1], 1)}, part(n.out[0], b.length));
+  c.end_stage();
+}
+
+Reason split_blocks(const Graph& g, const Node& n, Composite& c) {
+  Blocks b(g, n);
+  if (Reason why = check_rank(n, static_cast<size_t>(g.tensor(n.in[0]).rank()) + 1); !why) return why;
+  for (TensorId id : {n.in[0], n.out[0]}) {
+    const Tensor& t = g.tensor(id);
+    if (b.whole * b.length * t.strides[b.axis] * info(t.dtype).bits % 8 != 0)
+      return Reason::no("the last block of ", describe(t), " starts inside a byte");
+  }
+  if (b.whole > 0) multiply_blocks(g, n, b, 0, b.whole, b.length, c);
+  multiply_blocks(g, n, b, b.whole, 1, b.rest, c);
+  return Reason::yes();
+}
+
 }  // namespace
 
 bool is_strided(const Graph& g, const Node& n, DeviceKind device) {
-  if (reduces_runs(g, n)) return true;
+  if (reduces_runs(g, n) || has_short_block(g, n)) return true;
   if (device == DeviceKind::cpu) return converts(g, n) || has_tiled_scale(g, n);
   return pads_tiles(g, n);
 }
@@ -182,6 +233,7 @@ Reason stride(const Region& r, const Node& n, Composite& c) {
         if (Reason why = check_tensor(g.tensor(t)); !why) return why;
   if (converts(g, n)) return convert(g, n, c);
   if (reduces_runs(g, n)) return reduce_runs(g, n, c);
+  if (has_short_block(g, n)) return split_blocks(g, n, c);
   return order_scale(r, n, c);
 }
 

@@ -20,7 +20,9 @@ void infer(Infer& ctx) {
   const auto& o = ctx.options<BlockScaleOptions>();
   const Tensor &x = ctx.in(kX), &scale = ctx.in(kScale);
   ctx.check_rank(kX, 1, kMaxRank);
-  for (int s : {kX, kScale}) ctx.check(is_real(ctx.in(s).dtype), ctx.describe(s), " must have a floating-point type");
+  for (int s : {kX, kScale})
+    ctx.check(is_real(ctx.in(s).dtype) || is_integer(ctx.in(s).dtype), ctx.describe(s),
+              " must hold real numbers or integers");
   auto count = static_cast<int>(o.block.size());
   ctx.check(count >= 1 && count <= x.rank(), "block ", Dims(o.block), " must have 1 to ", x.rank(), " lengths");
   for (int64_t b : o.block) ctx.check(b >= 1, "block ", Dims(o.block), " must be positive");
@@ -53,7 +55,7 @@ const OpSpec ops::block_scale_dequantize = {
     .shapes =
         "x of any sizes, scale with size ceil(n_k / b_k) in each dimension -> y as x; where the sizes of scale "
         "contradict `block`, its one length "
-        "other than 1 is moved to the dimension that fits; reorder=f8_128x4 is honoured; real types",
+        "other than 1 is moved to the dimension that fits; reorder=f8_128x4 is honoured; real numbers and integers",
     .example = "x = input e4m3[4,64]\ns = input e8m0[4,2]\ny = block_scale_dequantize x s block=32\noutput y bf16",
     .gradient = backward,
 };

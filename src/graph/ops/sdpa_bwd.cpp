@@ -15,6 +15,17 @@ void fields(std::any& options, FieldVisitor& v) {
   v("score_mod_bwd", o.score_mod_bwd);
 }
 
+// It has the sizes of the bias. A bias that score_mod adds is no input of its own: then the sizes are declared.
+void bias_gradient(Infer& ctx, const sdpa::Slots& s, const sdpa::Shape& n) {
+  if (!ctx.wants(kDbias)) return;
+  const Tensor& t = ctx.out(kDbias);
+  if (ctx.has(s.bias) || !t.dims_given)
+    return ctx.output(kDbias, ctx.in(s.bias).dims, ctx.in(s.bias).dtype, &ctx.in(s.bias));
+  std::optional<Dims> all = broadcast(t.dims, n.scores());
+  ctx.check(all && *all == n.scores(), "output dbias ", tsr::describe(t), " must broadcast to the scores ", n.scores());
+  ctx.output(kDbias, t.dims, ctx.node().compute);
+}
+
 void infer(Infer& ctx) {
   sdpa::Shape n = sdpa::check(ctx);
   const sdpa::Slots& s = sdpa::slots(ctx.node());
@@ -45,7 +56,7 @@ void infer(Infer& ctx) {
   ctx.output(kDv, v.dims, v.dtype, &v);
   for (int t : {kDq, kDk, kDv})
     if (ctx.wants(t)) sdpa::check_steps(ctx, ctx.out(t));
-  if (ctx.wants(kDbias)) ctx.output(kDbias, ctx.in(s.bias).dims, ctx.in(s.bias).dtype, &ctx.in(s.bias));
+  bias_gradient(ctx, s, n);
   if (ctx.wants(kDsink)) ctx.output(kDsink, ctx.in(s.sink).dims, type);
   for (int t : {kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp}) ctx.output(t, {1, 1, 1, 1}, type);
 }
@@ -118,10 +129,12 @@ const OpSpec ops::sdpa_bwd = {
     .terms = terms,
     .formula =
         "p = exp(s - stats); dv = dropout(p)^T do; ds = p (dropout(do v^T) - rowsum(do o)); dbias = sum ds; "
-        "dsink = -sum exp(sink - stats) rowsum(do o); ds = score_mod_bwd(ds); dq = scale ds k; dk = scale ds^T q",
+        "dsink = -sum exp(sink - stats) rowsum(do o); ds = score_mod_bwd(ds); dq = scale ds k; dk = scale ds^T q. "
+        "Beyond its length a sequence is not read, and every gradient is 0 there; packed ones are not written there",
     .shapes =
         "inputs of sdpa_fwd (no pages), its o and stats, do like o -> dq, dk, dv, dbias, dsink with the sizes of "
-        "q, k, v, bias, sink; delta [b,hq,sq,1] is (1 - dropout) rowsum(do o) where that is known already",
+        "q, k, v, bias, sink (dbias without a bias: as declared, for one that score_mod adds); delta [b,hq,sq,1] is (1 "
+        "- dropout) rowsum(do o) where that is known already",
     .example =
         "q = input f32[2,4,8,16]\nk = input f32[2,2,8,16]\nv = input f32[2,2,8,16]\ndo = input f32[2,4,8,16]\n"
         "o, stats = sdpa_fwd q k v scale=0.25 right=0\n"

@@ -158,9 +158,40 @@ void check_scales(const Infer& ctx, const Slots& s) {
   }
 }
 
+// More than one number for the queries or the keys of a head.
+bool spreads(const Tensor& t) {
+  int r = t.rank();
+  return (r > 0 && t.dims[r - 1] > 1) || (r > 1 && t.dims[r - 2] > 1);
+}
+
+// Element by element, with nothing that has the sizes of the scores besides.
+bool works_on_any_scores(const Graph& g) {
+  for (NodeId n = 0; n < g.node_count(); ++n)
+    if (g.node(n).op != &ops::pointwise && g.node(n).op != &ops::band_mask) return false;
+  for (TensorId t = 0; t < g.tensor_count(); ++t)
+    if (g.tensor(t).is_constant() && spreads(g.tensor(t))) return false;
+  return true;
+}
+
 }  // namespace
 
 const Slots& slots(const Node& n) { return n.op == &ops::sdpa_bwd ? kBackward : kForward; }
+
+Open open_sides(const Graph& g, const Node& n) {
+  const Slots& s = slots(n);
+  bool backward = n.op == &ops::sdpa_bwd;
+  bool spread = backward && n.out[bwd::kDbias] != kNone;
+  for (int slot : {s.bias, s.block_mask, s.dropout_mask}) spread = spread || has(n, slot);
+  for (TensorId t : n.captures) spread = spread || spreads(g.tensor(t));
+  for (const tessera::Subgraph& sub : subgraphs(n)) spread = spread || !works_on_any_scores(sub->graph);
+  for (int slot : {s.descale_q, s.descale_k, s.descale_v})
+    spread = spread || (has(n, slot) && g.tensor(n.in[static_cast<size_t>(slot)]).dtype == DType::e8m0);
+  if (spread) return {false, false};
+  auto packed = [&](int slot) { return g.tensor(n.in[static_cast<size_t>(slot)]).ragged != kNone; };
+  bool q = packed(s.q);
+  if (backward) q = q && packed(bwd::kO) && packed(bwd::kDo) && packed(bwd::kStats);
+  return {q, packed(s.k) && packed(s.v)};
+}
 
 bool is_fp8(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
 

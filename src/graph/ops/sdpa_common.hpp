@@ -36,6 +36,13 @@ constexpr int64_t kMaskBlock = 128;  // queries and keys behind one element of b
 // Sizes of the blocks that share an e8m0 factor: along the dimension that the products sum over.
 inline const Dims kBlockOfQk = {1, 1, 1, 32}, kBlockOfV = {1, 1, 32, 1};
 
+// Packed sequences may be longer at execution than the sizes say: offsets and lengths in memory decide. On each side,
+// that takes that all inputs which count its steps are packed, and none that spreads over the scores, such as a bias.
+struct Open {
+  bool q, kv;
+};
+Open open_sides(const Graph& g, const Node& n);
+
 bool is_fp8(DType t);
 bool has(const Node& n, int slot);
 int64_t ceil_div(int64_t a, int64_t b);

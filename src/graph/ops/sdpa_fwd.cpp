@@ -121,12 +121,16 @@ const OpSpec ops::sdpa_fwd = {
     .terms = terms,
     .formula =
         "s = mask(score_mod(scale q k^T) + bias + alibi); p = dropout(softmax([s, sink])); o = p v; "
-        "stats = log sum exp s; what is masked contributes nothing, rows with nothing to attend to give o = 0",
+        "stats = log sum exp s; what is masked contributes nothing, rows with nothing to attend to give o = 0. Beyond "
+        "its length a sequence is not read, and o and sum_exp are 0, stats and max -inf there; packed results are not "
+        "written there; rng_dump has a number for each score",
     .shapes =
         "q [b,hq,sq,d], k [b,hk,skv,d], v [b,hv,skv,dv] -> o [b,hq,sq,dv], stats, max, sum_exp [b,hq,sq,1]; hq a "
         "multiple of hk and hv; f16, bf16, f32, f64, e4m3, e5m2; paged k, v [blocks,h,block_size,d] with page "
         "tables [b,1,pages,1]; bias broadcasts to [b,hq,sq,skv]; seq_len [b,1,1,1], cu_seq_len [b+1,1,1,1]; sink, "
-        "alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128]",
+        "alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128]. Packed sequences may be longer than sq and skv "
+        "say: their lengths and offsets decide, unless a bias, a mask or block scales end with the sizes; results that "
+        "are not packed end with them too",
     .example =
         "q = input bf16[2,4,8,16]\nk = input bf16[2,2,8,16]\nv = input bf16[2,2,8,16]\n"
         "o, stats = sdpa_fwd q k v scale=0.25 right=0\noutput o\noutput stats",

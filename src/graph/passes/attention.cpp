@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns the parts of a composite attention into one sdpa_fwd node.
 #include <algorithm>
-#include <limits>
+#include <set>
 
 #include "graph/passes/attention_match.hpp"
 #include "graph/passes/cone.hpp"
@@ -112,17 +112,19 @@ class AttentionRewrite {
 
   // A mask below the diagonal at the end of the cone is the operation's own: engines then skip what it hides.
   void take_causal_mask() {
-    if (cone_.empty() || !v_.is(cone_.back(), "band_mask")) return;
-    const Node& n = v_.node(cone_.back());
-    bool plain = std::all_of(n.in.begin() + 2, n.in.end(), [](TensorId t) { return t == kNone; });
-    auto fill = constant(n.in[1]);
-    if (!plain || !fill || *fill != -std::numeric_limits<double>::infinity() || n.out[0] != logits_ ||
-        attrs<tessera::BandMaskOptions>(n).compare != tessera::PointwiseMode::cmp_ge || readers(n.in[0]) != 1 ||
-        !wide(n.in[0]))
-      return;
+    TensorId masked = cone_.empty() ? kNone : masked_causally(v_, cone_.back());
+    if (masked == kNone || v_.out(cone_.back()) != logits_ || !wide(masked)) return;
     options_.right = 0;
-    logits_ = n.in[0];
-    cone_.pop_back();
+    logits_ = masked;
+    // What only the mask needed goes with it.
+    std::set<TensorId> needed = {logits_};
+    for (size_t i = cone_.size(); i-- > 0;) {
+      const Node& n = v_.node(cone_[i]);
+      if (needed.count(v_.out(cone_[i])) > 0)
+        needed.insert(n.in.begin(), n.in.end());
+      else
+        cone_.erase(cone_.begin() + static_cast<int64_t>(i));
+    }
   }
 
   // So is a constant factor at its beginning.

@@ -23,7 +23,6 @@ Rewrite rewrite(const GraphView& v, const AttentionBwdParts& p) {
   input("do", p.grad_o);
   input("stats", p.stats);
   input("delta", p.delta);
-  input("bias", p.bias);
   input("seq_len_q", p.seq_len_q);
   input("seq_len_kv", p.seq_len_kv);
   tessera::SdpaOptions options;

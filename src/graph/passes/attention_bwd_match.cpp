@@ -215,17 +215,11 @@ class Matcher {
     return true;
   }
 
-  // A sum of D is the gradient of the bias that was added last.
+  // A sum of D over what a bias was broadcast to is the gradient of that bias, which stays in the cone.
   bool bias_gradient() {
     for (NodeId n : v_.consumers(p_.gradient)) {
       if (!v_.is_reduce(n, ReduceMode::add)) continue;
-      NodeId add = v_.producer(v_.in(p_.subtract, 0));
-      if (p_.dbias != kNone || !v_.is_pointwise(add, M::add)) return false;
-      auto depends = [&](TensorId t) { return t == p_.cone.scores || p_.inside.count(v_.producer(t)) > 0; };
-      TensorId bias = depends(v_.in(add, 0)) ? v_.in(add, 1) : v_.in(add, 0);
-      if (depends(bias) || !(v_.tensor(bias).dims == v_.tensor(v_.out(n)).dims)) return false;
-      p_.taken_out[add] = v_.other(add, bias);
-      p_.bias = bias;
+      if (p_.dbias != kNone) return false;
       p_.dbias = v_.out(take(n));
     }
     return true;

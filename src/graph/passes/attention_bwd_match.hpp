@@ -27,7 +27,7 @@ struct AttentionBwdParts {
   Cone cone;
   NodeId subtract = kNone, rng = kNone;
   std::map<NodeId, TensorId> taken_out;  // nodes of the cone that the operation does itself: they give this operand
-  TensorId bias = kNone, dbias = kNone, mask = kNone;
+  TensorId dbias = kNone, mask = kNone;
   TensorId logits = kNone, stats = kNone, factor = kNone, o = kNone, grad_o = kNone, delta = kNone;
   TensorId keys = kNone, values = kNone;               // transposed
   TensorId gradient = kNone, scores_gradient = kNone;  // D and dS

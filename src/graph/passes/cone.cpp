@@ -2,6 +2,7 @@
 #include "graph/passes/cone.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace tsr {
 namespace {
@@ -10,12 +11,20 @@ using M = PointwiseMode;
 
 bool in_cone(const GraphView& v, NodeId n) { return v.is(n, "pointwise") || v.is(n, "band_mask"); }
 
-// index of `axis` < length
-bool below(const GraphView& v, TensorId t, int64_t axis, TensorId length) {
+bool is_index(const GraphView& v, TensorId t, int64_t axis) {
   NodeId n = v.producer(t);
-  if (!v.is_pointwise(n, M::cmp_lt) || v.in(n, 1) != length) return false;
-  NodeId index = v.producer(v.in(n, 0));
-  return v.is_pointwise(index, M::gen_index) && attrs<tessera::PointwiseOptions>(v.node(index)).axis == axis;
+  return v.is_pointwise(n, M::gen_index) && attrs<tessera::PointwiseOptions>(v.node(n)).axis == axis;
+}
+
+// The length of `index of axis < length`, or kNone.
+TensorId bound_of(const GraphView& v, TensorId t, int64_t axis) {
+  NodeId n = v.producer(t);
+  return v.is_pointwise(n, M::cmp_lt) && is_index(v, v.in(n, 0), axis) ? v.in(n, 1) : kNone;
+}
+
+bool may_be_minus_infinity(const Tensor& t) {
+  if (!t.is_constant() || t.numel() != 1) return t.by_value;
+  return load<double>(t.dtype, t.constant.data(), 0) == -std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -49,15 +58,36 @@ std::optional<Cone> find_cone(const GraphView& v, TensorId logits) {
   return c;
 }
 
+std::optional<PaddingMask> find_padding_mask(const GraphView& v, TensorId condition) {
+  NodeId both = v.producer(condition);
+  if (!v.is_pointwise(both, M::logical_and)) return std::nullopt;
+  for (size_t slot : {0, 1}) {
+    TensorId rows = bound_of(v, v.in(both, slot), 2), columns = bound_of(v, v.in(both, 1 - slot), 3);
+    if (rows != kNone && columns != kNone) return PaddingMask{condition, rows, columns};
+  }
+  for (size_t slot : {0, 1})
+    if (auto found = find_padding_mask(v, v.in(both, slot))) return found;
+  return std::nullopt;
+}
+
 bool masks_padding(const GraphView& v, const std::vector<NodeId>& nodes, TensorId seq_len_q, TensorId seq_len_kv) {
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) {
-    if (!v.is_pointwise(n, M::select)) return false;
-    NodeId both = v.producer(v.in(n, 2));
-    if (!v.is_pointwise(both, M::logical_and)) return false;
-    TensorId a = v.in(both, 0), b = v.in(both, 1);
-    return (below(v, a, 2, seq_len_q) && below(v, b, 3, seq_len_kv)) ||
-           (below(v, b, 2, seq_len_q) && below(v, a, 3, seq_len_kv));
+    auto mask = v.is_pointwise(n, M::select) ? find_padding_mask(v, v.in(n, 2)) : std::nullopt;
+    return mask && mask->seq_len_q == seq_len_q && mask->seq_len_kv == seq_len_kv;
   });
+}
+
+TensorId masked_causally(const GraphView& v, NodeId n) {
+  const std::vector<TensorId>& in = v.node(n).in;
+  if (v.is(n, "band_mask")) {
+    bool bounds = std::any_of(in.begin() + 2, in.end(), [](TensorId t) { return t != kNone; });
+    bool right = attrs<tessera::BandMaskOptions>(v.node(n)).compare == M::cmp_ge && !bounds;
+    return right && may_be_minus_infinity(v.tensor(in[1])) ? in[0] : kNone;
+  }
+  if (!v.is_pointwise(n, M::select) || !may_be_minus_infinity(v.tensor(in[1]))) return kNone;
+  NodeId below = v.producer(in[2]);
+  bool right = v.is_pointwise(below, M::cmp_ge) && is_index(v, v.in(below, 0), 2) && is_index(v, v.in(below, 1), 3);
+  return right ? in[0] : kNone;
 }
 
 Tensor ConeCopy::copy(TensorId t) const {

@@ -19,8 +19,18 @@ struct Cone {
 // The cone that ends with `logits`: above it there is exactly one product of its sizes.
 std::optional<Cone> find_cone(const GraphView& v, TensorId logits);
 
+// A condition that is true for (row < seq_len_q and column < seq_len_kv) alone.
+struct PaddingMask {
+  TensorId condition, seq_len_q, seq_len_kv;
+};
+// That which `condition` is, or demands among others.
+std::optional<PaddingMask> find_padding_mask(const GraphView& v, TensorId condition);
 // Whether some node selects by (row < seq_len_q and column < seq_len_kv).
 bool masks_padding(const GraphView& v, const std::vector<NodeId>& nodes, TensorId seq_len_q, TensorId seq_len_kv);
+
+// The scores that a node masks by hiding what lies right of the diagonal from the upper left corner; kNone for other
+// nodes. It fills in minus infinity, or what arrives only at execution and is trusted to stand for it.
+TensorId masked_causally(const GraphView& v, NodeId n);
 
 // Copies nodes into a sub-graph. Constants are copied along, other tensors from outside become captures.
 class ConeCopy {

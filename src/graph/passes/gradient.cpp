@@ -38,8 +38,7 @@ tessera::Subgraph gradient(const Subgraph& body) {
   Graph g = body.graph;
   TensorId param = body.params[0], result = body.results[0];
   Tensor seed = g.tensor(result);
-  seed.name = "d_" + seed.name;
-  while (g.find(seed.name) != kNone) seed.name += "_";
+  seed.name.clear();
   seed.uid = 0;
   seed.stored = seed.dtype_given = seed.dims_given = seed.strides_given = true;
   TensorId d_result = g.add_tensor(seed);

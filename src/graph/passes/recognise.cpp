@@ -32,11 +32,10 @@ std::shared_ptr<const Graph> rewrite_all(const GraphView& view, const std::vecto
   return found.size() > 1 ? merged(true) : nullptr;
 }
 
-}  // namespace
-
-std::shared_ptr<const Graph> recognise(std::shared_ptr<const Graph> g) {
-  // A rewrite may complete another composite; every round makes the graph smaller.
-  for (auto pattern : {recognise_attention, recognise_attention_bwd, recognise_norm}) {
+// A rewrite may complete another composite. Every round leaves fewer places for rewrites.
+std::shared_ptr<const Graph> repeat(std::shared_ptr<const Graph> g,
+                                    std::initializer_list<std::vector<Rewrite> (*)(const GraphView&)> patterns) {
+  for (auto pattern : patterns) {
     for (;;) {
       GraphView view(*g);
       auto next = rewrite_all(view, pattern(view));
@@ -45,6 +44,16 @@ std::shared_ptr<const Graph> recognise(std::shared_ptr<const Graph> g) {
     }
   }
   return g;
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> recognise(std::shared_ptr<const Graph> g) {
+  return repeat(std::move(g), {recognise_attention, recognise_attention_bwd, clear_padding, recognise_norm});
+}
+
+std::shared_ptr<const Graph> with_cleared_padding(std::shared_ptr<const Graph> g) {
+  return repeat(std::move(g), {clear_padding});
 }
 
 }  // namespace tsr

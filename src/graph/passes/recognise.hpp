@@ -12,4 +12,8 @@ namespace tsr {
 // be described the other way round); ids of tensors may change.
 std::shared_ptr<const Graph> recognise(std::shared_ptr<const Graph> g);
 
+// What a graph means besides what its operations say: exponentials of scores that a mask hides because they lie beyond
+// the lengths of their sequences are 0, and so is what they are multiplied with or divided by.
+std::shared_ptr<const Graph> with_cleared_padding(std::shared_ptr<const Graph> g);
+
 }  // namespace tsr

@@ -20,10 +20,14 @@ class Loader {
     if (!handle_) d_.missing = cat("the CUDA driver was not found: ", dlerror());
   }
   template <class F>
+  void get_optional(F& f, const char* symbol) {
+    if (handle_) f = reinterpret_cast<F>(dlsym(handle_, symbol));
+  }
+  template <class F>
   void get(F& f, const char* symbol) {
-    if (!handle_) return;
-    f = reinterpret_cast<F>(dlsym(handle_, symbol));
-    if (!f && d_.missing.empty()) d_.missing = cat("'", d_.path, "' has no ", symbol, "; CUDA 12 or later is needed");
+    get_optional(f, symbol);
+    if (handle_ && !f && d_.missing.empty())
+      d_.missing = cat("'", d_.path, "' has no ", symbol, "; CUDA 12 or later is needed");
   }
 
  private:
@@ -47,6 +51,7 @@ Driver open() {
   l.get(d.CtxGetDevice, "cuCtxGetDevice");
   l.get(d.CtxSetCurrent, "cuCtxSetCurrent");
   l.get(d.CtxSynchronize, "cuCtxSynchronize");
+  l.get(d.PointerGetAttribute, "cuPointerGetAttribute");
   l.get(d.MemAlloc, "cuMemAlloc_v2");
   l.get(d.MemFree, "cuMemFree_v2");
   l.get(d.MemAllocHost, "cuMemAllocHost_v2");
@@ -64,9 +69,18 @@ Driver open() {
   l.get(d.StreamBeginCapture, "cuStreamBeginCapture_v2");
   l.get(d.StreamEndCapture, "cuStreamEndCapture");
   l.get(d.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
-  l.get(d.GraphAddChildGraphNode, "cuGraphAddChildGraphNode");
+  l.get_optional(d.StreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph");
   l.get(d.GraphGetNodes, "cuGraphGetNodes");
-  l.get(d.GraphDestroyNode, "cuGraphDestroyNode");
+  l.get(d.GraphNodeGetType, "cuGraphNodeGetType");
+  l.get(d.GraphKernelNodeGetParams, "cuGraphKernelNodeGetParams_v2");
+  l.get(d.GraphKernelNodeSetParams, "cuGraphKernelNodeSetParams_v2");
+  l.get(d.GraphKernelNodeCopyAttributes, "cuGraphKernelNodeCopyAttributes");
+  l.get(d.GraphMemcpyNodeGetParams, "cuGraphMemcpyNodeGetParams");
+  l.get(d.GraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams");
+  l.get(d.GraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams");
+  l.get(d.GraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams");
+  l.get(d.GraphHostNodeGetParams, "cuGraphHostNodeGetParams");
+  l.get(d.GraphHostNodeSetParams, "cuGraphHostNodeSetParams");
   l.get(d.GraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");
   l.get(d.GraphLaunch, "cuGraphLaunch");
   l.get(d.GraphExecDestroy, "cuGraphExecDestroy");
@@ -82,6 +96,8 @@ Driver open() {
   l.get(d.LibraryGetKernel, "cuLibraryGetKernel");
   l.get(d.KernelGetFunction, "cuKernelGetFunction");
   l.get(d.KernelSetAttribute, "cuKernelSetAttribute");
+  l.get(d.TensorMapEncodeTiled, "cuTensorMapEncodeTiled");
+  l.get(d.TensorMapEncodeIm2col, "cuTensorMapEncodeIm2col");
   l.get(d.LaunchKernelEx, "cuLaunchKernelEx");
   if (!d) return d;
   if (Result r = d.Init(0); r != 0) {

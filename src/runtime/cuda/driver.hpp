@@ -73,6 +73,7 @@ struct Driver {
   Result (*CtxGetDevice)(int*) = nullptr;
   Result (*CtxSetCurrent)(Context) = nullptr;
   Result (*CtxSynchronize)() = nullptr;
+  Result (*PointerGetAttribute)(void*, int, Pointer) = nullptr;
   Result (*MemAlloc)(Pointer*, size_t) = nullptr;
   Result (*MemFree)(Pointer) = nullptr;
   Result (*MemAllocHost)(void**, size_t) = nullptr;
@@ -90,9 +91,19 @@ struct Driver {
   Result (*StreamBeginCapture)(Stream, int) = nullptr;
   Result (*StreamEndCapture)(Stream, GraphHandle*) = nullptr;
   Result (*ThreadExchangeStreamCaptureMode)(int*) = nullptr;
-  Result (*GraphAddChildGraphNode)(GraphNode*, GraphHandle, const GraphNode*, size_t, GraphHandle) = nullptr;
+  // Null before CUDA 12.3.
+  Result (*StreamBeginCaptureToGraph)(Stream, GraphHandle, const GraphNode*, const void*, size_t, int) = nullptr;
   Result (*GraphGetNodes)(GraphHandle, GraphNode*, size_t*) = nullptr;
-  Result (*GraphDestroyNode)(GraphNode) = nullptr;
+  Result (*GraphNodeGetType)(GraphNode, int*) = nullptr;
+  Result (*GraphKernelNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphKernelNodeSetParams)(GraphNode, const void*) = nullptr;
+  Result (*GraphKernelNodeCopyAttributes)(GraphNode, GraphNode) = nullptr;
+  Result (*GraphMemcpyNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphMemcpyNodeSetParams)(GraphNode, const void*) = nullptr;
+  Result (*GraphMemsetNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphMemsetNodeSetParams)(GraphNode, const void*) = nullptr;
+  Result (*GraphHostNodeGetParams)(GraphNode, void*) = nullptr;
+  Result (*GraphHostNodeSetParams)(GraphNode, const void*) = nullptr;
   Result (*GraphInstantiateWithFlags)(GraphExec*, GraphHandle, unsigned long long) = nullptr;
   Result (*GraphLaunch)(GraphExec, Stream) = nullptr;
   Result (*GraphExecDestroy)(GraphExec) = nullptr;
@@ -108,6 +119,10 @@ struct Driver {
   Result (*LibraryGetKernel)(Function*, Library, const char*) = nullptr;
   Result (*KernelGetFunction)(Function*, Function) = nullptr;
   Result (*KernelSetAttribute)(int, int, Function, int) = nullptr;
+  Result (*TensorMapEncodeTiled)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
+                                 const uint32_t*, int, int, int, int) = nullptr;
+  Result (*TensorMapEncodeIm2col)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const int*, const int*,
+                                  uint32_t, uint32_t, const uint32_t*, int, int, int, int) = nullptr;
   Result (*LaunchKernelEx)(const LaunchConfig*, Function, void**, void**) = nullptr;
 };
 

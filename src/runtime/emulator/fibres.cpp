@@ -1,98 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/fibres.hpp"
 
-#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include <array>
 #include <bit>
-#include <cstdint>
-#include <vector>
+#include <set>
+
+#include "base/error.hpp"
+#include "runtime/emulator/cluster.hpp"
 
 namespace tsr::emulator {
 namespace {
 
 constexpr size_t kStack = 128 * 1024;
 
-struct Barrier {
-  unsigned generation = 0;
-  int arrived = 0;
-};
+thread_local Cluster current;
 
-struct BlockState {
-  tsr_emulated::Block block;
-  int alive = 0;  // threads that have not ended
-  Barrier all;
-  std::array<Barrier, 16> named;
-  std::vector<Barrier> warps;  // for each group of lanes the one of its first thread
-  std::vector<unsigned long long> exchange;
-  std::vector<char> shared;
-};
+}  // namespace
 
-struct Fibre {
-  tsr_emulated::Thread thread;
-  BlockState* block = nullptr;
-  jmp_buf state;
-  bool started = false, ended = false;
-};
-
-// The cluster that this thread of the host runs now.
-struct Cluster {
-  tsr_emulated::World world;
-  std::vector<BlockState> blocks;
-  std::vector<tsr_emulated::Block*> by_rank;
-  std::vector<Fibre> fibres;
-  Fibre* here = nullptr;
-  Barrier all;
-  int alive = 0;
-  bool progress = false;
-  Enter enter = nullptr;
-  const void* args = nullptr;
-  jmp_buf scheduler;
-};
-thread_local Cluster cluster;
+Cluster& cluster() { return current; }
 
 // Fibres leave their stacks by jumps: what the address sanitizer marks there would stay marked. So it marks nothing in
 // the functions that run on them.
-[[gnu::no_sanitize_address]] void yield() {
-  if (_setjmp(cluster.here->state) == 0) _longjmp(cluster.scheduler, 1);
+[[gnu::no_sanitize_address]] void yield(const char* what, Here where) {
+  current.here->waits = what;
+  current.here->where = where;
+  if (_setjmp(current.here->state) == 0) _longjmp(current.scheduler, 1);
 }
 
+[[gnu::no_sanitize_address]] void mistake(const std::string& what, Here where) {
+  const tsr_emulated::Thread& t = current.here->thread;
+  if (current.mistake.empty())
+    current.mistake =
+        cat("block ", t.block->index.x, ", thread ", t.index.x, ", ", where.file, ":", where.line, ": ", what);
+  _longjmp(current.scheduler, 1);
+}
+
+namespace {
+
 // Waits until `count` threads have come; the number may fall while threads end.
-[[gnu::no_sanitize_address]] void wait(Barrier& b, const int& count) {
+[[gnu::no_sanitize_address]] void wait(Barrier& b, const int& count, const char* what) {
   unsigned generation = b.generation;
   ++b.arrived;
-  cluster.progress = true;
+  current.progress = true;
   while (b.generation == generation) {
     if (b.arrived >= count) {
       b.arrived = 0;
       ++b.generation;
-      cluster.progress = true;
+      current.progress = true;
     } else {
-      yield();
+      yield(what, {"", 0});
     }
   }
 }
 
-[[gnu::no_sanitize_address]] void sync_block() { wait(cluster.here->block->all, cluster.here->block->alive); }
-[[gnu::no_sanitize_address]] void sync_cluster() { wait(cluster.all, cluster.alive); }
+[[gnu::no_sanitize_address]] void sync_block() {
+  wait(current.here->block->all, current.here->block->alive, "a barrier of the block");
+}
+[[gnu::no_sanitize_address]] void sync_cluster() { wait(current.all, current.alive, "a barrier of the cluster"); }
 [[gnu::no_sanitize_address]] void sync_named(int barrier, int threads) {
-  wait(cluster.here->block->named.at(static_cast<size_t>(barrier)), threads);
+  wait(current.here->block->named.at(static_cast<size_t>(barrier)), threads, "a barrier by number");
+}
+// Others wait for this thread, it does not wait for them.
+[[gnu::no_sanitize_address]] void arrive_named(int barrier, int threads) {
+  Barrier& b = current.here->block->named.at(static_cast<size_t>(barrier));
+  current.progress = true;
+  if (++b.arrived < threads) return;
+  b.arrived = 0;
+  ++b.generation;
 }
 [[gnu::no_sanitize_address]] void sync_warp(unsigned lanes) {
-  unsigned x = cluster.here->thread.index.x, first = x / 32 * 32, size = cluster.world.block_dim.x - first;
+  unsigned x = current.here->thread.index.x, first = x / 32 * 32, size = current.world.block_dim.x - first;
   if (size < 32) lanes &= (1u << size) - 1;  // the last warp may be a part
-  wait(cluster.here->block->warps[first + static_cast<unsigned>(std::countr_zero(lanes))], std::popcount(lanes));
+  wait(current.here->block->warps[first + static_cast<unsigned>(std::countr_zero(lanes))], std::popcount(lanes),
+       "its warp");
 }
 
 [[gnu::no_sanitize_address]] void begin() {
-  cluster.enter(&cluster.world, cluster.args);
-  cluster.here->ended = true;
-  --cluster.here->block->alive;
-  --cluster.alive;
-  cluster.progress = true;
-  _longjmp(cluster.scheduler, 1);
+  current.enter(&current.world, current.args);
+  current.here->ended = true;
+  --current.here->block->alive;
+  --current.alive;
+  current.progress = true;
+  _longjmp(current.scheduler, 1);
 }
 
 [[gnu::no_sanitize_address]] void start(void* stack) {
@@ -102,7 +93,7 @@ thread_local Cluster cluster;
   fresh.uc_stack.ss_size = kStack;
   fresh.uc_link = nullptr;
   makecontext(&fresh, begin, 0);
-  cluster.here->started = true;
+  current.here->started = true;
   swapcontext(&ignored, &fresh);
 }
 
@@ -117,57 +108,80 @@ std::vector<void*>& stacks(size_t count) {
   return list;
 }
 
-// False when all that are left wait for something that never comes.
-[[gnu::no_sanitize_address]] bool run_cluster(const std::vector<void*>& stack) {
+// Who waits for what: threads of a block that wait at the same place together.
+std::string waiting() {
+  std::map<std::string, std::set<unsigned>> places;
+  for (const Fibre& f : current.fibres) {
+    if (f.ended) continue;
+    std::string where = f.where.line ? cat(", ", f.where.file, ":", f.where.line) : std::string();
+    places[cat("block ", f.thread.block->index.x, " for ", f.waits, where)].insert(f.thread.index.x);
+  }
+  std::string text = "threads wait for each other for ever:";
+  for (const auto& [place, threads] : places)
+    text += cat("\n  ", threads.size(), " threads, the first is ", *threads.begin(), ", of ", place);
+  return text;
+}
+
+// Empty, or what went wrong.
+[[gnu::no_sanitize_address]] std::string run_cluster(const std::vector<void*>& stack) {
   volatile size_t i = 0;
-  cluster.progress = true;
-  while (cluster.alive > 0) {
-    if (i == cluster.fibres.size()) {
-      if (!cluster.progress) return false;
-      cluster.progress = false;
+  current.progress = true;
+  while (current.alive > 0) {
+    if (i == current.fibres.size()) {
+      // Copies come as late as can be: what does not wait for them misses them.
+      if (!current.progress && !make_a_copy()) return waiting();
+      current.progress = false;
       i = 0;
     }
-    Fibre& f = cluster.fibres[i];
-    if (!f.ended && _setjmp(cluster.scheduler) == 0) {
-      cluster.here = &f;
-      cluster.world.here = &f.thread;
+    Fibre& f = current.fibres[i];
+    if (!f.ended && _setjmp(current.scheduler) == 0) {
+      current.here = &f;
+      current.world.here = &f.thread;
       if (f.started)
         _longjmp(f.state, 1);
       else
         start(stack[i]);
     }
+    if (!current.mistake.empty()) return current.mistake;
     i = i + 1;
   }
-  return true;
+  // Stores that nobody waited for are made all the same.
+  while (make_a_copy())
+    if (!current.mistake.empty()) return current.mistake;
+  return "";
 }
 
 void prepare(const Grid& g, int64_t first, int64_t at_once) {
   auto threads = static_cast<size_t>(g.threads), blocks = static_cast<size_t>(at_once), warps = (threads + 31) / 32;
-  cluster.blocks.assign(blocks, BlockState());
-  cluster.by_rank.clear();
-  cluster.fibres.assign(blocks * threads, Fibre());
-  cluster.alive = static_cast<int>(blocks * threads);
-  cluster.all = {};
+  current.blocks.assign(blocks, BlockState());
+  current.by_rank.clear();
+  current.fibres.assign(blocks * threads, Fibre());
+  current.alive = static_cast<int>(blocks * threads);
+  current.all = {};
+  current.mistake.clear();
+  current.copies.clear();
+  current.readings.clear();
   for (size_t b = 0; b < blocks; ++b) {
-    BlockState& s = cluster.blocks[b];
+    BlockState& s = current.blocks[b];
     s.alive = g.threads;
     s.warps.resize(warps * 32);
     s.exchange.resize(warps * 32);
     constexpr size_t kAlign = 1024;
-    s.shared.assign(static_cast<size_t>(g.shared_bytes) + kAlign, static_cast<char>(0xff));  // poisoned
-    auto address = reinterpret_cast<uintptr_t>(s.shared.data());
+    s.shared_bytes = g.shared_bytes;
+    s.memory.assign(static_cast<size_t>(g.shared_bytes) + kAlign, static_cast<char>(0xff));  // poisoned
+    auto address = reinterpret_cast<uintptr_t>(s.memory.data());
     s.block = {{static_cast<unsigned>(first) + static_cast<unsigned>(b), 0, 0},
                static_cast<int>(b),
                reinterpret_cast<char*>((address + kAlign - 1) / kAlign * kAlign),
                s.exchange.data()};
-    cluster.by_rank.push_back(&s.block);
+    current.by_rank.push_back(&s.block);
     for (size_t t = 0; t < threads; ++t) {
-      Fibre& f = cluster.fibres[b * threads + t];
+      Fibre& f = current.fibres[b * threads + t];
       f.thread = {{static_cast<unsigned>(t), 0, 0}, &s.block};
       f.block = &s;
     }
   }
-  cluster.world.cluster = cluster.by_rank.data();
+  current.world.cluster = current.by_rank.data();
 }
 
 }  // namespace
@@ -181,20 +195,22 @@ std::string run_fibres(const Grid& g, Enter enter, const void* args) {
   auto count = static_cast<size_t>(g.threads) * static_cast<size_t>(at_once);
   const std::vector<void*>& stack = stacks(count);
   if (stack.size() < count) return "there is no memory for the threads' stacks";
-  cluster.world = {{static_cast<unsigned>(g.threads), 1, 1},
-                   {static_cast<unsigned>(g.blocks), 1, 1},
-                   nullptr,
-                   nullptr,
-                   static_cast<int>(at_once),
-                   sync_block,
-                   sync_warp,
-                   sync_cluster,
-                   sync_named};
-  cluster.enter = enter;
-  cluster.args = args;
+  current.world = {};
+  current.world.block_dim = {static_cast<unsigned>(g.threads), 1, 1};
+  current.world.grid_dim = {static_cast<unsigned>(g.blocks), 1, 1};
+  current.world.cluster_size = static_cast<int>(at_once);
+  current.world.sync_block = sync_block;
+  current.world.sync_warp = sync_warp;
+  current.world.sync_cluster = sync_cluster;
+  current.world.sync_named = sync_named;
+  current.world.arrive_named = arrive_named;
+  add_copies(current.world);
+  add_products(current.world);
+  current.enter = enter;
+  current.args = args;
   for (int64_t first = 0; first < g.blocks; first += at_once) {
     prepare(g, first, at_once);
-    if (!run_cluster(stack)) return "threads wait for each other for ever: not all of them reach a barrier";
+    if (std::string why = run_cluster(stack); !why.empty()) return why;
   }
   return "";
 }

@@ -226,8 +226,9 @@ def wrong_result_sizes(handle):
 def wrong_types(handle):
     c = Client(handle, "wrong")
     x, _ = c.input(c.normal([1, 64, 64]), "i32", uid=1)
-    s, _ = c.input(np.ones([1, 64, 2]), "e8m0", uid=2)
-    c.output(c.graph.neg(c.graph.block_scale_dequantize(x, s, block_size=[1, 32])), np.zeros([1, 64, 64]))
+    y, s = c.graph.block_scale_quantize(x, block_size=32, axis=2)
+    c.output(y, np.zeros([1, 64, 64]), "e4m3")
+    c.output(s, np.ones([1, 64, 2]), "e8m0")
     with refused("u1", "i32"):
         c.build([A])
 

@@ -34,6 +34,62 @@ TEST(Plans, EngineAndKnobsMakeThePlanAgain) {
   }
 }
 
+// Which plans CUDA graphs take is known before one is built; of "the plan" nothing is known until then.
+TEST(Plans, NotesBeforeAndAfterBuilding) {
+  Client c;
+  fill_product(c);
+  expect_good(c.graph.validate(), "validate");
+  expect_good(c.graph.build_operation_graph(the_handle()), "operation graph");
+  expect_good(c.graph.create_execution_plans({fe::HeurMode_t::A}), "plans");
+  c.graph.select_behavior_notes({fe::BehaviorNote_t::SUPPORTS_CUDA_GRAPH_NATIVE_API});
+  expect_good(c.graph.check_support(), "support");
+  auto tells = [](const std::vector<fe::BehaviorNote_t>& notes) {
+    return std::count(notes.begin(), notes.end(), fe::BehaviorNote_t::SUPPORTS_CUDA_GRAPH_NATIVE_API) > 0;
+  };
+  std::vector<fe::BehaviorNote_t> notes;
+  EXPECT_TRUE(c.graph.get_behavior_notes(notes).is_bad());
+  expect_good(c.graph.get_behavior_notes_for_plan_at_index(0, notes), "notes of a plan");
+  EXPECT_TRUE(tells(notes));
+  expect_good(c.graph.build_plans(), "build");
+  notes.clear();
+  expect_good(c.graph.get_behavior_notes(notes), "notes of the plan");
+  EXPECT_TRUE(tells(notes));
+}
+
+// Programs that want no workspace at all, and such that build plans only for kernels that they count themselves.
+TEST(Plans, WithoutWorkspaceAndByKernels) {
+  Client none;
+  fill_product(none);
+  expect_good(none.graph.validate(), "validate");
+  expect_good(none.graph.build_operation_graph(the_handle()), "operation graph");
+  expect_good(none.graph.create_execution_plans({fe::HeurMode_t::A}), "plans");
+  none.graph.deselect_workspace_greater_than(0);
+  expect_good(none.graph.check_support(), "support");
+  expect_good(none.graph.build_plans(), "build");
+  EXPECT_EQ(none.graph.get_workspace_size(), 0);
+  auto p = none.pack();
+  none.checked("no workspace", [&] { expect_good(none.graph.execute(the_handle(), p, nullptr), "execute"); });
+
+  Client counted;
+  fill_product(counted);
+  expect_good(counted.graph.validate(), "validate");
+  expect_good(counted.graph.build_operation_graph(the_handle()), "operation graph");
+  int64_t engines = 0;
+  expect_good(counted.graph.get_engine_count(engines), "engines");
+  int made = 0;
+  for (int64_t engine = 0; engine < engines; ++engine) {
+    std::vector<fe::Knob> knobs;
+    if (counted.graph.get_knobs_for_engine(engine, knobs).is_bad()) continue;
+    for (const fe::Knob& k : knobs)
+      for (int64_t v = k.minValue; k.type == fe::KnobType_t::KERNEL_CFG && v <= k.maxValue; v += k.stride)
+        made += counted.graph.create_execution_plan(engine, {{k.type, v}}).is_good() ? 1 : 0;
+  }
+  EXPECT_GT(made, 1);
+  expect_good(counted.graph.check_support(), "support");
+  expect_good(counted.graph.build_plans(fe::BuildPlanPolicy_t::ALL), "build");
+  counted.execute(counted.graph, "by kernels");
+}
+
 TEST(Plans, KernelCacheForChangingSizes) {
   auto cache = std::make_shared<fe::KernelCache>();
   for (int64_t m : {8, 24, 40}) {

@@ -96,6 +96,18 @@ def matmul_with(c, type, result, name, block):
     c.output(c.graph.matmul(a, b), av @ bv, result, terms=256, size=np.abs(av) @ np.abs(bv))
 
 
+@case(scale=["f32", "f16"], k=[64, 70], transposed=[False, True])
+def integer_weights(c, scale, k, transposed):
+    """Weights are integers with a scale for each block of 32; the last one may be short."""
+    count = -(-k // 32)
+    a, av = c.input(c.normal([1, 8, k]), "bf16")
+    w, wv = c.input(c.random.integers(-128, 128, [1, k, 24]), "i8", [k * 24, 1, k] if transposed else None)
+    s, sv = c.input(c.normal([1, count, 24]), scale, [count * 24, 1, count] if transposed else None)
+    values = wv * sv.repeat(32, 1)[:, :k]
+    wide = c.graph.block_scale_dequantize(w, s, block_size=[32, 1])
+    c.output(c.graph.matmul(a, wide), av @ values, "f32", terms=k, through=["bf16"], size=np.abs(av) @ np.abs(values))
+
+
 @case(type=["e4m3"])
 def norm_then_quantise(c, type):
     x, v = c.input(c.normal([24, 128, 1, 1]), "bf16")

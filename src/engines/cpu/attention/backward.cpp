@@ -42,9 +42,15 @@ struct Shared {
   float *amax, *delta, *dk, *dv;
 };
 
+// Steps of the longest sequences.
+struct Extent {
+  int64_t sq, skv;
+};
+
 struct Run {
   Tensors tensors;
   Scores::Run scores;
+  Extent extent;
   Shared shared;
   float score_scale;                    // of products of stored numbers
   float scale, descale_o, descale_do;   // of q k^T; of stored numbers
@@ -63,8 +69,8 @@ class BackwardStep : public Step {
   enum Amax { kOfDq, kOfDk, kOfDv, kOfDp, kAmaxCount };
 
   Worker cut(Pieces& p) const;
-  Shared cut_shared(Pieces& p) const;
-  Run start(const StepArgs& a) const;
+  Shared cut_shared(Pieces& p, Extent e) const;
+  Run start(const StepArgs& a, std::vector<std::byte>& own) const;
   Worker worker(const Run& run, int i) const;
   float* delta(const Run& run, int64_t b, int64_t h) const;
   // Sums of part `split` for one key.
@@ -130,7 +136,7 @@ BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int t
   Pieces one(nullptr), all(nullptr);
   cut(one);
   worker_bytes_ = one.used();
-  cut_shared(all);
+  cut_shared(all, {p_.n.sq, p_.n.skv});
   workspace_bytes_ = all.used();
 }
 
@@ -158,14 +164,14 @@ Worker BackwardStep::cut(Pieces& p) const {
   return w;
 }
 
-Shared BackwardStep::cut_shared(Pieces& p) const {
+Shared BackwardStep::cut_shared(Pieces& p, Extent e) const {
   const sdpa::Shape& n = p_.n;
   Shared y = {};
   y.workers = p.take<std::byte>(static_cast<int64_t>(worker_bytes_) * threads_);
   y.amax = p.take(int64_t{kAmaxCount} * threads_);
-  y.delta = p.take(n.b * n.hq * n.sq);
-  y.dk = p.take(splits_ * n.b * n.hk * n.skv * ld_);
-  y.dv = p.take(splits_ * n.b * n.hv * n.skv * ldv_);
+  y.delta = p.take(n.b * n.hq * e.sq);
+  y.dk = p.take(splits_ * n.b * n.hk * e.skv * ld_);
+  y.dv = p.take(splits_ * n.b * n.hv * e.skv * ldv_);
   return y;
 }
 
@@ -177,20 +183,30 @@ Worker BackwardStep::worker(const Run& run, int i) const {
 }
 
 float* BackwardStep::delta(const Run& run, int64_t b, int64_t h) const {
-  return run.shared.delta + (b * p_.n.hq + h) * p_.n.sq;
+  return run.shared.delta + (b * p_.n.hq + h) * run.extent.sq;
 }
 float* BackwardStep::sum_k(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const {
-  return run.shared.dk + (((split * p_.n.b + b) * p_.n.hk + h) * p_.n.skv + key) * ld_;
+  return run.shared.dk + (((split * p_.n.b + b) * p_.n.hk + h) * run.extent.skv + key) * ld_;
 }
 float* BackwardStep::sum_v(const Run& run, int64_t split, int64_t b, int64_t h, int64_t key) const {
-  return run.shared.dv + (((split * p_.n.b + b) * p_.n.hv + h) * p_.n.skv + key) * ldv_;
+  return run.shared.dv + (((split * p_.n.b + b) * p_.n.hv + h) * run.extent.skv + key) * ldv_;
 }
 
-Run BackwardStep::start(const StepArgs& a) const {
+// The workspace is for sequences as long as the sizes say; longer ones take memory of their own.
+Run BackwardStep::start(const StepArgs& a, std::vector<std::byte>& own) const {
   Tensors t = a.tensors;
   auto number = [&](const Numbers& x) { return static_cast<float>(x.read(t, 1)); };
-  Pieces pieces(a.workspace);
-  Run run = {.tensors = t, .scores = scores_.start(t), .shared = cut_shared(pieces)};
+  Extent extent = {p_.longest_q(t), p_.longest_kv(t)};
+  std::byte* memory = a.workspace;
+  if (extent.sq > p_.n.sq || extent.skv > p_.n.skv) {
+    constexpr size_t kAlign = 64;
+    Pieces counted(nullptr);
+    cut_shared(counted, extent);
+    own.resize(counted.used() + kAlign);
+    memory = own.data() + (kAlign - reinterpret_cast<uintptr_t>(own.data()) % kAlign) % kAlign;
+  }
+  Pieces pieces(memory);
+  Run run = {.tensors = t, .scores = scores_.start(t), .extent = extent, .shared = cut_shared(pieces, extent)};
   run.score_scale = p_.score_scale(t);
   run.scale = static_cast<float>(p_.options.scale * p_.scale.read(t, 1));
   run.descale_o = number(descale_o_), run.descale_do = number(descale_do_);
@@ -204,7 +220,8 @@ Run BackwardStep::start(const StepArgs& a) const {
 }
 
 void BackwardStep::run(const StepArgs& a) const {
-  Run run = start(a);
+  std::vector<std::byte> own;
+  Run run = start(a, own);
   std::fill_n(run.shared.amax, kAmaxCount * threads_, 0.0f);
   auto each = [&](int64_t count, int64_t grain, const auto& f) {
     parallel_for(count, grain, threads_, [&](int64_t first, int64_t last, int i) {
@@ -215,7 +232,8 @@ void BackwardStep::run(const StepArgs& a) const {
   const sdpa::Shape& n = p_.n;
   each(n.b * n.hq, 1, [&](const Worker& w, int64_t x) { find_delta(run, w, x / n.hq, x % n.hq); });
   each(n.b * units_ * splits_, 1, [&](const Worker& w, int64_t x) { run_task(run, w, x); });
-  each(n.b * n.skv, 64, [&](const Worker& w, int64_t x) { write_keys(run, w, x / n.skv, x % n.skv); });
+  int64_t keys = run.extent.skv;
+  each(n.b * keys, 64, [&](const Worker& w, int64_t x) { write_keys(run, w, x / keys, x % keys); });
   each(n.b * n.hq, 1, [&](const Worker& w, int64_t x) { write_padding(run, w, x / n.hq, x % n.hq); });
   if (dbias_.given()) {
     const Dims& d = dbias_.dims;
@@ -226,11 +244,12 @@ void BackwardStep::run(const StepArgs& a) const {
   write_amax(run);
 }
 
-// Sum of do o for each query, times what dropout multiplies by where the caller gave it without.
+// Sum of do o for each query, times what dropout multiplies by where the caller gave it without. What he gave may end
+// where the sizes say; longer sequences go on.
 void BackwardStep::find_delta(const Run& run, const Worker& w, int64_t b, int64_t h) const {
   float *to = delta(run, b, h), *o = w.row, *grad_o = w.row + ldv_;
   for (int64_t query = 0; query < p_.length_q(run.tensors, b); ++query) {
-    if (delta_.given()) {
+    if (delta_.given() && (delta_.offsets != kNone || query < delta_.dims[2])) {
       read_row(delta_, run.tensors, b, h, query, to + query);
       to[query] *= run.scores.keep_factor;
       continue;
@@ -279,9 +298,9 @@ void BackwardStep::run_task(const Run& run, const Worker& w, int64_t task) const
   const sdpa::Shape& n = p_.n;
   int64_t split = task % splits_, b = task / splits_ / units_, first_head = task / splits_ % units_ * unit_;
   for (int64_t h = 0; h < unit_ * n.hk / n.hq; ++h)
-    std::fill_n(sum_k(run, split, b, first_head * n.hk / n.hq + h, 0), n.skv * ld_, 0.0f);
+    std::fill_n(sum_k(run, split, b, first_head * n.hk / n.hq + h, 0), run.extent.skv * ld_, 0.0f);
   for (int64_t h = 0; h < unit_ * n.hv / n.hq; ++h)
-    std::fill_n(sum_v(run, split, b, first_head * n.hv / n.hq + h, 0), n.skv * ldv_, 0.0f);
+    std::fill_n(sum_v(run, split, b, first_head * n.hv / n.hq + h, 0), run.extent.skv * ldv_, 0.0f);
   int64_t rows = p_.group * p_.length_q(run.tensors, b), step = p_.key_tile;
   for (int64_t head = first_head; head < first_head + unit_; head += p_.group)
     for (int64_t row = split * kRows; row < rows; row += splits_ * kRows) {

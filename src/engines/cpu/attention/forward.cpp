@@ -51,11 +51,17 @@ struct Shared {
   float *amax, *partials;
 };
 
+// How the work is cut: blocks of queries of a group of heads, and parts of their keys.
+struct Cut {
+  int64_t tasks_of_group = 0, tasks = 0, splits = 1;
+};
+
 struct Run {
   Tensors tensors;
   Scores::Run scores;
   Shared shared;
   float scale, scale_s, result_scale, scale_o;
+  Cut cut;
 };
 
 // Values of a tile, and how many of them were taken out because they are not finite.
@@ -75,6 +81,7 @@ class ForwardStep : public Step {
     int64_t b, g, row, blocks;
   };
 
+  Cut cut_rows(int64_t queries) const;
   Worker cut(Pieces& p) const;
   Shared cut_shared(Pieces& p) const;
   Worker worker(const Run& run, int i) const;
@@ -104,7 +111,8 @@ class ForwardStep : public Step {
   Numbers scale_o_;
   bool narrow_;      // products of q and k in bf16
   int64_t columns_;  // of o and v in scratch memory
-  int64_t blocks_of_task_ = 1, tasks_of_group_ = 0, tasks_ = 0, splits_ = 1;
+  int64_t blocks_of_task_ = 1;
+  Cut cut_;
   size_t worker_bytes_ = 0, workspace_bytes_ = 0;
 };
 
@@ -126,15 +134,19 @@ ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int thr
   int64_t wanted = kTasksOfThread * threads_;
   if (p_.k.type != DType::f32 || p_.v.type != DType::f32)
     blocks_of_task_ = std::clamp<int64_t>(heads * blocks / wanted, 1, kBlocksOfTask);
-  tasks_of_group_ = sdpa::ceil_div(blocks, blocks_of_task_);
-  tasks_ = heads * tasks_of_group_;
-  if (tasks_ > 0 && tasks_ < wanted && threads_ > 1 && !two_passes())
-    splits_ = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, sdpa::ceil_div(wanted, tasks_));
+  cut_ = cut_rows(p_.n.sq);
+  if (cut_.tasks > 0 && cut_.tasks < wanted && threads_ > 1 && !two_passes())
+    cut_.splits = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, sdpa::ceil_div(wanted, cut_.tasks));
   Pieces one(nullptr), all(nullptr);
   cut(one);
   worker_bytes_ = one.used();
   cut_shared(all);
   workspace_bytes_ = all.used();
+}
+
+Cut ForwardStep::cut_rows(int64_t queries) const {
+  int64_t blocks = sdpa::ceil_div(p_.group * queries, kRows), tasks = sdpa::ceil_div(blocks, blocks_of_task_);
+  return {tasks, p_.n.b * p_.groups() * tasks, 1};
 }
 
 Worker ForwardStep::cut(Pieces& p) const {
@@ -158,7 +170,7 @@ Shared ForwardStep::cut_shared(Pieces& p) const {
   Shared y = {};
   y.workers = p.take<std::byte>(static_cast<int64_t>(worker_bytes_) * threads_);
   y.amax = p.take(2 * threads_);
-  y.partials = p.take(splits_ > 1 ? tasks_ * splits_ * blocks_of_task_ * state_floats() : 0);
+  y.partials = p.take(cut_.splits > 1 ? cut_.tasks * cut_.splits * blocks_of_task_ * state_floats() : 0);
   return y;
 }
 
@@ -187,15 +199,18 @@ void ForwardStep::run(const StepArgs& a) const {
   Tensors t = a.tensors;
   auto number = [&](const Numbers& x) { return static_cast<float>(x.read(t, 1)); };
   Pieces pieces(a.workspace);
-  Run run = {t, scores_.start(t), cut_shared(pieces), p_.score_scale(t), number(p_.scale_s), 1, number(scale_o_)};
+  Run run = {t, scores_.start(t), cut_shared(pieces), p_.score_scale(t), number(p_.scale_s), 1, number(scale_o_), {}};
   run.result_scale = number(p_.descale_v) * number(p_.descale_s);
+  // Sequences that are longer than the sizes say are cut anew; the workspace has no room for parts of their keys.
+  int64_t longest = p_.longest_q(t);
+  run.cut = longest > p_.n.sq ? cut_rows(longest) : cut_;
   std::fill_n(run.shared.amax, 2 * threads_, 0.0f);
-  parallel_for(tasks_ * splits_, 1, threads_, [&](int64_t first, int64_t last, int i) {
+  parallel_for(run.cut.tasks * run.cut.splits, 1, threads_, [&](int64_t first, int64_t last, int i) {
     Worker w = worker(run, i);
     for (int64_t part = first; part < last; ++part) run_task(run, w, part);
   });
-  if (splits_ > 1)
-    parallel_for(tasks_, 1, threads_, [&](int64_t first, int64_t last, int i) {
+  if (run.cut.splits > 1)
+    parallel_for(run.cut.tasks, 1, threads_, [&](int64_t first, int64_t last, int i) {
       Worker w = worker(run, i);
       for (int64_t task = first; task < last; ++task) combine(run, w, task);
     });
@@ -210,7 +225,7 @@ void ForwardStep::run(const StepArgs& a) const {
 
 // The last queries come first: under a causal mask they have the most to do.
 ForwardStep::Task ForwardStep::start(const Run& run, const Worker& w, int64_t task) const {
-  int64_t group = task / tasks_of_group_, block = tasks_of_group_ - 1 - task % tasks_of_group_;
+  int64_t count = run.cut.tasks_of_group, group = task / count, block = count - 1 - task % count;
   Task y = {group / p_.groups(), group % p_.groups(), block * blocks_of_task_ * kRows, 0};
   int64_t rows = p_.group * p_.length_q(run.tensors, y.b) - y.row;
   y.blocks = std::clamp<int64_t>(sdpa::ceil_div(std::max<int64_t>(rows, 0), kRows), 0, blocks_of_task_);
@@ -228,8 +243,8 @@ void ForwardStep::reset(const Run& run, Block& b, bool with_sink) const {
 }
 
 void ForwardStep::run_task(const Run& run, const Worker& w, int64_t part) const {
-  int64_t split = part % splits_;
-  Task task = start(run, w, part / splits_);
+  int64_t split = part % run.cut.splits;
+  Task task = start(run, w, part / run.cut.splits);
   for (int64_t i = 0; i < task.blocks; ++i) {
     Block& b = w.blocks[i];
     if (narrow(b))
@@ -242,7 +257,7 @@ void ForwardStep::run_task(const Run& run, const Worker& w, int64_t part) const 
   if (two_passes()) walk(run, w, task, split, Pass::weighted);
   for (int64_t i = 0; i < task.blocks; ++i) {
     Block& b = w.blocks[i];
-    if (splits_ == 1)
+    if (run.cut.splits == 1)
       write(run, w, b);
     else
       std::copy_n(b.o, state_floats(), partial(run, part) + i * state_floats());
@@ -252,12 +267,13 @@ void ForwardStep::run_task(const Run& run, const Worker& w, int64_t part) const 
 // Tiles start at multiples of their size, so that blocks of a mask lie in one.
 void ForwardStep::walk(const Run& run, const Worker& w, const Task& task, int64_t split, Pass pass) const {
   if (task.blocks == 0) return;
-  int64_t lo = p_.n.skv, hi = 0, step = p_.key_tile;
+  int64_t lo = kFar, hi = 0, step = p_.key_tile;
   for (int64_t i = 0; i < task.blocks; ++i) {
     lo = std::min(lo, w.blocks[i].lanes.lo);
     hi = std::max(hi, w.blocks[i].lanes.hi);
   }
-  int64_t start = lo / step * step, part = round_up(sdpa::ceil_div(std::max<int64_t>(hi - start, 0), splits_), step);
+  int64_t start = lo / step * step,
+          part = round_up(sdpa::ceil_div(std::max<int64_t>(hi - start, 0), run.cut.splits), step);
   int64_t from = std::max(lo, start + split * part), to = std::min(hi, start + (split + 1) * part);
   for (int64_t first = from; first < to; first = round_up(first + 1, step)) {
     int64_t keys = std::min(to, round_up(first + 1, step)) - first;
@@ -337,10 +353,11 @@ void ForwardStep::combine(const Run& run, const Worker& w, int64_t task) const {
     for (int64_t lane = 0; lane < b.lanes.count; ++lane) {
       b.max[lane] = -INFINITY, b.sum[lane] = 0;
       std::fill_n(b.o + lane * columns_, columns_, 0.0f);
-      auto part = [&](int64_t split) { return partial(run, task * splits_ + split) + i * state_floats(); };
-      for (int64_t s = 0; s < splits_; ++s) b.max[lane] = std::max(b.max[lane], part(s)[kRows * columns_ + lane]);
+      auto part = [&](int64_t split) { return partial(run, task * run.cut.splits + split) + i * state_floats(); };
+      for (int64_t s = 0; s < run.cut.splits; ++s)
+        b.max[lane] = std::max(b.max[lane], part(s)[kRows * columns_ + lane]);
       if (b.max[lane] == -INFINITY) continue;
-      for (int64_t s = 0; s < splits_; ++s) {
+      for (int64_t s = 0; s < run.cut.splits; ++s) {
         const float *o = part(s), *max = o + kRows * columns_, *sum = max + kRows;
         float factor = std::exp(max[lane] - b.max[lane]);
         b.sum[lane] += sum[lane] * factor;

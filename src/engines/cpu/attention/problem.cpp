@@ -24,6 +24,18 @@ int64_t Problem::length(Tensors t, const Numbers& lengths, const Numbers& prefix
   return std::clamp<int64_t>(y, 0, full);
 }
 
+int64_t Problem::longest_q(Tensors t) const {
+  int64_t y = n.sq;
+  for (int64_t b = 0; open.q && b < n.b; ++b) y = std::max(y, length_q(t, b));
+  return y;
+}
+
+int64_t Problem::longest_kv(Tensors t) const {
+  int64_t y = n.skv;
+  for (int64_t b = 0; open.kv && b < n.b; ++b) y = std::max(y, length_kv(t, b));
+  return y;
+}
+
 int Problem::workers(int threads, int64_t operations) const {
   constexpr double kOperations = 2e6, kElements = 2e5;  // about 20 microseconds of one thread
   auto scores = static_cast<double>(volume(n.scores())), keys = static_cast<double>(n.b * n.skv);

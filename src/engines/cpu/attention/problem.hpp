@@ -2,6 +2,7 @@
 // What forward and backward share on the processor: rows of tensors as f32, tiles of queries, lengths of sequences.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "engines/attention/problem.hpp"
@@ -56,8 +57,15 @@ struct Problem : tsr::attention::Problem {
   // Threads that a step with so many operations for each score should use: waking one costs as much as some work.
   int workers(int threads, int64_t operations) const;
   int64_t key_tile = kKeys;  // keys of a tile
-  int64_t length_q(Tensors t, int64_t b) const { return length(t, seq_len_q, cu_seq_len_q, b, n.sq); }
-  int64_t length_kv(Tensors t, int64_t b) const { return length(t, seq_len_kv, cu_seq_len_kv, b, n.skv); }
+  int64_t length_q(Tensors t, int64_t b) const {
+    return length(t, seq_len_q, cu_seq_len_q, b, open.q ? std::max(n.sq, q.room(t, b)) : n.sq);
+  }
+  int64_t length_kv(Tensors t, int64_t b) const {
+    return length(t, seq_len_kv, cu_seq_len_kv, b, open.kv ? std::max(n.skv, k.room(t, b)) : n.skv);
+  }
+  // Steps of the longest sequence, at least what the sizes say.
+  int64_t longest_q(Tensors t) const;
+  int64_t longest_kv(Tensors t) const;
   // What products of stored q and k are multiplied by.
   float score_scale(Tensors t) const;
   float sink_of(Tensors t, int64_t h) const;

@@ -18,6 +18,7 @@ class FusedStep : public Step {
  public:
   FusedStep(const Expr& e, const Graph& g, int threads) : program_(e, g, threads) {}
   size_t workspace_bytes() const override { return program_.workspace_bytes(); }
+  bool may_overwrite(TensorId in, TensorId out) const override { return program_.may_overwrite(in, out); }
   void run(const StepArgs& a) const override { program_.run(a.tensors, a.workspace); }
 
  private:

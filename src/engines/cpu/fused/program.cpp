@@ -371,4 +371,39 @@ void Program::choose_split() {
   parts_ = std::clamp<int64_t>(row_length_ * columns_ / kPart, 1, kMost);
 }
 
+// Memory accesses, by op, in the order in which they happen to one block.
+template <class Visit>
+void Program::each_access(const Visit& visit) const {
+  auto visit_code = [&](const std::vector<Piece>& code) {
+    for (const Piece& piece : code) {
+      if (piece.op >= 0 && !piece.spread) visit(piece.op);
+      for (const ChainStep& s : piece.chain.steps)
+        for (int slot : {s.slot, s.third})
+          if (slot >= 0 && piece.chain.slots[static_cast<size_t>(slot)].kind == Source::memory)
+            visit(piece.chain.slots[static_cast<size_t>(slot)].index);
+    }
+  };
+  for (const Phase& p : phases_) {
+    visit_code(p.row_code);
+    visit_code(p.code);
+  }
+  visit_code(last_row_code_);
+}
+
+bool Program::may_overwrite(TensorId input, TensorId output) const {
+  const Access* places = nullptr;
+  bool alike = true, written = false, read_later = false;
+  each_access([&](int i) {
+    const Op& op = ops_[static_cast<size_t>(i)];
+    if (op.access < 0) return;
+    const Access& a = accesses_[static_cast<size_t>(op.access)];
+    if (a.tensor != input && a.tensor != output) return;
+    if (!places) places = &a;
+    alike = alike && a.outer == places->outer && a.inner == places->inner && a.lanes == places->lanes;
+    read_later = read_later || (written && a.tensor == input);
+    written = written || a.tensor == output;
+  });
+  return alike && !read_later;
+}
+
 }  // namespace tsr::cpu

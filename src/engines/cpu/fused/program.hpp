@@ -32,6 +32,9 @@ class Program {
   size_t workspace_bytes() const;
   void run(void* const* tensors, std::byte* workspace) const;
 
+  // As of a Step, by tensors of the graph.
+  bool may_overwrite(TensorId input, TensorId output) const;
+
   int64_t row_length() const { return row_length_; }
   bool has_reduction() const { return has_reduction_; }
   size_t scratch_bytes() const;  // for a row or block at work
@@ -109,6 +112,9 @@ class Program {
   bool direct(const Op& op) const;  // a chain can reach this memory itself
   bool repeats(const Op& op) const;
   Format format_of(const Op& op) const;  // of memory, `none` where chains cannot convert it
+
+  template <class Visit>
+  void each_access(const Visit& visit) const;
 
   // --- running
   bool side_by_side() const { return columns_ > 1; }

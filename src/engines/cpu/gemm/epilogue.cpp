@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/gemm/epilogue.hpp"
 
+#include <algorithm>
+
 namespace tsr::cpu {
 namespace {
 
@@ -25,6 +27,11 @@ Epilogue::Epilogue(const EpilogueParts& p, DType type, const std::vector<int>& o
 
 size_t Epilogue::scratch_bytes() const {
   return program_.scratch_bytes() + (ids_.size() * sizeof(void*) + 255) / 256 * 256;
+}
+
+bool Epilogue::may_overwrite(TensorId input, TensorId output) const {
+  auto local = [&](TensorId t) { return static_cast<TensorId>(std::find(ids_.begin(), ids_.end(), t) - ids_.begin()); };
+  return program_.may_overwrite(local(input), local(output));
 }
 
 void Epilogue::run(void* const* tensors, int64_t first, int64_t n, const void* at, std::byte* scratch) const {

@@ -16,6 +16,8 @@ class Epilogue {
 
   bool whole_rows() const { return program_.has_reduction(); }
   size_t scratch_bytes() const;  // for each worker
+  // As of a Step, for an input that is not an operand of the product.
+  bool may_overwrite(TensorId input, TensorId output) const;
   // Elements [first, first + n) of the product, in the order given; `at` points to the first. For whole rows both are
   // multiples of the row's length.
   void run(void* const* tensors, int64_t first, int64_t n, const void* at, std::byte* scratch) const;

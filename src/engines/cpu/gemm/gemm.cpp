@@ -30,11 +30,19 @@ bool computes_in_place(const Anchored& a, const Placement& p, const Scaling& s, 
   return p.rows.merged().sizes.size() == 1 && columns.sizes.size() == 1 && columns.strides[0] == 1;
 }
 
+// What the product itself reads, as opposed to what follows it.
+std::vector<TensorId> product_reads(const Anchored& a, const Scaling& s) {
+  std::vector<TensorId> reads = node_reads(a.graph(), a.node());
+  if (auto c = std::find(reads.begin(), reads.end(), s.c); s.c != kNone && c != reads.end()) reads.erase(c);
+  return reads;
+}
+
 template <class T>
 class GemmStep : public Step, private Result<T> {
  public:
   GemmStep(const Anchored& a, Problem<T> problem)
       : problem_(std::move(problem)),
+        reads_(product_reads(a, problem_.scaling)),
         epilogue_(a.region, a.anchor, kType, problem_.scaling, problem_.frame.order()),
         in_place_(computes_in_place(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
         row_stride_(problem_.place.rows.merged().strides.back()),
@@ -42,6 +50,9 @@ class GemmStep : public Step, private Result<T> {
                  {epilogue_.scratch_bytes(), epilogue_.whole_rows(), problem_.stream, thread_count()}) {}
 
   size_t workspace_bytes() const override { return product_.workspace_bytes(); }
+  bool may_overwrite(TensorId in, TensorId out) const override {
+    return std::find(reads_.begin(), reads_.end(), in) == reads_.end() && epilogue_.may_overwrite(in, out);
+  }
   void run(const StepArgs& args) const override { product_.run(problem_.shape, args.tensors, args.workspace, *this); }
 
  private:
@@ -81,6 +92,7 @@ class GemmStep : public Step, private Result<T> {
   }
 
   Problem<T> problem_;
+  std::vector<TensorId> reads_;
   Epilogue epilogue_;
   TensorId in_place_;
   int64_t row_stride_;

@@ -51,12 +51,14 @@ struct AttentionArgs {
   i32 group;      // neighbouring heads of q that share a head of k and one of v: their queries share tiles
   i32 row_tiles;  // of such a group
   i32 key_tiles;
-  i32 parts;   // of the columns of a result
-  i32 splits;  // of the keys, or of what a bias gradient sums up
+  i32 parts;        // of the columns of a result
+  i32 splits;       // of the keys, or of what a bias gradient sums up
+  i32 first_block;  // of this launch among those that keep their largest magnitudes side by side
   // --- scores
   i64 left, right;
   bool bottom_right, slopes_given, stats_log2;
   bool padded_q, padded_kv, prefix_q, prefix_kv;  // lengths are given; as prefix sums
+  bool open_q, open_kv;                           // packed sequences may be longer than sq and skv say
   float keep_below;                               // uniform numbers below this keep
   Numbers lengths_q, lengths_kv, sink, slopes;
   Numbers seed, offset, keep_factor;

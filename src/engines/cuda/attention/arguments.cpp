@@ -25,6 +25,7 @@ Arguments::Arguments(const Graph& g, const attention::Problem& p) : g_(g) {
   a.slopes_given = p.slopes.given(), a.stats_log2 = p.options.stats_log2;
   a.prefix_q = p.cu_seq_len_q.given(), a.prefix_kv = p.cu_seq_len_kv.given();
   a.padded_q = a.prefix_q || p.seq_len_q.given(), a.padded_kv = a.prefix_kv || p.seq_len_kv.given();
+  a.open_q = p.open.q, a.open_kv = p.open.kv;
   a.keep_below = static_cast<float>(p.keep_threshold()) * 0x1p-24f;
   set(a.lengths_q, a.prefix_q ? p.cu_seq_len_q : p.seq_len_q, 0);
   set(a.lengths_kv, a.prefix_kv ? p.cu_seq_len_kv : p.seq_len_kv, 0);

@@ -23,18 +23,20 @@ class BackwardStep : public AttentionStep {
     launches_.add(plain("prepare<", {o.type, do_type_}), sdpa::ceil_div(rows, dev::attention::kRestThreads / 32), 0,
                   {});
     Columns of_d = columns_of(p_.n.d), of_dv = columns_of(p_.n.dv);
-    int64_t blocks = p_.n.b * p_.groups() * a.row_tiles * of_d.parts;
     if (wants(r, {kDq, kAmaxDq, kAmaxDp})) {
-      add(r, kDq, "query_gradient<", of_d, blocks);
+      int64_t blocks = add(r, kDq, {"query_gradient<", "query_gradient_beyond<", p_.open.q}, of_d,
+                           p_.n.b * p_.groups() * of_d.parts, a.row_tiles);
       add_amax(r, 0, kAmaxDq, blocks);
       add_amax(r, 3, kAmaxDp, blocks);
     }
-    blocks = p_.n.b * p_.n.hk * a.key_tiles * of_d.parts;
-    if (wants(r, {kDk, kAmaxDk})) add(r, kDk, "key_gradient<false, ", of_d, blocks);
-    add_amax(r, 1, kAmaxDk, blocks);
-    blocks = p_.n.b * p_.n.hv * a.key_tiles * of_dv.parts;
-    if (wants(r, {kDv, kAmaxDv})) add(r, kDv, "key_gradient<true, ", of_dv, blocks);
-    add_amax(r, 2, kAmaxDv, blocks);
+    if (wants(r, {kDk, kAmaxDk}))
+      add_amax(r, 1, kAmaxDk,
+               add(r, kDk, {"key_gradient<false, ", "key_gradient_beyond<false, ", p_.open.kv}, of_d,
+                   p_.n.b * p_.n.hk * of_d.parts, a.key_tiles));
+    if (wants(r, {kDv, kAmaxDv}))
+      add_amax(r, 2, kAmaxDv,
+               add(r, kDv, {"key_gradient<true, ", "key_gradient_beyond<true, ", p_.open.kv}, of_dv,
+                   p_.n.b * p_.n.hv * of_dv.parts, a.key_tiles));
     if (wants(r, {kDbias})) add_bias();
     if (wants(r, {kDsink})) launches_.add(plain("sink_gradient<"), p_.n.hq, dev::attention::kRestShared, {});
     join_amax();
@@ -65,11 +67,24 @@ class BackwardStep : public AttentionStep {
     for (int i = 0; dbias.given() && i < 4; ++i) a.dbias_sizes[i] = dbias.dims[i];
   }
 
-  void add(const Region& r, int slot, const char* function, Columns c, int64_t blocks) {
+  // The kernel for what the sizes count, and that for sequences which may be longer.
+  struct Kernels {
+    const char *counted, *beyond;
+    bool open;
+  };
+  // Returns the number of blocks, `sequences` times the tiles of each.
+  int64_t add(const Region& r, int slot, const Kernels& k, Columns c, int64_t sequences, int64_t counted_tiles) {
     DType type = attention::make_output(r, slot).type;
-    launches_.add(
-        tiles("backward", function, {p_.q.type, p_.k.type, p_.v.type, do_type_, type}, cat(", ", c.slices), c.slices),
-        blocks, tile_bytes(), {c.parts, 1});
+    auto kernel = [&](const char* function) {
+      return tiles("backward", function, {p_.q.type, p_.k.type, p_.v.type, do_type_, type}, cat(", ", c.slices),
+                   c.slices);
+    };
+    int64_t blocks = sequences * counted_tiles;
+    launches_.add(kernel(k.counted), blocks, tile_bytes(), {c.parts, 1});
+    if (!k.open) return blocks;
+    int more = tiles_beyond(sequences);
+    launches_.add(kernel(k.beyond), sequences * more, tile_bytes(), {c.parts, 1, more, blocks});
+    return blocks + sequences * more;
   }
 
   // Where the bias is small, many tiles of scores add up to each of its own: they are shared among blocks.

@@ -99,12 +99,12 @@ L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Meeting
   return largest;
 }
 
-// Stores 64 rows of a result: `locate_row` gives head and step of a row, head -1 for none.
+// Stores 64 rows of a result: `locate_row` gives head and step of a row, head -1 for none. Returns the largest
+// magnitude so far.
 template <class T, int SLICES, class L, class Rows>
-void write_gradient(const AttentionArgs& a, TileMemory<L>& m, const Sequences& to, i32 b, i32 width, i32 first,
-                    i32 length, L factor, L stored, int which, const Rows& locate_row, const L (&acc)[SLICES][4][4]) {
+L write_gradient(const Sequences& to, i32 b, i32 width, i32 first, i32 length, L factor, L stored, L largest,
+                 const Rows& locate_row, const L (&acc)[SLICES][4][4]) {
   Place at = place(to, b);
-  L largest = L(0);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     Spot s = locate_row(tile_y() + i);
@@ -122,66 +122,114 @@ void write_gradient(const AttentionArgs& a, TileMemory<L>& m, const Sequences& t
         if (there) static_cast<T*>(to.data)[offset + column * to.strides[3]] = from_lane<T>(y * stored);
       }
   }
-  write_amax(a, m, which, largest);
+  return largest;
 }
 
 // --- dq
-template <class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
-void query_gradient(const AttentionArgs& a) {
-  TileMemory<L>& m = tile_memory<L>();
-  i32 index = blockIdx.x, groups = a.hq / a.group, column = index % a.parts * SLICES * kTile;
-  index /= a.parts;
-  i64 row = i64(a.row_tiles - 1 - index % a.row_tiles) * kTile;
-  index /= a.row_tiles;
-  i32 head = index % groups * a.group, b = index / groups;
-  start_tiles<O, TQ, TK, TV, TD>(a, m, b);
-  fill_rows<O>(a, m, b, head, a.group, row);
+// What a block does: `tile` counts those of the group's rows.
+struct QueryTask {
+  i32 b, head, column, tile;
+};
+template <int SLICES>
+QueryTask query_task(const AttentionArgs& a) {
+  i32 index = blockIdx.x, groups = a.hq / a.group;
+  QueryTask t;
+  t.column = index % a.parts * SLICES * kTile, index /= a.parts;
+  t.tile = a.row_tiles - 1 - index % a.row_tiles, index /= a.row_tiles;
+  t.head = index % groups * a.group, t.b = index / groups;
+  return t;
+}
+
+// Largest magnitudes of a result and of the gradients of products.
+template <class L>
+struct LargestGradient {
+  L result, dp;
+};
+
+template <class TQ, class TK, class TV, class TD, class TO, int SLICES, class O, class L>
+void query_tile(const AttentionArgs& a, TileMemory<L>& m, const QueryTask& q, const Span& span, i64 row,
+                LargestGradient<L>& most) {
+  i32 b = q.b;
+  fill_rows<O>(a, m, b, q.head, a.group, span, row);
   Range keys = range_of(m.rows, kTile);
-  L acc[SLICES][4][4] = {}, largest = L(0);
+  L acc[SLICES][4][4] = {};
   i32 loads = 0;
   for (i32 first = keys.lo / kTile * kTile; first < keys.hi; first += kTile) {
     if (all_hidden<O>(a, m, b, first)) continue;
-    Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, keys.hi};
+    Meeting t = {b, q.head / (a.hq / a.hk), q.head / (a.hq / a.hv), first, keys.hi};
     L p[4][4], ds[4][4], scaled[4][4];
     tile_probabilities<O, TQ, TK>(a, m, t, p, scaled);
     tile_gradient<O, TV, TD>(a, m, t, p, ds);
-    largest = product_gradient<O>(a, m, t, p, scaled, largest, ds);
+    most.dp = product_gradient<O>(a, m, t, p, scaled, most.dp, ds);
     set_weights<true>(m, ds);
     auto rows = key_rows<O>(a.k, m.factors.k, t.k_head, first, keys.hi);
     accumulate<SLICES>(
-        m, min(kTile, keys.hi - first), a.d, column,
+        m, min(kTile, keys.hi - first), a.d, q.column,
         [&](i32 c, L* to) { return load_rows<O, false, kTile, TK>(a.k, m.factors.k, a.d, c, to, rows); }, loads, acc);
   }
-  write_gradient<TO>(
-      a, m, a.grad_q, b, a.d, column, length_q(a, b), read<L>(a.descale_dp) * read<L>(a.descale_k), read<L>(a.scale_dq),
-      0,
+  most.result = write_gradient<TO>(
+      a.grad_q, b, a.d, q.column, length_q(a, b), read<L>(a.descale_dp) * read<L>(a.descale_k), read<L>(a.scale_dq),
+      most.result,
       [&](int i) {
         return Spot{0, m.rows[i].head, m.rows[i].query};
       },
       acc);
-  write_amax(a, m, 3, largest);
+}
+
+template <class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
+void query_gradient(const AttentionArgs& a) {
+  TileMemory<L>& m = tile_memory<L>();
+  QueryTask q = query_task<SLICES>(a);
+  LargestGradient<L> most = {L(0), L(0)};
+  start_tiles<O, TQ, TK, TV, TD>(a, m, q.b);
+  query_tile<TQ, TK, TV, TD, TO, SLICES, O>(a, m, q, counted(a), i64(q.tile) * kTile, most);
+  write_amax(a, m, 0, most.result);
+  write_amax(a, m, 3, most.dp);
+}
+
+// Of packed sequences that are longer than the sizes say: one tile after the other.
+template <class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
+void query_gradient_beyond(const AttentionArgs& a) {
+  TileMemory<L>& m = tile_memory<L>();
+  QueryTask q = query_task<SLICES>(a);
+  LargestGradient<L> most = {L(0), L(0)};
+  start_tiles<O, TQ, TK, TV, TD>(a, m, q.b);
+  Span late = beyond(a, q.b);
+  for (i32 tile = q.tile; tile < tiles_of(a, late, kTile); tile += a.row_tiles)
+    query_tile<TQ, TK, TV, TD, TO, SLICES, O>(a, m, q, late, i64(tile) * kTile, most);
+  write_amax(a, m, 0, most.result);
+  write_amax(a, m, 3, most.dp);
 }
 
 // --- dk, or dv when VALUES. A block takes 64 keys of one head and meets all queries that share them, in groups of
 // heads that share k and v both.
-template <bool VALUES, class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
-void key_gradient(const AttentionArgs& a) {
-  TileMemory<L>& m = tile_memory<L>();
-  i32 heads = VALUES ? a.hv : a.hk, sharers = a.hq / heads, index = blockIdx.x;
-  i32 column = index % a.parts * SLICES * kTile;
-  index /= a.parts;
-  i32 first = index % a.key_tiles * kTile;
-  index /= a.key_tiles;
-  i32 own = index % heads, b = index / heads, end = min(first + kTile, length_kv(a, b));
-  start_tiles<O, TQ, TK, TV, TD>(a, m, b);
+struct KeyTask {
+  i32 b, own, column, tile;
+};
+template <bool VALUES, int SLICES>
+KeyTask key_task(const AttentionArgs& a) {
+  i32 index = blockIdx.x, heads = VALUES ? a.hv : a.hk;
+  KeyTask t;
+  t.column = index % a.parts * SLICES * kTile, index /= a.parts;
+  t.tile = index % a.key_tiles, index /= a.key_tiles;
+  t.own = index % heads, t.b = index / heads;
+  return t;
+}
+
+// Keys [first, first + 64) as far as they lie below `stop`. Returns the largest magnitude so far.
+template <bool VALUES, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O, class L>
+L key_tile(const AttentionArgs& a, TileMemory<L>& m, const KeyTask& k, i32 first, i32 stop, L largest) {
+  i32 b = k.b, heads = VALUES ? a.hv : a.hk, sharers = a.hq / heads, end = min(first + kTile, length_kv(a, b));
   const Operand& x = VALUES ? a.grad_o : a.q;
   using T = typename Choose<VALUES, TD, TQ>::type;
   const Place& at = VALUES ? m.factors.grad_o : m.factors.q;
   i32 width = VALUES ? a.dv : a.d, loads = 0;
+  Span queries = all_queries(a, b);
+  i32 row_tiles = tiles_of(a, queries, kTile);
   L acc[SLICES][4][4] = {};
-  for (i32 head = own * sharers; head < (own + 1) * sharers; head += a.group)
-    for (i32 tile = 0; tile < a.row_tiles; ++tile) {
-      fill_rows<O>(a, m, b, head, a.group, i64(tile) * kTile);
+  for (i32 head = k.own * sharers; head < (k.own + 1) * sharers; head += a.group)
+    for (i32 tile = 0; tile < row_tiles; ++tile) {
+      fill_rows<O>(a, m, b, head, a.group, queries, i64(tile) * kTile);
       Range keys = range_of(m.rows, kTile);
       if (keys.lo >= end || keys.hi <= first || all_hidden<O>(a, m, b, first)) continue;
       Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, min(end, keys.hi)};
@@ -203,17 +251,39 @@ void key_gradient(const AttentionArgs& a) {
       }
       auto rows = query_rows<O>(m, x, at);
       accumulate<SLICES>(
-          m, kTile, width, column,
+          m, kTile, width, k.column,
           [&](i32 c, L* to) { return load_rows<O, false, kTile, T>(x, at, width, c, to, rows); }, loads, acc);
     }
   L factor = VALUES ? read<L>(a.descale_s) * read<L>(a.descale_do) : read<L>(a.descale_dp) * read<L>(a.descale_q);
-  write_gradient<TO>(
-      a, m, VALUES ? a.grad_v : a.grad_k, b, width, column, length_kv(a, b), factor,
-      read<L>(VALUES ? a.scale_dv : a.scale_dk), VALUES ? 2 : 1,
+  return write_gradient<TO>(
+      VALUES ? a.grad_v : a.grad_k, b, width, k.column, length_kv(a, b), factor,
+      read<L>(VALUES ? a.scale_dv : a.scale_dk), largest,
       [&](int i) {
-        return Spot{0, first + i < a.skv ? own : -1, first + i};
+        return Spot{0, first + i < stop ? k.own : -1, first + i};
       },
       acc);
+}
+
+template <bool VALUES, class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
+void key_gradient(const AttentionArgs& a) {
+  TileMemory<L>& m = tile_memory<L>();
+  KeyTask k = key_task<VALUES, SLICES>(a);
+  start_tiles<O, TQ, TK, TV, TD>(a, m, k.b);
+  L largest = key_tile<VALUES, TQ, TK, TV, TD, TO, SLICES, O>(a, m, k, k.tile * kTile, a.skv, L(0));
+  write_amax(a, m, VALUES ? 2 : 1, largest);
+}
+
+// Of packed sequences that are longer than the sizes say: one tile after the other.
+template <bool VALUES, class L, class TQ, class TK, class TV, class TD, class TO, int SLICES, class O>
+void key_gradient_beyond(const AttentionArgs& a) {
+  TileMemory<L>& m = tile_memory<L>();
+  KeyTask k = key_task<VALUES, SLICES>(a);
+  start_tiles<O, TQ, TK, TV, TD>(a, m, k.b);
+  L largest = L(0);
+  i32 length = length_kv(a, k.b);
+  for (i32 first = a.skv + k.tile * kTile; first < length; first += a.key_tiles * kTile)
+    largest = key_tile<VALUES, TQ, TK, TV, TD, TO, SLICES, O>(a, m, k, first, length, largest);
+  write_amax(a, m, VALUES ? 2 : 1, largest);
 }
 
 // --- dbias: one tile of it from all tiles of scores that it was added to, or from one part of them.
@@ -237,7 +307,7 @@ void bias_gradient(const AttentionArgs& a) {
     i64 row = (n_q == 1 ? query_tile : i / n_k % n_q) * kTile;
     i32 head = i32(n_h == 1 ? h : i / n_k / n_q % n_h), b = i32(n_b == 1 ? batch : i / n_k / n_q / n_h);
     start_tiles<O, TQ, TK, TV, TD>(a, m, b);
-    fill_rows<O>(a, m, b, head, 1, row);
+    fill_rows<O>(a, m, b, head, 1, counted(a), row);
     Range keys = range_of(m.rows, kTile);
     if (keys.lo >= first + kTile || keys.hi <= first || all_hidden<O>(a, m, b, first)) continue;
     Meeting t = {b, head / (a.hq / a.hk), head / (a.hq / a.hv), first, keys.hi};

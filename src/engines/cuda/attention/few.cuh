@@ -134,7 +134,7 @@ void few(const AttentionArgs& a) {
     read_factors<O, TQ, TK, TV, TV>(a, b, m.factors);
     m.part = part_index(a, b, head, split, row);
   }
-  if (threadIdx.x < ROWS) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, a.group, row + threadIdx.x);
+  if (threadIdx.x < ROWS) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, a.group, counted(a), row + threadIdx.x);
   __syncthreads();
   Range keys = split_range(a, range_of(m.rows, ROWS), split, kFewKeys);
   i32 pitch = few_pitch(a.d);

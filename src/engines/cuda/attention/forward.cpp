@@ -54,31 +54,44 @@ class ForwardStep : public AttentionStep {
     int splits = splits_of(blocks, int64_t{4} * d_.units, p_.n.skv, 2 * dev::attention::kFewKeys);
     launches_.add(tiles("few", "few<", {p_.q.type, p_.k.type, p_.v.type}, cat(", ", rows), 2), blocks * splits,
                   few_bytes(), {1, splits});
-    add_combine(r, splits);
+    add_combine(splits, o_type(r));
+    add_beyond(r, p_.n.b * p_.n.hq * p_.n.sq);
   }
 
   void add_tiles(const Region& r) {
     Columns c = columns_of(p_.n.dv);
     int64_t blocks = groups() * arguments_.base().row_tiles * c.parts;
     int splits = two_passes_ ? 1 : splits_of(blocks, int64_t{2} * d_.units, p_.n.skv, 4 * dev::attention::kTile);
-    std::string rest = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
-    launches_.add(tiles("forward", "forward<", {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest, c.slices),
-                  blocks * splits, tile_bytes(), {c.parts, splits});
-    add_amax(r, 0, kAmaxS, blocks);
-    if (splits > 1)
-      add_combine(r, splits);
-    else
-      add_amax(r, 1, kAmaxO, blocks);
+    launches_.add(tile_kernel(r, "forward<", c), blocks * splits, tile_bytes(), {c.parts, splits});
+    if (splits > 1) add_combine(splits, o_type(r));
+    add_beyond(r, splits > 1 ? p_.n.b * p_.n.hq * p_.n.sq : blocks);
   }
 
-  void add_combine(const Region& r, int splits) {
+  Program tile_kernel(const Region& r, const char* function, Columns c) const {
+    std::string rest = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
+    return tiles("forward", function, {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest, c.slices);
+  }
+
+  // Queries of sequences that are longer than the sizes say. `blocks`: those that know largest magnitudes without them.
+  void add_beyond(const Region& r, int64_t blocks) {
+    int64_t more = 0;
+    if (p_.open.q) {
+      Columns c = columns_of(p_.n.dv);
+      int tiles = tiles_beyond(groups() * c.parts);
+      more = groups() * tiles * c.parts;
+      launches_.add(tile_kernel(r, "forward_beyond<", c), more, tile_bytes(), {c.parts, 1, tiles, blocks});
+    }
+    add_amax(r, 0, kAmaxS, blocks + more);
+    add_amax(r, 1, kAmaxO, blocks + more);
+  }
+
+  void add_combine(int splits, DType type) {
     dev::attention::AttentionArgs& a = arguments_.base();
     int64_t rows = p_.n.b * p_.n.hq * p_.n.sq, numbers = rows * splits;
     arguments_.reserve(a.part_o, numbers * p_.n.dv * lane_bytes_);
     arguments_.reserve(a.part_max, numbers * lane_bytes_);
     arguments_.reserve(a.part_sum, numbers * lane_bytes_);
-    launches_.add(plain("combine<", {o_type(r)}), rows, dev::attention::kRestShared, {1, splits});
-    add_amax(r, 1, kAmaxO, rows);
+    launches_.add(plain("combine<", {type}), rows, dev::attention::kRestShared, {1, splits});
   }
 
   int64_t rows_;  // that share keys and values

@@ -66,10 +66,11 @@ void write_parts(const AttentionArgs& a, const ForwardTask& t, const TileMemory<
   }
 }
 
+// Returns the largest magnitude of what it stored, before scale_o, and `largest`.
 template <bool TWO, class TO, int SLICES, class L>
-void write_results(const AttentionArgs& a, const ForwardTask& t, TileMemory<L>& m, const Softmax<L> (&soft)[4],
-                   const L (&acc)[SLICES][4][4]) {
-  L scale = result_scale<L>(a), keep = read<L>(a.keep_factor), stored = read<L>(a.scale_o), largest = L(0);
+L write_results(const AttentionArgs& a, const ForwardTask& t, const TileMemory<L>& m, const Softmax<L> (&soft)[4],
+                const L (&acc)[SLICES][4][4], L largest) {
+  L scale = result_scale<L>(a), keep = read<L>(a.keep_factor), stored = read<L>(a.scale_o);
   i32 length = length_q(a, t.b);
   Place at = place(a.o, t.b);
 #pragma unroll
@@ -91,20 +92,22 @@ void write_results(const AttentionArgs& a, const ForwardTask& t, TileMemory<L>& 
         if (there) static_cast<TO*>(a.o.data)[offset + column * a.o.strides[3]] = from_lane<TO>(y * stored);
       }
   }
-  write_amax(a, m, 1, largest);
+  return largest;
 }
 
+// Largest magnitudes of probabilities and results.
+template <class L>
+struct Largest {
+  L p, o;
+};
+
 // TWO passes where probabilities are rounded or measured: these must be final. The first finds maximum and sum.
-template <class L, class TQ, class TK, class TV, class TO, int SLICES, bool TWO, class O>
-void forward(const AttentionArgs& a) {
-  TileMemory<L>& m = tile_memory<L>();
-  ForwardTask t = forward_task(a);
-  start_tiles<O, TQ, TK, TV, TV>(a, m, t.b);
+template <class TQ, class TK, class TV, class TO, int SLICES, bool TWO, class O, class L>
+void forward_tile(const AttentionArgs& a, TileMemory<L>& m, const ForwardTask& t, const Span& span, Largest<L>& most) {
   const Factors<L>& f = m.factors;
-  fill_rows<O>(a, m, t.b, t.head, a.group, t.row);
+  fill_rows<O>(a, m, t.b, t.head, a.group, span, t.row);
   Range keys = split_range(a, range_of(m.rows, kTile), t.split, kTile);
   auto queries = query_rows<O>(m, a.q, f.q);
-  L largest = L(0);
   Softmax<L> soft[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) soft[i] = start_softmax(a, m.rows[tile_y() + i], t.split == 0);
@@ -145,7 +148,7 @@ void forward(const AttentionArgs& a) {
         if (TWO && pass == 1) {
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
-            largest = Max::join(largest, f_abs(s[i][j]));
+            most.p = Max::join(most.p, f_abs(s[i][j]));
             if (a.rounds_p) s[i][j] = round_small(a.p_type, s[i][j] * f.scale_s);
           }
         }
@@ -156,11 +159,36 @@ void forward(const AttentionArgs& a) {
           m, min(kTile, keys.hi - first), a.dv, t.part * SLICES * kTile,
           [&](i32 c, L* to) { return load_rows<O, false, kTile, TV>(a.v, f.v, a.dv, c, to, rows_v); }, loads, acc);
     }
-  if constexpr (TWO) write_amax(a, m, 0, largest);
   if (a.splits > 1)
     write_parts(a, t, m, soft, acc);
   else
-    write_results<TWO, TO>(a, t, m, soft, acc);
+    most.o = write_results<TWO, TO>(a, t, m, soft, acc, most.o);
+}
+
+template <class L, class TQ, class TK, class TV, class TO, int SLICES, bool TWO, class O>
+void forward(const AttentionArgs& a) {
+  TileMemory<L>& m = tile_memory<L>();
+  ForwardTask t = forward_task(a);
+  Largest<L> most = {L(0), L(0)};
+  start_tiles<O, TQ, TK, TV, TV>(a, m, t.b);
+  forward_tile<TQ, TK, TV, TO, SLICES, TWO, O>(a, m, t, counted(a), most);
+  if constexpr (TWO) write_amax(a, m, 0, most.p);
+  if (a.splits == 1) write_amax(a, m, 1, most.o);
+}
+
+// Queries of packed sequences that are longer than the sizes say: a block takes one tile after the other, since nobody
+// knew how many there are.
+template <class L, class TQ, class TK, class TV, class TO, int SLICES, bool TWO, class O>
+void forward_beyond(const AttentionArgs& a) {
+  TileMemory<L>& m = tile_memory<L>();
+  ForwardTask t = forward_task(a);
+  Largest<L> most = {L(0), L(0)};
+  start_tiles<O, TQ, TK, TV, TV>(a, m, t.b);
+  Span late = beyond(a, t.b);
+  for (; t.row < i64(a.group) * late.count; t.row += i64(a.row_tiles) * kTile)
+    forward_tile<TQ, TK, TV, TO, SLICES, TWO, O>(a, m, t, late, most);
+  if constexpr (TWO) write_amax(a, m, 0, most.p);
+  write_amax(a, m, 1, most.o);
 }
 
 }  // namespace tsr::dev::attention

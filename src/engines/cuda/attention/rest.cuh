@@ -83,13 +83,9 @@ void prepare(const AttentionArgs& a) {
   i64 batch = index / a.sq / a.hq;
   i32 b = i32(batch);
   if (batch >= a.b || query >= length_q(a, b)) return;
-  auto number = [&](const Sequences& x) {
-    Place at = place(x, b);
-    return query < at.steps ? load_any<L>(x.data, x.type, row_offset(x, at, head, query)) : L(0);
-  };
   L sum = L(0);
   if (a.delta.data) {
-    sum = number(a.delta) * read<L>(a.keep_factor);
+    sum = row_number<L>(a.delta, b, head, query) * read<L>(a.keep_factor);
   } else {
     Place at_o = place(a.o, b), at_do = place(a.grad_o, b);
     i64 o = row_offset(a.o, at_o, head, query), d = row_offset(a.grad_o, at_do, head, query);
@@ -101,7 +97,7 @@ void prepare(const AttentionArgs& a) {
   }
   if (lane != 0) return;
   static_cast<L*>(a.row_delta)[index] = sum;
-  static_cast<L*>(a.row_stats)[index] = number(a.stats) * (a.stats_log2 ? L(0.69314718055994530942) : L(1));
+  static_cast<L*>(a.row_stats)[index] = natural_stats<L>(a, b, head, query);
 }
 
 // The sink has probability exp(sink - stats) and no value. One block for each head.
@@ -110,11 +106,10 @@ void sink_gradient(const AttentionArgs& a) {
   i32 head = blockIdx.x;
   L sink = read<L>(a.sink, head), sum = L(0);
   for (i32 b = 0; b < a.b; ++b) {
-    i64 first = (i64(b) * a.hq + head) * a.sq;
     i32 length = length_q(a, b);
     for (i32 i = threadIdx.x; i < length; i += kRestThreads) {
-      L stats = static_cast<const L*>(a.row_stats)[first + i];
-      if (stats != -L(infinity())) sum -= f_exp(sink - stats) * static_cast<const L*>(a.row_delta)[first + i];
+      RowNumbers<L> row = row_numbers<L>(a, b, head, i);
+      if (row.stats != -L(infinity())) sum -= f_exp(sink - row.stats) * row.delta;
     }
   }
   sum = group_reduce<Add, kRestThreads>(sum, reinterpret_cast<L*>(shared_memory()));

@@ -36,7 +36,7 @@ inline Place place(const Sequences& x, i32 b) {
   y.start = load_integer(x.offsets, x.offsets_type, b) * x.multiplier;
   i64 room = load_integer(x.offsets, x.offsets_type, b + 1) * x.multiplier - y.start;
   room = x.strides[2] > 1 ? room / x.strides[2] : room;
-  y.steps = i32(room < 0 ? 0 : room < x.steps ? room : x.steps);
+  y.steps = i32(room < 0 ? 0 : room < 0x7fffffff ? room : 0x7fffffff);
   return y;
 }
 
@@ -127,20 +127,72 @@ inline i32 length_of(const Numbers& n, bool given, bool prefix, i32 b, i32 full)
   i64 y = prefix ? read_integer(n, b + 1) - read_integer(n, b) : read_integer(n, b);
   return i32(y < 0 ? 0 : y > full ? full : y);
 }
-inline i32 length_q(const AttentionArgs& a, i32 b) { return length_of(a.lengths_q, a.padded_q, a.prefix_q, b, a.sq); }
+inline i32 length_q(const AttentionArgs& a, i32 b) {
+  i32 full = a.open_q ? max(a.sq, place(a.q, b).steps) : a.sq;
+  return length_of(a.lengths_q, a.padded_q, a.prefix_q, b, full);
+}
 inline i32 length_kv(const AttentionArgs& a, i32 b) {
-  return length_of(a.lengths_kv, a.padded_kv, a.prefix_kv, b, a.skv);
+  i32 full = a.open_kv ? max(a.skv, place(a.k, b).steps) : a.skv;
+  return length_of(a.lengths_kv, a.padded_kv, a.prefix_kv, b, full);
+}
+
+// Queries of each head that rows are made of: those that the sizes count, those of longer sequences, or both.
+struct Span {
+  i32 first, count;
+};
+inline Span counted(const AttentionArgs& a) { return {0, a.sq}; }
+inline Span beyond(const AttentionArgs& a, i32 b) { return {a.sq, a.open_q ? max(0, length_q(a, b) - a.sq) : 0}; }
+inline Span all_queries(const AttentionArgs& a, i32 b) { return {0, a.sq + beyond(a, b).count}; }
+inline i32 tiles_of(const AttentionArgs& a, const Span& s, int tile) {
+  return i32((i64(a.group) * s.count + tile - 1) / tile);
 }
 
 inline i32 clamp(i64 v, i64 low, i64 high) { return i32(v < low ? low : v > high ? high : v); }
 
+// One number of a row; 0 where the sequence has none.
+template <class L>
+L row_number(const Sequences& x, i32 b, i32 head, i32 query) {
+  Place at = place(x, b);
+  return query < at.steps ? load_any<L>(x.data, x.type, row_offset(x, at, head, query)) : L(0);
+}
+// Statistics as natural logarithms.
+template <class L>
+L natural_stats(const AttentionArgs& a, i32 b, i32 head, i32 query) {
+  return row_number<L>(a.stats, b, head, query) * (a.stats_log2 ? L(0.69314718055994530942) : L(1));
+}
+// Of a query beyond the sizes, for which prepare() has no room: the sum of do o, by one thread.
+template <class L>
+L late_delta(const AttentionArgs& a, i32 b, i32 head, i32 query) {
+  if (a.delta.data && (a.delta.offsets || query < a.delta.steps))
+    return row_number<L>(a.delta, b, head, query) * read<L>(a.keep_factor);
+  Place at_o = place(a.o, b), at_do = place(a.grad_o, b);
+  if (query >= at_o.steps || query >= at_do.steps) return L(0);
+  i64 o = row_offset(a.o, at_o, head, query), d = row_offset(a.grad_o, at_do, head, query);
+  L sum = L(0);
+  for (i32 c = 0; c < a.dv; ++c)
+    sum += load_any<L>(a.o.data, a.o.type, o + c * a.o.strides[3]) *
+           load_any<L>(a.grad_o.data, a.grad_o.type, d + c * a.grad_o.strides[3]);
+  return sum * read<L>(a.descale_o) * read<L>(a.descale_do);
+}
+// What gradients know of a row.
+template <class L>
+struct RowNumbers {
+  L stats, delta;
+};
+template <class L>
+RowNumbers<L> row_numbers(const AttentionArgs& a, i32 b, i32 head, i32 query) {
+  if (query >= a.sq) return {natural_stats<L>(a, b, head, query), late_delta<L>(a, b, head, query)};
+  i64 at = (i64(b) * a.hq + head) * a.sq + query;
+  return {static_cast<const L*>(a.row_stats)[at], static_cast<const L*>(a.row_delta)[at]};
+}
+
 // Row `index` among the queries of `heads` neighbouring heads from `head` on.
 template <class O, class L>
-Row<L> make_row(const AttentionArgs& a, i32 b, i32 head, i32 heads, i64 index) {
+Row<L> make_row(const AttentionArgs& a, i32 b, i32 head, i32 heads, const Span& queries, i64 index) {
   Row<L> r = {-1, 0, -1, -1, L(0), L(0), L(0)};
-  if (index >= i64(heads) * a.sq) return r;
-  r.head = head + i32(index / a.sq);
-  r.query = i32(index % a.sq);
+  if (index >= i64(heads) * queries.count) return r;
+  r.head = head + i32(index / queries.count);
+  r.query = queries.first + i32(index % queries.count);
   i32 len_q = length_q(a, b), len_kv = length_kv(a, b);
   if (r.query >= len_q) return r;
   i64 diagonal = r.query + (a.bottom_right ? i64(len_kv) - len_q : 0);
@@ -150,9 +202,8 @@ Row<L> make_row(const AttentionArgs& a, i32 b, i32 head, i32 heads, i64 index) {
     r.slope =
         a.slopes_given ? read<L>(a.slopes, r.head) : f_exp(L(-8) * L(r.head + 1) / L(a.hq) * L(0.69314718055994530942));
   if (a.row_stats) {
-    i64 at = (i64(b) * a.hq + r.head) * a.sq + r.query;
-    r.stats = static_cast<const L*>(a.row_stats)[at];
-    r.delta = static_cast<const L*>(a.row_delta)[at];
+    RowNumbers<L> known = row_numbers<L>(a, b, r.head, r.query);
+    r.stats = known.stats, r.delta = known.delta;
     if (r.stats == -L(infinity())) r.first = r.last = 0;  // attended to nothing
   }
   return r;
@@ -172,9 +223,9 @@ Range range_of(const Row<L>* rows, int count) {
 }
 
 // --- results
-// Does a ragged result hold this step? Others hold all of them.
+// Does a result hold this step? A ragged one ends with its sequence.
 inline bool holds(const Sequences& x, const Place& at, i32 step, i32 length) {
-  return !x.offsets || (step < length && step < at.steps);
+  return step < at.steps && (!x.offsets || step < length);
 }
 
 }  // namespace tsr::dev::attention

@@ -24,7 +24,10 @@ void AttentionLaunches::add(Program p, int64_t blocks, int64_t shared_bytes, Cut
 void AttentionLaunches::run(const dev::attention::AttentionArgs& args, void* stream) const {
   dev::attention::AttentionArgs a = args;
   for (size_t i = 0; i < kernels_.size(); ++i) {
-    a.parts = cuts_[i].parts, a.splits = cuts_[i].splits;
+    const Cut& c = cuts_[i];
+    a.parts = c.parts, a.splits = c.splits;
+    a.row_tiles = c.tiles > 0 ? c.tiles : args.row_tiles, a.key_tiles = c.tiles > 0 ? c.tiles : args.key_tiles;
+    a.first_block = static_cast<dev::i32>(c.first_block);
     kernels_[i]->launch(grids_[i], stream, a);
   }
 }
@@ -66,6 +69,11 @@ int64_t AttentionStep::tile_bytes() const {
 int AttentionStep::splits_of(int64_t blocks, int64_t wanted, int64_t length, int64_t least) {
   int64_t most = std::max<int64_t>(1, length / least);
   return static_cast<int>(std::clamp<int64_t>(wanted / std::max<int64_t>(1, blocks), 1, most));
+}
+
+int AttentionStep::tiles_beyond(int64_t sequences) const {
+  constexpr int64_t kMost = 64;
+  return static_cast<int>(std::clamp<int64_t>(2 * d_.units / std::max<int64_t>(1, sequences), 1, kMost));
 }
 
 void AttentionStep::add_amax(const Region& r, int which, int slot, int64_t blocks) {

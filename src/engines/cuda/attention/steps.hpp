@@ -16,6 +16,8 @@ class AttentionLaunches {
  public:
   struct Cut {
     int parts = 1, splits = 1;
+    int tiles = 0;            // of rows or keys of a sequence that blocks share; 0: as the arguments say
+    int64_t first_block = 0;  // among those that keep their largest magnitudes side by side
   };
   // A kernel without blocks is left out.
   void add(Program p, int64_t blocks, int64_t shared_bytes, Cut cut);
@@ -61,6 +63,9 @@ class AttentionStep : public Step {
   int64_t tile_bytes() const;
   // Splits so that all units of the device have work, each with at least `least` of `length`.
   static int splits_of(int64_t blocks, int64_t wanted, int64_t length, int64_t least);
+  // Blocks that share what lies beyond the sizes, of so many sequences: enough for the device, since nobody knows its
+  // length.
+  int tiles_beyond(int64_t sequences) const;
   // Room for one number of each of `blocks` blocks, where the output is wanted.
   void add_amax(const Region& r, int which, int slot, int64_t blocks);
   void join_amax();

@@ -148,9 +148,9 @@ auto key_rows(const Operand& x, const Place& at, i32 head, i32 first, i32 end) {
 }
 
 template <class O, class L>
-void fill_rows(const AttentionArgs& a, TileMemory<L>& m, i32 b, i32 head, i32 heads, i64 first) {
+void fill_rows(const AttentionArgs& a, TileMemory<L>& m, i32 b, i32 head, i32 heads, const Span& queries, i64 first) {
   __syncthreads();
-  if (threadIdx.x < kTile) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, heads, first + threadIdx.x);
+  if (threadIdx.x < kTile) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, heads, queries, first + threadIdx.x);
   __syncthreads();
 }
 
@@ -181,7 +181,7 @@ template <class L>
 void write_amax(const AttentionArgs& a, TileMemory<L>& m, int which, L largest) {
   if (!a.amax[which]) return;
   L all = group_reduce<Max, kTileThreads>(largest, m.weights);
-  if (threadIdx.x == 0) static_cast<L*>(a.amax[which])[blockIdx.x] = all;
+  if (threadIdx.x == 0) static_cast<L*>(a.amax[which])[a.first_block + blockIdx.x] = all;
 }
 
 }  // namespace tsr::dev::attention

@@ -160,6 +160,8 @@ class Printer {
   std::string pointer(int k, const std::string& more = "") {
     const OperandPlan& o = l_.operands[at(k)];
     std::string place = cat("at[", k, "]", more);
+    // Not by way of the tensor's pointer: the compiler takes whatever the arguments hold for memory of the device.
+    if (o.access == OperandPlan::placed) return cat("reinterpret_cast<", device_type(o.type), "*>(", place, ")");
     if (o.columns)
       place = cat("in_f8_128x4<Index>(", place, ", Index(", number({Lane::i64, static_cast<double>(o.columns), kNone}),
                   "))");
@@ -320,7 +322,7 @@ class Printer {
     }
     after += cat("    Vec<", device_type(o.type), ", V> s", k, ";\n    pack(o", k, ", s", k, ");\n");
     const char* store = l_.passes ? "store_through" : "store_vector";
-    after += o.access == OperandPlan::vector
+    after += o.access == OperandPlan::vector || o.access == OperandPlan::placed
                  ? cat("    ", store, "(", pointer(k), ", s", k, ");\n")
                  : cat("    store_each(", pointer(k), ", a.operands[", k, "].step, s", k, ");\n");
   }

@@ -15,6 +15,7 @@ class FusedStep : public Step {
   FusedStep(const Expr& e, const Graph& g, const Device& d) : program_(e, g, d) {}
   size_t workspace_bytes() const override { return program_.workspace_bytes(); }
   int kernels() const override { return program_.kernels(); }
+  bool may_overwrite(TensorId in, TensorId out) const override { return program_.may_overwrite(in, out); }
   void run(const StepArgs& a) const override { program_.run(a.tensors, a.workspace, a.stream); }
 
  private:

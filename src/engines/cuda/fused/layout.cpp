@@ -230,6 +230,33 @@ bool Layout::fixed(size_t k) const {
   return std::all_of(outer.begin(), outer.end(), [&](const Loop& loop) { return loop.strides[k] == 0; });
 }
 
+namespace {
+
+// Do results of instruction i go to stores of this tensor alone?
+bool only_for(const Expr& e, size_t i, TensorId output) {
+  std::vector<bool> reached(e.code.size(), false);
+  reached[i] = true;
+  for (size_t k = i + 1; k < e.code.size(); ++k) {
+    const Instr& c = e.code[k];
+    for (int a : {c.a, c.b, c.c}) reached[k] = reached[k] || (a >= 0 && reached[static_cast<size_t>(a)]);
+    if (reached[k] && (!c.row || (c.kind == Instr::store && c.tensor != output))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool may_overwrite(const Expr& e, const std::vector<OperandPlan>& operands, TensorId input, TensorId output) {
+  const OperandPlan* places = nullptr;
+  for (const OperandPlan& o : operands) {
+    if (o.tensor == kNone || (o.tensor != input && o.tensor != output)) continue;
+    if (!places) places = &o;
+    if (o.strides != places->strides || o.row != places->row || o.columns != places->columns) return false;
+    if (o.row && o.tensor == input && !only_for(e, static_cast<size_t>(o.instr), output)) return false;
+  }
+  return true;
+}
+
 bool has_blocks(const Expr& e) {
   return std::any_of(e.code.begin(), e.code.end(),
                      [](const Instr& c) { return c.block && (c.kind == Instr::reduce || c.kind == Instr::store); });

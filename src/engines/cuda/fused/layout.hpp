@@ -18,8 +18,9 @@ struct OperandPlan {
   bool staged = false;  // comes through shared memory
   int64_t columns = 0;  // of scale factors in the order f8_128x4: those of a row; strides count them row by row
   Dims strides;         // by axis of the space, in elements
-  // Of a thread's elements; given: the kernel itself puts them where loads would.
-  enum Access : uint8_t { vector, same, strided, given } access = strided;
+  // Of a thread's elements; given: the kernel itself puts them where loads would; placed: results that go side by side to
+  // an address which the kernel names instead of a position in the tensor.
+  enum Access : uint8_t { vector, same, strided, given, placed } access = strided;
 };
 
 struct Loop {
@@ -44,6 +45,10 @@ struct Layout {
   bool fixed(size_t k) const;
 };
 
+// Whether an output may lie in the memory of an input: both by tensors of the expression. Threads load their elements
+// before they store the results of these, so it may where both are accessed alike; an input that is known once for a
+// row is read by many threads, and may be overwritten only by what it alone is read for.
+bool may_overwrite(const Expr& e, const std::vector<OperandPlan>& operands, TensorId input, TensorId output);
 // Is anything computed or stored for each block of a row?
 bool has_blocks(const Expr& e);
 // What the expression reads and writes. `out` gets operands, operand_of and wide.

@@ -255,6 +255,7 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
     OperandPlan& o = l.operands[k];
     o.staged = s.depth > 0 && o.kind == Instr::load && !o.row && !l.fixed(k);
   }
+  find_overwritable(e, l);
   Code code = print_code(e, g, l, s.kind == Shape::rows || s.kind == Shape::walk);
   if (s.kind == Shape::split) choose_grid(l, code, d, s);
   numbers_ = code.numbers;
@@ -265,6 +266,18 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   // Sums over no rows are zero; everything else has nothing to do then.
   bool empty = e.has_reduction ? l.rows == 0 && code.across == 0 : head_.length == 0 && head_.tail == 0;
   if (!empty) add_launches(e, g, l, s, code, d);
+}
+
+void FusedProgram::find_overwritable(const Expr& e, const Layout& l) {
+  for (const OperandPlan& in : l.operands)
+    for (const OperandPlan& out : l.operands)
+      if (in.tensor != kNone && in.kind == Instr::load && out.kind != Instr::load && out.tensor != kNone &&
+          cuda::may_overwrite(e, l.operands, in.tensor, out.tensor))
+        overwritable_.emplace_back(in.tensor, out.tensor);
+}
+
+bool FusedProgram::may_overwrite(TensorId input, TensorId output) const {
+  return std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
 }
 
 void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, const Shape& s, const Code& code,

@@ -32,6 +32,7 @@ class FusedProgram {
   FusedProgram(const Expr& e, const Graph& g, const Device& d);
   size_t workspace_bytes() const { return partial_bytes_ + row_bytes_ + counter_bytes_; }
   int kernels() const { return static_cast<int>(launches_.size()); }
+  bool may_overwrite(TensorId input, TensorId output) const;  // as of a Step
   // `tensors` by TensorId of the graph it was made for.
   void run(void* const* tensors, std::byte* workspace, void* stream) const;
 
@@ -40,6 +41,7 @@ class FusedProgram {
     std::shared_ptr<const Kernel> kernel;
     Grid grid;
   };
+  void find_overwritable(const Expr& e, const Layout& l);
   void pack_arguments(const Layout& l, const Shape& s);
   int64_t seen_by_parts(const Shape& s) const;
   int64_t share_out_grid(const Shape& s);
@@ -54,6 +56,7 @@ class FusedProgram {
     Lane lane;
     DType type;
   };
+  std::vector<std::pair<TensorId, TensorId>> overwritable_;  // inputs and outputs
   std::vector<NumberPlan> numbers_;
   dev::FusedHead head_{};
   std::vector<std::byte> args_;  // complete but for what the caller gives at execution

@@ -5,7 +5,8 @@
 // is left in memory and joined by a second kernel in a fixed order.
 #pragma once
 
-#include "device/bulk.cuh"
+#include "device/ptx/barrier.cuh"
+#include "device/ptx/copy.cuh"
 #include "engines/cuda/fused/rows.cuh"
 
 namespace tsr::dev {
@@ -25,7 +26,7 @@ struct Ring {
     i32 length = i32(a.head.length);
     Index base[C::kOperands + 1] = {};
     locate<C::kOperands, C::kOuter, true>(a, Index(row), base);
-    arrival_expect(arrivals + slot, u32(length * C::kStagedBytes));
+    barrier_expect(arrivals + slot, u32(length * C::kStagedBytes));
     C::fetch(a, base, place(slot), length, arrivals + slot);
   }
 };
@@ -41,8 +42,8 @@ void walk(const Args& a) {
   i64 index = i64(blockIdx.x) * groups + group;
   if constexpr (DEPTH > 0) {
     if (thread == 0)
-      for (int slot = 0; slot < DEPTH; ++slot) arrival_init(ring.arrivals + slot);
-    arrivals_ready();
+      for (int slot = 0; slot < DEPTH; ++slot) barrier_init(ring.arrivals + slot, 1);
+    barriers_ready();
     __syncthreads();
     if (thread == 0)
       for (int slot = 0; slot < DEPTH; ++slot) ring.template fetch<Index>(a, index + slot * step, slot);
@@ -77,7 +78,7 @@ void walk(const Args& a) {
     find(index + step);
     C::before(a, base, next);  // needed in the next round only: its loads have time
     find(index);
-    if (DEPTH > 0 && row.present) arrival_wait(ring.arrivals + slot, phase);
+    if (DEPTH > 0 && row.present) barrier_wait(ring.arrivals + slot, phase);
 #pragma unroll
     for (int j = 0; j < KEEP; ++j) {
       if (j >= row.present) continue;

@@ -37,12 +37,22 @@ Reason Rest::check() const {
   return Reason::yes();
 }
 
-Code Rest::print(const std::vector<OperandPlan::Access>& access, int vector) const {
+std::vector<std::pair<TensorId, TensorId>> Rest::overwritable() const {
+  std::vector<std::pair<TensorId, TensorId>> pairs;
+  for (const OperandPlan& in : operands())
+    for (const OperandPlan& out : operands())
+      if (in.kind == Instr::load && out.kind == Instr::store && id(in.tensor) != kNone &&
+          may_overwrite(parts_.expr, operands(), in.tensor, out.tensor))
+        pairs.emplace_back(id(in.tensor), id(out.tensor));
+  return pairs;
+}
+
+Code Rest::print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args) const {
   Layout l = layout_;
   for (size_t k = 0; k < access.size(); ++k) l.operands[k].access = access[k];
   l.operands[0].access = OperandPlan::given;
   l.vector = vector;
-  return print_code(parts_.expr, parts_.graph, l, false, "RestArgs");
+  return print_code(parts_.expr, parts_.graph, l, false, args);
 }
 
 }  // namespace tsr::cuda

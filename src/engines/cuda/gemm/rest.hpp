@@ -17,8 +17,12 @@ class Rest {
 
   const std::vector<OperandPlan>& operands() const { return layout_.operands; }  // the first is the product
   const Tensor& tensor(const OperandPlan& o) const { return parts_.graph.tensor(o.tensor); }
-  // Prints the code for `vector` columns at once; accesses of the operands are to be set.
-  Code print(const std::vector<OperandPlan::Access>& access, int vector) const;
+  // Prints the code for `vector` columns at once; accesses of the operands are to be set. `args`: the type that holds
+  // them.
+  Code print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args = "RestArgs") const;
+
+  // Pairs of an input and an output of the region, of which the output may lie in the memory of the input.
+  std::vector<std::pair<TensorId, TensorId>> overwritable() const;
 
   // The tensor of the region's graph; kNone: the product, or no tensor.
   TensorId id(TensorId local) const { return local == kNone ? kNone : parts_.ids[static_cast<size_t>(local)]; }

@@ -70,7 +70,16 @@ GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choic
     plan_tiles(g, p, m, sum, c, rest.operands().size(), program, d);
   else
     plan_direct(g, p, m, sum, c.splits, program, d);
-  if (p.moe) plan_routes(g, p, *c.tile, d);
+  // Rows of experts come and go by indices.
+  if (p.moe)
+    plan_routes(g, p, *c.tile, d);
+  else
+    overwritable_ = rest.overwritable();
+}
+
+bool GemmStep::may_overwrite(TensorId input, TensorId output) const {
+  return input != a_ && input != b_ &&
+         std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
 }
 
 void GemmStep::fill_space(const Graph& g, const Problem& p, const Memory& m) {

@@ -14,6 +14,7 @@ class GemmStep : public Step {
   GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choice& c, const Device& d);
   size_t workspace_bytes() const override { return partial_bytes_ + item_bytes_ + writer_bytes_; }
   int kernels() const override;
+  bool may_overwrite(TensorId input, TensorId output) const override;
   void run(const StepArgs& a) const override;
 
  private:
@@ -37,6 +38,7 @@ class GemmStep : public Step {
   dev::GemmArgs bound(const StepArgs& a) const;
 
   TensorId a_, b_;
+  std::vector<std::pair<TensorId, TensorId>> overwritable_;  // inputs of what follows the product, and outputs
   bool empty_ = false, listed_ = false;
   dev::GemmArgs args_{};
   dev::RouteArgs route_{};

@@ -21,17 +21,17 @@ struct Gradient {
 
 template <class R>
 Gradient<R> read_gradient(const Context<R>& c, const Attention<R>& a) {
-  Gradient<R> g = {c, a, scaled_input(c, kDo, kDescaleDo, a.len_q), c.in(kStats, &a.len_q), {}};
+  Gradient<R> g = {
+      c, a, scaled_input(c, kDo, kDescaleDo, a.len_q, a.n.sq), read_sequences(c, kStats, a.len_q, a.n.sq), {}};
   if (c.template options<SdpaOptions>().stats_log2) multiply(g.stats, R(M_LN2));
-  Array<R> o = scaled_input(c, kO, kDescaleO, a.len_q);
-  if (c.has(kDelta)) {
-    g.delta = c.in(kDelta, &a.len_q);
-    multiply(g.delta, a.keep_factor);
-    return g;
-  }
+  Array<R> o = scaled_input(c, kO, kDescaleO, a.len_q, a.n.sq), given;
+  if (c.has(kDelta)) given = read_sequences(c, kDelta, a.len_q, a.n.sq);
+  int64_t known = c.has(kDelta) ? given.dims[2] : 0;  // rows whose sums the caller gave
   g.delta = Array<R>(g.stats.dims);
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
-    for (int64_t i = 0; i < a.n.dv; ++i) g.delta.at(b, h, row, 0) += g.grad_o.at(b, h, row, i) * o.at(b, h, row, i);
+    R& sum = g.delta.at(b, h, row, 0);
+    if (row < known) sum = given.at(b, h, row, 0) * a.keep_factor;
+    for (int64_t i = 0; row >= known && i < a.n.dv; ++i) sum += g.grad_o.at(b, h, row, i) * o.at(b, h, row, i);
   });
   return g;
 }
@@ -95,7 +95,7 @@ Array<R> sink_gradient(const Gradient<R>& g, const Array<R>& sink) {
 template <class R>
 Array<R> unmodified(const Gradient<R>& g, const Array<R>& ds) {
   const auto& o = g.c.template options<SdpaOptions>();
-  Array<R> y(ds.dims), all = g.c.call(*o.score_mod_bwd, {ds, g.a.scaled}, o.score_mod->captures.size())[0];
+  Array<R> y(ds.dims), all = call_on_scores(g.c, g.a, *o.score_mod_bwd, {ds, g.a.scaled}, o.score_mod->captures.size());
   each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) { y.at(b, h, row, col) = all.at(b, h, row, col); });
   return y;
 }
@@ -105,7 +105,7 @@ template <class R>
 void finish(const Context<R>& c, Array<R>& x, int out, int amax_out, int scale, const Ints& lengths) {
   c.out(amax_out, amax(x));
   multiply(x, c.template scalar<R>(scale, R(1)));
-  c.out(out, x, &lengths);
+  write_sequences(c, out, x, lengths);
 }
 
 template <class R>
@@ -152,7 +152,7 @@ void sdpa_bwd(const Context<R>& c) {
   Array<R> p = probabilities(g);
   value_gradient(g, p);
   Array<R> ds = score_gradient(g, p);
-  if (c.wants(kDbias)) c.out(kDbias, bias_gradient(ds, c.in_tensor(s.bias).dims));
+  if (c.wants(kDbias)) c.out(kDbias, bias_gradient(ds, c.out_tensor(kDbias).dims));
   if (c.wants(kDsink)) c.out(kDsink, sink_gradient(g, c.in(s.sink)));
   if (c.template options<SdpaOptions>().score_mod_bwd) ds = unmodified(g, ds);
   multiply(ds, a.scale);

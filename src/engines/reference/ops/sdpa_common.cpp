@@ -14,24 +14,41 @@ using sdpa::Shape;
 using sdpa::Slots;
 using tessera::SdpaOptions;
 
-// Lengths of one side: given, as differences of prefix sums, or all steps.
+// Steps that the offsets of packed sequences leave room for.
+int64_t room(const Memory& m, int64_t b) {
+  auto offset = [&](int64_t i) {
+    return load<int64_t>(m.ragged->tensor.dtype, m.ragged->data, i) * m.tensor.ragged_multiplier;
+  };
+  return (offset(b + 1) - offset(b)) / std::max<int64_t>(1, m.tensor.strides[2]);
+}
+
+// Lengths of one side: given, as differences of prefix sums, or all steps. At most `full`, or what there is room for
+// among the packed sequences of input `open`.
 template <class R>
-Ints lengths(const Context<R>& c, int seq_len, int cu_seq_len, int64_t batches, int64_t full) {
+Ints lengths(const Context<R>& c, int seq_len, int cu_seq_len, int64_t batches, int64_t full, std::optional<int> open) {
   Ints n(static_cast<size_t>(batches), full);
   if (c.has(seq_len)) n = c.integers(seq_len);
   if (c.has(cu_seq_len)) {
     Ints cu = c.integers(cu_seq_len);
     for (size_t i = 0; i < n.size(); ++i) n[i] = cu[i + 1] - cu[i];
   }
-  for (int64_t& v : n) v = std::clamp<int64_t>(v, 0, full);
+  for (size_t b = 0; b < n.size(); ++b) {
+    int64_t most = open ? std::max(full, room(c.in_memory(*open), static_cast<int64_t>(b))) : full;
+    n[b] = std::clamp<int64_t>(n[b], 0, most);
+  }
   return n;
+}
+
+int64_t longest(const Ints& lengths, int64_t least) {
+  for (int64_t n : lengths) least = std::max(least, n);
+  return least;
 }
 
 // Times one factor for the tensor, or one for each block of it.
 template <class R>
-Array<R> dequantized(const Context<R>& c, int slot, int descale, const Ints& length, const Dims& block) {
+Array<R> dequantized(const Context<R>& c, int slot, int descale, const Ints& length, int64_t steps, const Dims& block) {
   bool blocks = c.has(descale) && c.in_tensor(descale).dtype == DType::e8m0;
-  if (!blocks) return scaled_input(c, slot, descale, length);
+  if (!blocks) return scaled_input(c, slot, descale, length, steps);
   Array<R> x = c.in(slot, &length), factors = read_scales<R>(c.in_memory(descale), block_axis(block));
   Dims index = Dims::filled(4, 0);
   for (int64_t i = 0; i < x.size(); ++i, next_index(index, x.dims)) x[i] *= factors.at(scale_index(index, block));
@@ -58,11 +75,14 @@ Array<R> gather_pages(const Context<R>& c, const Array<R>& container, int page_t
 
 template <class R>
 void read_inputs(const Context<R>& c, const Slots& s, Attention<R>& a) {
-  a.len_q = lengths(c, s.seq_len_q, s.cu_seq_len_q, a.n.b, a.n.sq);
-  a.len_kv = lengths(c, s.seq_len_kv, s.cu_seq_len_kv, a.n.b, a.n.skv);
-  a.q = dequantized(c, s.q, s.descale_q, a.len_q, sdpa::kBlockOfQk);
-  a.k = dequantized(c, s.k, s.descale_k, a.len_kv, sdpa::kBlockOfQk);
-  a.v = dequantized(c, s.v, s.descale_v, a.len_kv, sdpa::kBlockOfV);
+  sdpa::Open open = sdpa::open_sides(c.graph(), c.node());
+  auto packed = [](bool yes, int slot) { return yes ? std::optional(slot) : std::nullopt; };
+  a.len_q = lengths(c, s.seq_len_q, s.cu_seq_len_q, a.n.b, a.n.sq, packed(open.q, s.q));
+  a.len_kv = lengths(c, s.seq_len_kv, s.cu_seq_len_kv, a.n.b, a.n.skv, packed(open.kv, s.k));
+  a.n.sq = longest(a.len_q, a.n.sq), a.n.skv = longest(a.len_kv, a.n.skv);
+  a.q = dequantized(c, s.q, s.descale_q, a.len_q, a.n.sq, sdpa::kBlockOfQk);
+  a.k = dequantized(c, s.k, s.descale_k, a.len_kv, a.n.skv, sdpa::kBlockOfQk);
+  a.v = dequantized(c, s.v, s.descale_v, a.len_kv, a.n.skv, sdpa::kBlockOfV);
   if (sdpa::has(c.node(), s.page_table_k)) a.k = gather_pages(c, a.k, s.page_table_k, a.n, a.len_kv);
   if (sdpa::has(c.node(), s.page_table_v)) a.v = gather_pages(c, a.v, s.page_table_v, a.n, a.len_kv);
   bool blocks = c.has(s.descale_v) && c.in_tensor(s.descale_v).dtype == DType::e8m0;
@@ -100,7 +120,7 @@ Array<R> alibi_slopes(const Context<R>& c, const Slots& s, int64_t heads) {
 template <class R>
 void masked_scores(const Context<R>& c, const Slots& s, Attention<R>& a) {
   const auto& o = c.template options<SdpaOptions>();
-  Array<R> modified = o.score_mod ? c.call(*o.score_mod, {a.scaled})[0] : a.scaled;
+  Array<R> modified = o.score_mod ? call_on_scores(c, a, *o.score_mod, {a.scaled}) : a.scaled;
   Array<R> bias, slopes;
   Array<int64_t> blocks;
   bool alibi = o.alibi || c.has(s.alibi_slopes);
@@ -122,7 +142,7 @@ void masked_scores(const Context<R>& c, const Slots& s, Attention<R>& a) {
   });
 }
 
-// Element i of the row-major scores is kept by the random word i of (seed, offset).
+// Element i of the row-major scores, as the sizes say, is kept by the random word i of (seed, offset).
 template <class R>
 void dropout(const Context<R>& c, const Slots& s, Attention<R>& a) {
   double p = c.template options<SdpaOptions>().dropout;
@@ -137,8 +157,12 @@ void dropout(const Context<R>& c, const Slots& s, Attention<R>& a) {
   if (p == 0) return;
   auto seed = static_cast<uint64_t>(c.integers(s.dropout_seed)[0]);
   auto offset = static_cast<uint64_t>(c.integers(s.dropout_offset)[0]);
-  for (int64_t i = 0; i < a.keep.size(); ++i)
-    a.keep[i] = bernoulli(random_word(seed, offset, static_cast<uint64_t>(i)), 1 - p) ? R(1) : R(0);
+  Dims index = Dims::filled(4, 0);
+  for (int64_t i = 0; i < a.keep.size(); ++i, next_index(index, a.keep.dims)) {
+    int64_t row = (index[0] * a.n.hq + index[1]) * a.declared.sq + index[2];
+    auto word = static_cast<uint64_t>(row * a.declared.skv + index[3]);
+    a.keep[i] = bernoulli(random_word(seed, offset, word), 1 - p) ? R(1) : R(0);
+  }
 }
 
 }  // namespace
@@ -147,12 +171,28 @@ template <class R>
 Attention<R> attention(const Context<R>& c) {
   const Slots& s = sdpa::slots(c.node());
   Attention<R> a;
-  a.n = sdpa::shape(c.graph(), c.node());
+  a.n = a.declared = sdpa::shape(c.graph(), c.node());
   read_inputs(c, s, a);
   scaled_products(a);
   masked_scores(c, s, a);
   dropout(c, s, a);
   return a;
+}
+
+// For longer sequences than the sizes say it works on tensors that are as much larger.
+template <class R>
+Array<R> call_on_scores(const Context<R>& c, const Attention<R>& a, const Subgraph& s,
+                        const std::vector<Array<R>>& params, size_t first_capture) {
+  Dims declared = a.declared.scores(), longer = a.n.scores();
+  if (declared == longer) return c.call(s, params, first_capture)[0];
+  Subgraph large = s;
+  for (TensorId t = 0; t < s.graph.tensor_count(); ++t) {
+    bool captured = std::find(s.captures.begin(), s.captures.end(), t) != s.captures.end();
+    if (captured || s.graph.tensor(t).is_constant() || !(s.graph.tensor(t).dims == declared)) continue;
+    large.graph.edit(t).dims = longer;
+    large.graph.edit(t).strides = packed_strides(longer);
+  }
+  return c.call(large, params, first_capture)[0];
 }
 
 template <class R>
@@ -161,8 +201,26 @@ void drop(const Attention<R>& a, Array<R>& p) {
 }
 
 template <class R>
-Array<R> scaled_input(const Context<R>& c, int slot, int factor, const Ints& length) {
-  Array<R> x = c.in(slot, &length);
+Array<R> read_sequences(const Context<R>& c, int slot, const Ints& length, int64_t steps) {
+  Memory m = c.in_memory(slot);
+  if (m.ragged) m.tensor.dims[2] = steps;
+  return read<R>(m, &length);
+}
+
+template <class R>
+void write_sequences(const Context<R>& c, int slot, const Array<R>& x, const Ints& length) {
+  if (!c.wants(slot)) return;
+  Memory m = c.out_memory(slot);
+  if (m.ragged) m.tensor.dims[2] = x.dims[2];
+  Array<R> y(m.tensor.dims);
+  Dims index = Dims::filled(4, 0);
+  for (int64_t i = 0; i < y.size(); ++i, next_index(index, y.dims)) y[i] = x[x.flat(index)];
+  write(m, y, &length);
+}
+
+template <class R>
+Array<R> scaled_input(const Context<R>& c, int slot, int factor, const Ints& length, int64_t steps) {
+  Array<R> x = read_sequences(c, slot, length, steps);
   if (c.has(factor)) multiply(x, c.in(factor)[0]);
   return x;
 }
@@ -187,10 +245,18 @@ void quantize(Array<R>& x, R factor, DType type) {
 
 template Attention<double> attention(const Context<double>&);
 template Attention<float> attention(const Context<float>&);
+template Array<double> call_on_scores(const Context<double>&, const Attention<double>&, const Subgraph&,
+                                      const std::vector<Array<double>>&, size_t);
+template Array<float> call_on_scores(const Context<float>&, const Attention<float>&, const Subgraph&,
+                                     const std::vector<Array<float>>&, size_t);
 template void drop(const Attention<double>&, Array<double>&);
 template void drop(const Attention<float>&, Array<float>&);
-template Array<double> scaled_input(const Context<double>&, int, int, const Ints&);
-template Array<float> scaled_input(const Context<float>&, int, int, const Ints&);
+template Array<double> read_sequences(const Context<double>&, int, const Ints&, int64_t);
+template Array<float> read_sequences(const Context<float>&, int, const Ints&, int64_t);
+template void write_sequences(const Context<double>&, int, const Array<double>&, const Ints&);
+template void write_sequences(const Context<float>&, int, const Array<float>&, const Ints&);
+template Array<double> scaled_input(const Context<double>&, int, int, const Ints&, int64_t);
+template Array<float> scaled_input(const Context<float>&, int, int, const Ints&, int64_t);
 template Array<double> amax(const Array<double>&);
 template Array<float> amax(const Array<float>&);
 template void multiply(Array<double>&, double);

@@ -13,15 +13,16 @@ constexpr R kMinusInf = -std::numeric_limits<R>::infinity();
 
 template <class R>
 struct Attention {
-  sdpa::Shape n;
-  Ints len_q, len_kv;  // of each batch
-  Array<R> q, k, v;    // times their descales; paged sequences put together
-  R scale;             // option times tensor
-  Array<R> scaled;     // scale q k^T, 0 beyond the lengths: what score_mod receives
-  Array<R> scores;     // -inf where masked: such elements contribute nothing, whatever k and v hold there
-  Array<R> keep;       // 1 where dropout keeps, 0 where it drops, or the given mask
-  R keep_factor;       // what kept elements are multiplied by
-  bool rounds_to_fp8;  // fp8 with one scale for each tensor also keeps probabilities and their gradients in fp8
+  sdpa::Shape n;         // with room for the longest sequences, which packed ones may have beyond what the sizes say
+  sdpa::Shape declared;  // what the sizes say
+  Ints len_q, len_kv;    // of each batch
+  Array<R> q, k, v;      // times their descales; paged sequences put together
+  R scale;               // option times tensor
+  Array<R> scaled;       // scale q k^T, 0 beyond the lengths: what score_mod receives
+  Array<R> scores;       // -inf where masked: such elements contribute nothing, whatever k and v hold there
+  Array<R> keep;         // 1 where dropout keeps, 0 where it drops, or the given mask
+  R keep_factor;         // what kept elements are multiplied by
+  bool rounds_to_fp8;    // fp8 with one scale for each tensor also keeps probabilities and their gradients in fp8
 
   int64_t k_head(int64_t h) const { return h / (n.hq / n.hk); }
   int64_t v_head(int64_t h) const { return h / (n.hq / n.hv); }
@@ -38,13 +39,24 @@ void each_row(const Attention<R>& a, const F& f) {
       for (int64_t row = 0; row < a.len_q[static_cast<size_t>(b)]; ++row) f(b, h, row);
 }
 
+// A sub-graph of the node on parameters of the scores' sizes.
+template <class R>
+Array<R> call_on_scores(const Context<R>& c, const Attention<R>& a, const Subgraph& s,
+                        const std::vector<Array<R>>& params, size_t first_capture = 0);
+
 // Dropout of the probabilities.
 template <class R>
 void drop(const Attention<R>& a, Array<R>& p);
 
-// One input times the one-element input `factor`, where that is given. `lengths` are for ragged tensors.
+// A tensor [b,h,s,d] of sequences. A packed one has as many steps as asked for.
 template <class R>
-Array<R> scaled_input(const Context<R>& c, int slot, int factor, const Ints& lengths);
+Array<R> read_sequences(const Context<R>& c, int slot, const Ints& lengths, int64_t steps);
+// The same for an output; one that is not packed takes the steps that its sizes have.
+template <class R>
+void write_sequences(const Context<R>& c, int slot, const Array<R>& x, const Ints& lengths);
+// Sequences times the one-element input `factor`, where that is given.
+template <class R>
+Array<R> scaled_input(const Context<R>& c, int slot, int factor, const Ints& lengths, int64_t steps);
 
 // Largest magnitude as an output of sizes [1,1,1,1]; NaN when there is one.
 template <class R>

@@ -76,11 +76,11 @@ void sdpa_fwd(const Context<R>& c) {
   multiply(o, c.template scalar<R>(s.descale_s, R(1)));
   c.out(kAmaxO, amax(o));
   multiply(o, c.template scalar<R>(kScaleO, R(1)));
-  c.out(kO, o, &a.len_q);
-  c.out(kStats, y.stats, &a.len_q);
-  c.out(kMax, y.max, &a.len_q);
-  c.out(kSumExp, y.sum_exp, &a.len_q);
-  c.out(kRngDump, a.keep);
+  write_sequences(c, kO, o, a.len_q);
+  write_sequences(c, kStats, y.stats, a.len_q);
+  write_sequences(c, kMax, y.max, a.len_q);
+  write_sequences(c, kSumExp, y.sum_exp, a.len_q);
+  write_sequences(c, kRngDump, a.keep, a.len_q);
 }
 
 TESSERA_REFERENCE(sdpa_fwd);

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/wgmma/wgmma.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/wgmma/args.cuh"
+#include "engines/cuda/wgmma/problem.hpp"
+#include "engines/cuda/wgmma_text.hpp"
+#include "runtime/kernel.hpp"
+#include "runtime/tensor_map.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct TileChoice {
+  int rows, columns, cluster;
+};
+constexpr TileChoice kTiles[] = {{128, 256, 2}, {128, 256, 1}, {128, 128, 2}, {128, 128, 1},
+                                 {128, 64, 1},  {64, 128, 1},  {64, 64, 1}};
+
+constexpr int kDepth = 64;  // elements of 16 bits in a swizzled row
+
+int64_t out_bytes(const TileChoice& t) { return t.rows / 64 * 2 * 64 * 128; }
+int64_t stage_bytes(const TileChoice& t) { return (t.rows + t.columns) * 128; }
+int stages_of(const TileChoice& t, const Device& d) {
+  constexpr int64_t kMost = 8, kBarriers = 256;
+  return static_cast<int>(std::min(kMost, (d.shared_bytes - out_bytes(t) - kBarriers) / stage_bytes(t)));
+}
+
+// Along the inner dimension.
+int64_t steps_of(const WgmmaMatch& m) {
+  return ceil_div(m.depth, kDepth) * (m.window ? m.window->taps[0] * m.window->taps[1] : 1);
+}
+int64_t tiles_of(const WgmmaMatch& m, const TileChoice& t) {
+  return ceil_div(m.rows, t.rows * t.cluster) * ceil_div(m.columns, t.columns) * m.batches;
+}
+// Clusters that work at once.
+int64_t clusters_of(const WgmmaMatch& m, const TileChoice& t, const Device& d) {
+  return std::min<int64_t>(tiles_of(m, t), d.units / t.cluster);
+}
+
+double modelled_seconds(const WgmmaMatch& m, const TileChoice& t, const Region& r, const Device& d) {
+  int64_t waves = ceil_div(tiles_of(m, t), clusters_of(m, t, d));
+  // Small tiles read more of shared memory for each product than it delivers.
+  double efficiency = t.columns >= 256 ? 0.92 : t.columns >= 128 ? 0.68 : 0.45;
+  if (t.rows < 128) efficiency *= 0.6;
+  if (t.cluster == 1) efficiency *= 0.75;
+  double rate = d.narrow_flops_per_second / d.units * efficiency;
+  constexpr int64_t kOverhead = 4;  // steps that filling the ring and storing a tile take
+  double tile = 2.0 * t.rows * t.columns * static_cast<double>((steps_of(m) + kOverhead) * kDepth) / rate;
+  return std::max(region_limits(r, d).memory, static_cast<double>(waves) * tile) + d.step_seconds;
+}
+
+// Is the result that leaves in boxes the only one?
+bool clips(const WgmmaMatch& m) {
+  auto stores = std::count_if(m.rest.operands().begin(), m.rest.operands().end(),
+                              [](const OperandPlan& o) { return o.kind == Instr::store; });
+  return m.staged >= 0 && stores == 1;
+}
+
+// `count` rows or columns of an operand, `box` of which come at once.
+TensorBox operand_box(const WgmmaMatch& m, const WgmmaOperand& o, int64_t count, int box) {
+  TensorBox b;
+  b.rank = 3, b.element_bytes = 2, b.swizzle = dev::Swizzle::bytes_128;
+  b.dims = {o.across() ? count : m.depth, o.across() ? m.depth : count, o.batches};
+  b.strides = {2, (o.across() ? o.inner : o.step) * 2, o.batch * 2};
+  b.box = {kDepth, o.across() ? kDepth : box, 1};
+  return b;
+}
+
+class WgmmaStep : public Step {
+ public:
+  WgmmaStep(const Region& r, const WgmmaMatch& m, const TileChoice& t, const Device& d)
+      : a_(m.a.tensor), b_(m.b.tensor), device_(d), overwritable_(m.rest.overwritable()) {
+    const Graph& g = *r.graph;
+    if (m.window)
+      a_box_ = m.window->pictures, a_box_.box[1] = t.rows;
+    else
+      a_box_ = operand_box(m, m.a, m.rows, t.rows);
+    b_box_ = operand_box(m, m.b, m.columns, t.columns / t.cluster);
+    args_.rows = static_cast<int>(m.rows), args_.columns = static_cast<int>(m.columns);
+    args_.row_tiles = static_cast<int>(ceil_div(m.rows, t.rows * t.cluster));
+    args_.column_tiles = static_cast<int>(ceil_div(m.columns, t.columns));
+    args_.batches = static_cast<int>(m.batches);
+    args_.a_batches = m.a.batch ? 1 : 0, args_.b_batches = m.b.batch ? 1 : 0;
+    args_.depth_tiles = static_cast<int>(steps_of(m));
+    fill_window(m);
+    constexpr int kGroup = 8;
+    args_.group = std::min(kGroup, args_.row_tiles);
+    Code code = fill_rest(g, m);
+    int stages = stages_of(t, d);
+    DType type = g.tensor(m.a.tensor).dtype, result = DType::f32;
+    if (m.staged >= 0) result = m.rest.tensor(m.rest.operands()[static_cast<size_t>(m.staged)]).dtype;
+    Program program;
+    program.include = "engines/cuda/wgmma/product.cuh";
+    WgmmaShape shape{.columns = t.columns, .a = type, .b = type, .a_across = m.a.across(), .b_across = m.b.across()};
+    program.generated = wgmma_text("Product", shape) + code.text;
+    program.args = "tsr::dev::WgmmaArgs";
+    auto flag = [](bool b) { return b ? "true" : "false"; };
+    program.body = cat("tsr::dev::wgmma_product<tsr::dev::WgmmaTile<", qualified(type), ", ", qualified(result), ", ",
+                       flag(m.a.across()), ", ", flag(m.b.across()), ", ", t.rows, ", ", t.columns, ", ", stages, ", ",
+                       t.cluster, ", ", m.staged, ", ", flag(clips(m)), ", ", flag(m.window.has_value()),
+                       ">, tsr::dev::Product, tsr::dev::Code, ", vector_, ">");
+    program.threads = 128 * (t.rows / 64 + 1);
+    program.blocks_per_unit = 1;
+    grid_ = {clusters_of(m, t, d) * t.cluster, program.threads, stages * stage_bytes(t) + out_bytes(t) + 16 * stages,
+             t.cluster};
+    kernel_ = get_kernel(program, d);
+  }
+  bool may_overwrite(TensorId input, TensorId output) const override {
+    return input != a_ && input != b_ &&
+           std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
+  }
+  void run(const StepArgs& s) const override {
+    dev::WgmmaArgs args = args_;
+    args.a = encode_map(a_box_, s.tensors[a_], device_);
+    args.b = encode_map(b_box_, s.tensors[b_], device_);
+    if (c_ != kNone) args.c = encode_map(c_box_, s.tensors[c_], device_);
+    for (auto [k, t] : pointers_) args.rest.operands[k].data = s.tensors[t];
+    for (const Scalar& x : scalars_) args.rest.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
+    kernel_->launch(grid_, s.stream, args);
+  }
+
+ private:
+  static std::string qualified(DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); }
+
+  void fill_window(const WgmmaMatch& m) {
+    dev::WgmmaArgs::Window& to = args_.window;
+    to = {{1, 1}, {1, 1}, {0, 0}, 1, {1, 1}, 1, -1};
+    if (!m.window) return;
+    const WgmmaWindow& w = *m.window;
+    for (size_t i = 0; i < 2; ++i) {
+      to.positions[i] = static_cast<int>(w.positions[i]), to.apart[i] = static_cast<int>(w.apart[i]);
+      to.step[i] = w.pictures.steps[i], to.first[i] = w.pictures.lower[i];
+    }
+    to.taps = static_cast<int>(w.taps[0]);
+    to.channel_tiles = static_cast<int>(ceil_div(m.depth, kDepth));
+    if (w.backwards) to.last_tap = static_cast<int>(w.taps[0] * w.taps[1]) - 1;
+  }
+
+  // What follows the product: its code, strides and numbers, and the box of the result that leaves in boxes.
+  Code fill_rest(const Graph& g, const WgmmaMatch& m) {
+    const std::vector<OperandPlan>& operands = m.rest.operands();
+    vector_ = m.columns % 2 == 0 ? 2 : 1;
+    std::vector<OperandPlan::Access> access;
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const WgmmaMatch::Strides& s = m.strides[k];
+      args_.rest.operands[k] = {nullptr, s.column, s.row, s.column, s.batch};
+      access.push_back(access_of(m, k));
+      if (TensorId id = m.rest.id(operands[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
+    }
+    Code code = m.rest.print(access, vector_, "WgmmaRest");
+    for (size_t i = 0; i < code.numbers.size(); ++i) {
+      const NumberPlan& n = code.numbers[i];
+      args_.rest.numbers[i] = to_number(n.lane, n.value);
+      if (TensorId id = m.rest.id(n.tensor); id != kNone)
+        scalars_.push_back({static_cast<int>(i), n.lane, g.tensor(id).dtype, id});
+    }
+    if (m.staged < 0) return code;
+    auto k = static_cast<size_t>(m.staged);
+    c_ = m.rest.id(operands[k].tensor);
+    c_box_.rank = 3, c_box_.element_bytes = info(operands[k].type).bits / 8, c_box_.swizzle = dev::Swizzle::bytes_128;
+    c_box_.dims = {m.columns, m.rows, m.batches};
+    c_box_.strides = {c_box_.element_bytes, m.strides[k].row * c_box_.element_bytes,
+                      m.strides[k].batch * c_box_.element_bytes};
+    c_box_.box = {128 / c_box_.element_bytes, 64, 1};
+    return code;
+  }
+
+  // How a thread's neighbouring columns lie.
+  OperandPlan::Access access_of(const WgmmaMatch& m, size_t k) const {
+    const OperandPlan& o = m.rest.operands()[k];
+    const WgmmaMatch::Strides& s = m.strides[k];
+    if (o.tensor == kNone) return OperandPlan::strided;
+    if (s.column == 0 && o.kind == Instr::load) return OperandPlan::same;
+    if (static_cast<int>(k) == m.staged) return OperandPlan::placed;
+    const Tensor& t = m.rest.tensor(o);
+    bool pairs = s.column == 1 && s.row % 2 == 0 && s.batch % 2 == 0 && info(t.dtype).bits >= 8 &&
+                 (!t.stored || t.alignment % (2 * info(t.dtype).bits / 8) == 0);
+    return pairs && vector_ == 2 ? OperandPlan::vector : OperandPlan::strided;
+  }
+
+  struct Scalar {
+    int number;
+    Lane lane;
+    DType type;
+    TensorId tensor;
+  };
+  TensorId a_, b_, c_ = kNone;
+  Device device_;
+  std::vector<std::pair<TensorId, TensorId>> overwritable_;  // inputs of what follows the product, and outputs
+  TensorBox a_box_, b_box_, c_box_;
+  dev::WgmmaArgs args_{};
+  int vector_ = 1;
+  std::vector<std::pair<int, TensorId>> pointers_;  // operand of the generated code, tensor
+  std::vector<Scalar> scalars_;
+  Grid grid_;
+  std::shared_ptr<const Kernel> kernel_;
+};
+
+class WgmmaEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    static constexpr EngineInfo kInfo = {
+        "wgmma_cuda", 111, DeviceKind::cuda, true,
+        "matrix products and convolutions of 16-bit numbers, with the pointwise work behind them, on "
+        "the tensor cores of compute capability 9.0"};
+    return kInfo;
+  }
+  Reason check(const Region& r, const Device& d) const override {
+    if (d.arch != 90)
+      return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
+    Reason why;
+    match_wgmma(r, &why);
+    return why;
+  }
+  std::vector<Config> configs(const Region& r, const Device& d) const override {
+    Reason why;
+    std::vector<Config> out;
+    std::optional<WgmmaMatch> m = match_wgmma(r, &why);
+    if (!m) return out;
+    for (const TileChoice& t : kTiles)
+      out.push_back(
+          {{{"rows", t.rows}, {"columns", t.columns}, {"cluster", t.cluster}}, modelled_seconds(*m, t, r, d)});
+    std::stable_sort(out.begin(), out.end(), [](const Config& x, const Config& y) { return x.seconds < y.seconds; });
+    return out;
+  }
+  std::unique_ptr<Step> build(const Region& r, const Config& c, const Device& d) const override {
+    Reason why;
+    std::optional<WgmmaMatch> m = match_wgmma(r, &why);
+    if (!m) fail(Status::internal_error, "wgmma_cuda built a region that it declines: ", why.text());
+    auto knob = [&](std::string_view name) {
+      for (const auto& [k, v] : c.knobs)
+        if (k == name) return v;
+      fail(Status::internal_error, "wgmma_cuda was built without knob ", name);
+    };
+    for (const TileChoice& t : kTiles)
+      if (t.rows == knob("rows") && t.columns == knob("columns") && t.cluster == knob("cluster"))
+        return std::make_unique<WgmmaStep>(r, *m, t, d);
+    fail(Status::internal_error, "wgmma_cuda has no tile ", to_string(c));
+  }
+};
+
+}  // namespace
+
+const Engine& wgmma_engine() {
+  static const WgmmaEngine e;
+  return e;
+}
+
+}  // namespace tsr::cuda

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tensor_map.hpp"
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/emulator/tensor_box.hpp"
+
+namespace tsr {
+namespace {
+
+// The driver's names for what a map holds.
+enum : int { kU8 = 0, kU16 = 1, kU32 = 2, kU64 = 4, kNoInterleave = 0, kPromote256 = 3, kFillZero = 0 };
+
+int type_of(int element_bytes) {
+  return element_bytes == 1 ? kU8 : element_bytes == 2 ? kU16 : element_bytes == 4 ? kU32 : kU64;
+}
+
+int driver_swizzle(dev::Swizzle s) {
+  switch (s) {
+    case dev::Swizzle::bytes_32:
+      return 1;
+    case dev::Swizzle::bytes_64:
+      return 2;
+    case dev::Swizzle::bytes_128:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+namespace {
+
+Reason check_windows(const TensorBox& b) {
+  constexpr int kFarthest = 127, kMostSteps = 8, kMostChannels = 256, kMostPixels = 1024;
+  if (b.rank != 4) return Reason::no("windows over ", b.rank - 2, " spatial dimensions, not 2");
+  if (b.box[0] > kMostChannels || b.box[1] > kMostPixels)
+    return Reason::no("a copy of ", b.box[1], " pixels of ", b.box[0], " channels");
+  for (size_t i = 0; i < 2; ++i)
+    if (std::abs(b.lower[i]) > kFarthest || std::abs(b.upper[i]) > kFarthest || b.steps[i] > kMostSteps)
+      return Reason::no("windows that reach ", b.lower[i], " and ", b.upper[i], " beyond the picture, ", b.steps[i],
+                        " apart; the limits are ", kFarthest, " and ", kMostSteps);
+  return Reason::yes();
+}
+
+}  // namespace
+
+Reason check_box(const TensorBox& b, int64_t alignment) {
+  if (b.rank < 2 || b.rank > 5) return Reason::no("a tensor map has 2 to 5 dimensions, not ", b.rank);
+  if (alignment % 16 != 0)
+    return Reason::no("the pointer is aligned to ", alignment, " bytes, copies of boxes need 16");
+  for (size_t i = 0; i < static_cast<size_t>(b.rank); ++i) {
+    if (b.dims[i] < 1 || b.dims[i] > int64_t{1} << 32)
+      return Reason::no("dimension ", i, " has ", b.dims[i], " elements");
+    if (!b.windows && (b.box[i] < 1 || b.box[i] > 256))
+      return Reason::no("a box has ", b.box[i], " elements in dimension ", i, ", the limit is 256");
+    if (i > 0 && (b.strides[i] % 16 != 0 || b.strides[i] < 0 || b.strides[i] >= int64_t{1} << 40))
+      return Reason::no("the stride of dimension ", i, " is ", b.strides[i], " bytes, no multiple of 16");
+  }
+  if (b.strides[0] != b.element_bytes)
+    return Reason::no("elements lie ", b.strides[0], " bytes apart, not side by side");
+  if (b.windows)
+    if (Reason why = check_windows(b); !why) return why;
+  int inner = b.box[0] * b.element_bytes;
+  if (inner % 16 != 0) return Reason::no("a row of a box has ", inner, " bytes, no multiple of 16");
+  if (b.swizzle != dev::Swizzle::none && inner > dev::row_bytes(b.swizzle))
+    return Reason::no("a row of a box has ", inner, " bytes, the swizzle takes ", dev::row_bytes(b.swizzle));
+  return Reason::yes();
+}
+
+dev::TensorMap encode_map(const TensorBox& b, const void* data, const Device& d) {
+  if (d.target == "emulated") return emulator::encode_map(b, data);
+  dev::TensorMap map;
+  uint64_t dims[5], strides[5];
+  uint32_t box[5], steps[5];
+  for (size_t i = 0; i < static_cast<size_t>(b.rank); ++i) {
+    dims[i] = static_cast<uint64_t>(b.dims[i]);
+    strides[i] = b.dims[i] == 1 ? 16 : static_cast<uint64_t>(b.strides[i]);  // of one element it does not matter
+    box[i] = static_cast<uint32_t>(b.box[i]), steps[i] = 1;
+  }
+  if (b.windows) {
+    steps[1] = static_cast<uint32_t>(b.steps[0]), steps[2] = static_cast<uint32_t>(b.steps[1]);
+    cuda::check(cuda::driver().TensorMapEncodeIm2col(&map, type_of(b.element_bytes), static_cast<uint32_t>(b.rank),
+                                                     const_cast<void*>(data), dims, strides + 1, b.lower.data(),
+                                                     b.upper.data(), box[0], box[1], steps, kNoInterleave,
+                                                     driver_swizzle(b.swizzle), kPromote256, kFillZero),
+                "cuTensorMapEncodeIm2col");
+    return map;
+  }
+  cuda::check(cuda::driver().TensorMapEncodeTiled(&map, type_of(b.element_bytes), static_cast<uint32_t>(b.rank),
+                                                  const_cast<void*>(data), dims, strides + 1, box, steps, kNoInterleave,
+                                                  driver_swizzle(b.swizzle), kPromote256, kFillZero),
+              "cuTensorMapEncodeTiled");
+  return map;
+}
+
+}  // namespace tsr
