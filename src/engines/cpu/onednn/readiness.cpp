@@ -20,13 +20,18 @@
 #include "graph/text.hpp"
 #include "planner/machine.hpp"
 #include "planner/partition.hpp"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace tsr::onednn {
 namespace {
 
 bool has_amx() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("amx-tile") != 0;
+  constexpr unsigned kFeatures = 7, kAmxTile = 1u << 24;  // of edx
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kAmxTile) != 0;
 #else
   return false;
 #endif
