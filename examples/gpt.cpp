@@ -303,7 +303,9 @@ static int run(int argc, char** argv) {
            .batch = flags.integer("batch", 8)};
   int64_t steps = flags.integer("steps", 250);
   auto seed = static_cast<uint64_t>(flags.integer("seed", 1));
-  double rate = flags.number("rate", 6e-3), expected = flags.number("expect", 2.7);
+  // Of what guessing costs, whatever letters the text has.
+  double rate = flags.number("rate", 6e-3),
+         expected = flags.number("expect", 0.6 * std::log(static_cast<double>(c.vocabulary)));
   std::string prompt = flags.text("prompt", "The graph ");
   Memory memory(flags.text("device", "cpu"));
   flags.refuse_others();

@@ -220,9 +220,9 @@ TEST(Wgmma, no_kernel_spills) {
   if (!jit::nvrtc()) GTEST_SKIP() << jit::nvrtc().missing;
   for (const char* text : {
            "a = input bf16[8192,8192]; b = input bf16[8192,8192]; c = matmul a b; output c bf16",
-           "a = input f16[2048,2048]:col; b = input f16[2048,2048]; s = input f32[1,2048]; r = input f16[2048,2048]; "
+           "a = input f16[2048,2048]; b = input f16[2048,2048]; s = input f32[1,2048]; r = input f16[2048,2048]; "
            "c = gelu (add (add (matmul a b) s) r); output c f16",
-           "a = input bf16[64,4096]; b = input bf16[4096,64]:col; c = matmul a b; x = relu c; output c f32; output x "
+           "a = input bf16[2048,512]; b = input bf16[512,2048]:col; c = matmul a b; x = relu c; output c f32; output x "
            "bf16",
            "x = input bf16[32,128,28,28]:nhwc; w = input bf16[128,128,3,3]:nhwc; b = input bf16[1,128,1,1]; "
            "y = relu (add (conv_fprop x w pad=1,1) b); output y bf16:nhwc",

@@ -34,10 +34,9 @@ OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
   o.strides = Dims(d.ints(CUDNN_ATTR_TENSOR_STRIDES));
   o.is_unsigned = d.one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT) == CUDNN_DATA_UINT32;
   o.reordering = d.one(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TENSOR_REORDERING_NONE);
-  // What lies in the unpublished order F16x16 is only handed from one plan to another: here as its strides say. A
-  // virtual tensor lies nowhere.
-  if (o.reordering == CUDNN_TENSOR_REORDERING_F16x16 || d.one(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false))
-    o.reordering = CUDNN_TENSOR_REORDERING_NONE;
+  // What lies in the unpublished order F16x16 is only handed from one plan to another: here as its strides say. (Tiles
+  // of scale factors count in virtual tensors too: they have more rows than there are factors.)
+  if (o.reordering == CUDNN_TENSOR_REORDERING_F16x16) o.reordering = CUDNN_TENSOR_REORDERING_NONE;
   return o;
 }
 
