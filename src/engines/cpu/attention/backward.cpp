@@ -237,8 +237,8 @@ void BackwardStep::run(const StepArgs& a) const {
   each(n.b * n.hq, 1, [&](const Worker& w, int64_t x) { write_padding(run, w, x / n.hq, x % n.hq); });
   if (dbias_.given()) {
     const Dims& d = dbias_.dims;
-    int64_t queries = sdpa::ceil_div(d[2], kRows), keys = sdpa::ceil_div(d[3], p_.key_tile);
-    each(d[0] * d[1] * queries * keys, 1, [&](const Worker& w, int64_t x) { bias_gradient(run, w, x); });
+    int64_t tiles = sdpa::ceil_div(d[2], kRows) * sdpa::ceil_div(d[3], p_.key_tile);
+    each(d[0] * d[1] * tiles, 1, [&](const Worker& w, int64_t x) { bias_gradient(run, w, x); });
   }
   if (dsink_.given()) sink_gradient(run);
   write_amax(run);

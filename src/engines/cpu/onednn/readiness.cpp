@@ -3,9 +3,6 @@
 
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <sys/utsname.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <algorithm>
 #include <cctype>
@@ -23,16 +20,18 @@
 #include "graph/text.hpp"
 #include "planner/machine.hpp"
 #include "planner/partition.hpp"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace tsr::onednn {
 namespace {
 
 bool has_amx() {
 #if defined(__x86_64__)
-  // Not __builtin_cpu_supports: not every compiler knows the name.
-  constexpr unsigned kFeatures = 7, kTiles = 1U << 24;
+  constexpr unsigned kFeatures = 7, kAmxTile = 1u << 24;  // of edx
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kTiles) != 0;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kAmxTile) != 0;
 #else
   return false;
 #endif
