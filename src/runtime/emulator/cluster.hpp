@@ -75,6 +75,7 @@ struct Fibre {
   tsr_emulated::Thread thread;
   BlockState* block = nullptr;
   jmp_buf state;
+  void* frames = nullptr;  // the address sanitizer's
   bool started = false, ended = false;
   const char* waits = "";  // for what
   Here where;

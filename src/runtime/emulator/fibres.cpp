@@ -6,6 +6,7 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
 #endif
 
 #include <bit>
@@ -25,19 +26,44 @@ thread_local Cluster current;
 
 Cluster& cluster() { return current; }
 
-// Fibres leave their stacks by jumps: what the address sanitizer marks there would stay marked. So it marks nothing in
-// the functions that run on them.
-[[gnu::no_sanitize_address]] void yield(const char* what, Here where) {
-  current.here->waits = what;
-  current.here->where = where;
-  if (_setjmp(current.here->state) == 0) _longjmp(current.scheduler, 1);
-}
-
 namespace {
+
+// The address sanitizer must know on which stack the program is: it clears its marks there when an exception passes.
+#if defined(__SANITIZE_ADDRESS__)
+thread_local const void* scheduler_stack = nullptr;
+thread_local size_t scheduler_stack_bytes = 0;
+thread_local void* scheduler_frames = nullptr;
+
+void leave_scheduler(void* stack) {
+  __asan_unpoison_memory_region(stack, current.here->started ? 0 : kStack);  // what others that never ended left there
+  __sanitizer_start_switch_fiber(&scheduler_frames, stack, kStack);
+}
+void enter_fibre() { __sanitizer_finish_switch_fiber(current.here->frames, &scheduler_stack, &scheduler_stack_bytes); }
+void leave_fibre() {
+  __sanitizer_start_switch_fiber(current.here->ended ? nullptr : &current.here->frames, scheduler_stack,
+                                 scheduler_stack_bytes);
+}
+void enter_scheduler() { __sanitizer_finish_switch_fiber(scheduler_frames, nullptr, nullptr); }
+#else
+void leave_scheduler(void* /*stack*/) {}
+void enter_fibre() {}
+void leave_fibre() {}
+void enter_scheduler() {}
+#endif
 
 struct Mistake {};  // unwinds the thread that made it
 
 }  // namespace
+
+void yield(const char* what, Here where) {
+  current.here->waits = what;
+  current.here->where = where;
+  if (_setjmp(current.here->state) == 0) {
+    leave_fibre();
+    _longjmp(current.scheduler, 1);
+  }
+  enter_fibre();
+}
 
 void mistake(const std::string& what, Here where) {
   const tsr_emulated::Thread& t = current.here->thread;
@@ -50,7 +76,7 @@ void mistake(const std::string& what, Here where) {
 namespace {
 
 // Waits until `count` threads have come; the number may fall while threads end.
-[[gnu::no_sanitize_address]] void wait(Barrier& b, const int& count, const char* what) {
+void wait(Barrier& b, const int& count, const char* what) {
   unsigned generation = b.generation;
   ++b.arrived;
   current.progress = true;
@@ -65,29 +91,29 @@ namespace {
   }
 }
 
-[[gnu::no_sanitize_address]] void sync_block() {
-  wait(current.here->block->all, current.here->block->alive, "a barrier of the block");
-}
-[[gnu::no_sanitize_address]] void sync_cluster() { wait(current.all, current.alive, "a barrier of the cluster"); }
-[[gnu::no_sanitize_address]] void sync_named(int barrier, int threads) {
+void sync_block() { wait(current.here->block->all, current.here->block->alive, "a barrier of the block"); }
+void sync_cluster() { wait(current.all, current.alive, "a barrier of the cluster"); }
+void sync_named(int barrier, int threads) {
   wait(current.here->block->named.at(static_cast<size_t>(barrier)), threads, "a barrier by number");
 }
 // Others wait for this thread, it does not wait for them.
-[[gnu::no_sanitize_address]] void arrive_named(int barrier, int threads) {
+void arrive_named(int barrier, int threads) {
   Barrier& b = current.here->block->named.at(static_cast<size_t>(barrier));
   current.progress = true;
   if (++b.arrived < threads) return;
   b.arrived = 0;
   ++b.generation;
 }
-[[gnu::no_sanitize_address]] void sync_warp(unsigned lanes) {
+void sync_warp(unsigned lanes) {
   unsigned x = current.here->thread.index.x, first = x / 32 * 32, size = current.world.block_dim.x - first;
   if (size < 32) lanes &= (1u << size) - 1;  // the last warp may be a part
   wait(current.here->block->warps[first + static_cast<unsigned>(std::countr_zero(lanes))], std::popcount(lanes),
        "its warp");
 }
 
+// The frames of this and the next function are left by jumps, so the sanitizer may not mark them.
 [[gnu::no_sanitize_address]] void begin() {
+  enter_fibre();
   try {
     current.enter(&current.world, current.args);
   } catch (const Mistake&) {  // the scheduler tells
@@ -96,6 +122,7 @@ namespace {
   --current.here->block->alive;
   --current.alive;
   current.progress = true;
+  leave_fibre();
   _longjmp(current.scheduler, 1);
 }
 
@@ -107,9 +134,6 @@ namespace {
   fresh.uc_link = nullptr;
   makecontext(&fresh, begin, 0);
   current.here->started = true;
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(stack, kStack);  // what threads that never ended left there
-#endif
   swapcontext(&ignored, &fresh);
 }
 
@@ -139,7 +163,7 @@ std::string waiting() {
 }
 
 // Empty, or what went wrong.
-[[gnu::no_sanitize_address]] std::string run_cluster(const std::vector<void*>& stack) {
+std::string run_cluster(const std::vector<void*>& stack) {
   volatile size_t i = 0;
   current.progress = true;
   while (current.alive > 0) {
@@ -150,13 +174,17 @@ std::string waiting() {
       i = 0;
     }
     Fibre& f = current.fibres[i];
-    if (!f.ended && _setjmp(current.scheduler) == 0) {
-      current.here = &f;
-      current.world.here = &f.thread;
-      if (f.started)
-        _longjmp(f.state, 1);
-      else
-        start(stack[i]);
+    if (!f.ended) {
+      if (_setjmp(current.scheduler) == 0) {
+        current.here = &f;
+        current.world.here = &f.thread;
+        leave_scheduler(stack[i]);
+        if (f.started)
+          _longjmp(f.state, 1);
+        else
+          start(stack[i]);
+      }
+      enter_scheduler();
     }
     if (!current.mistake.empty()) return current.mistake;
     i = i + 1;
