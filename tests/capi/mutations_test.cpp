@@ -89,7 +89,14 @@ bool execute(const client::Recording& r, const client::Piece& plan, cudnnHandle_
   return true;
 }
 
+// Nobody else takes part in an exchange of statistics.
+bool waits_for_peer(const client::Failure& f) {
+  return f.status == CUDNN_STATUS_EXECUTION_FAILED &&
+         f.text.find("has not exchanged its statistics") != std::string::npos;
+}
+
 TEST(Mutations, AreRunOrRefused) {
+  setenv("TESSERA_PEER_TIMEOUT", "0", 1);
   client::Handle handle;
   const char *seed = std::getenv("FUZZ_SEED"), *rounds = std::getenv("FUZZ_ROUNDS");
   Mutator mutator(seed ? static_cast<unsigned>(std::atoi(seed)) : 7);
@@ -104,13 +111,14 @@ TEST(Mutations, AreRunOrRefused) {
       client::Recording r(g.lines, handle);
       run += execute(r, *client::first_plan(r.graph(), handle), handle);
     } catch (const client::Failure& f) {
-      EXPECT_TRUE(client::is_bad_param(f.status) || client::is_not_supported(f.status))
+      EXPECT_TRUE(client::is_bad_param(f.status) || client::is_not_supported(f.status) || waits_for_peer(f))
           << g.title << ": " << f.status << " " << f.text;
       EXPECT_FALSE(f.text.empty());
       ++refused;
     } catch (const std::out_of_range&) {  // refers to what comes later
     }
   }
+  unsetenv("TESSERA_PEER_TIMEOUT");
   EXPECT_GT(run, count / 12);
   EXPECT_GT(refused, count / 3);
 }
