@@ -19,8 +19,8 @@
 #include "harness/provenance.hpp"
 #include "harness/runnable.hpp"
 #include "peers.hpp"
+#include "planner/cost.hpp"
 #include "planner/explain.hpp"
-#include "planner/partition.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -70,10 +70,7 @@ std::string joined(const std::vector<std::string>& parts) {
 // Seconds that the machine needs at least for the whole graph, every input read and every output written once.
 double graph_limit(const Graph& g, const Device& d) {
   GraphIndex index(g);
-  std::vector<NodeId> nodes;
-  for (NodeId n = 0; n < g.node_count(); ++n)
-    if (index.live[static_cast<size_t>(n)]) nodes.push_back(n);
-  return region_limits(make_region(g, index, std::move(nodes)), d).seconds();
+  return region_limits(make_region(g, index, index.live_nodes()), d).seconds();
 }
 
 void describe_graph(const Graph& g, Row& r) {

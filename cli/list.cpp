@@ -141,8 +141,12 @@ Json device_row(const std::string& name, const Device& d, const std::string& tex
           {"target", d.target},
           {"units", d.units},
           {"copy_gb_s", scaled(d.bytes_per_second, 1e9)},
-          {"f32_gflop_s", scaled(d.flops_per_second, 1e9)},
-          {"narrow_gflop_s", scaled(d.narrow_flops_per_second, 1e9)},
+          {"f64_gflop_s", scaled(d.rates.f64, 1e9)},
+          {"f32_gflop_s", scaled(d.rates.f32, 1e9)},
+          {"tf32_gflop_s", scaled(d.rates.tf32, 1e9)},
+          {"bits16_gflop_s", scaled(d.rates.bits16, 1e9)},
+          {"bits8_gflop_s", scaled(d.rates.bits8, 1e9)},
+          {"sparse_gflop_s", scaled(d.rates.sparse, 1e9)},
           {"text", text}};
 }
 

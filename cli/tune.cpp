@@ -41,13 +41,13 @@ struct Candidate {
   }
 };
 
-std::vector<Candidate> candidates(const Region& r, const Device& d, const PlanOptions& o) {
+std::vector<Candidate> candidates(Query& q, const PlanOptions& o) {
   std::vector<Candidate> list;
   for (const Engine* e : all_engines()) {
     bool last_resort = e->info().last_resort;
     bool named = o.engines.empty() || std::find(o.engines.begin(), o.engines.end(), e->info().name) != o.engines.end();
-    if (e->info().device != d.kind || !named || (last_resort && !list.empty()) || !e->check(r, d).ok()) continue;
-    for (Config& c : e->configs(r, d)) list.push_back({e, std::move(c), nullptr, nullptr, ""});
+    if (e->info().device != q.device().kind || !named || (last_resort && !list.empty())) continue;
+    for (const Config& c : q.ask(q.index().live_nodes(), *e).configs) list.push_back({e, c, nullptr, nullptr, ""});
   }
   return list;
 }
@@ -90,10 +90,11 @@ Candidate* tune_step(const PlannedStep& step, const Device& d, const PlanOptions
   DataSpec data;
   // Large recurrent networks of large weights are chaotic: no two roundings agree.
   if (region_flops(step.region) > kOracleFlops) data.all = "range:-0.1,0.1";
-  list = candidates(step.region, d, o);
+  Query query(g, d, false);
+  list = candidates(query, o);
   for (Candidate& c : list) {
     c.buffers = std::make_unique<GraphBuffers>(*g, data);
-    c.run = std::make_unique<Runnable>(plan_as_one(g, d, *c.engine, c.config), *c.buffers);
+    c.run = std::make_unique<Runnable>(plan_as_one(query, *c.engine, c.config), *c.buffers);
   }
   check_values(g, list, region_flops(step.region));
   std::vector<StreamWork> works;

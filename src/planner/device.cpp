@@ -15,8 +15,8 @@ Device cpu_device() {
   d.units = thread_count();
   const Machine& m = this_machine();
   d.bytes_per_second = std::min(m.copy_one * d.units, m.copy_all);
-  d.flops_per_second = m.flops_one * d.units;
-  d.narrow_flops_per_second = m.narrow_flops_one * d.units;
+  double f32 = m.flops_one * d.units, narrow = m.narrow_flops_one * d.units;
+  d.rates = {f32 / 2, f32, f32, narrow, narrow, narrow};
   d.step_seconds = m.loop_seconds;
   return d;
 }
@@ -24,7 +24,7 @@ Device cpu_device() {
 namespace {
 
 Device record(const char* name, const char* target, int arch, int units, int shared_kib, int cache_mib, double bytes,
-              double flops, double narrow_flops) {
+              const Rates& tera) {
   Device d;
   d.kind = DeviceKind::cuda;
   d.index = -1;
@@ -35,8 +35,9 @@ Device record(const char* name, const char* target, int arch, int units, int sha
   d.shared_bytes = int64_t{shared_kib} * 1024;
   d.cache_bytes = int64_t{cache_mib} << 20;
   d.bytes_per_second = bytes;
-  d.flops_per_second = flops;
-  d.narrow_flops_per_second = narrow_flops;
+  constexpr double kTera = 1e12;
+  d.rates = {tera.f64 * kTera,    tera.f32 * kTera,   tera.tf32 * kTera,
+             tera.bits16 * kTera, tera.bits8 * kTera, tera.sparse * kTera};
   d.step_seconds = 2e-6;
   return d;
 }
@@ -46,13 +47,13 @@ Device record(const char* name, const char* target, int arch, int units, int sha
 // Rates are what copies and products reach, about 0.88 of the memory's and 0.8 of the tensor cores' peaks.
 std::span<const Device> device_records() {
   static const Device list[] = {
-      record("h200", "sm_90a", 90, 132, 227, 60, 4.2e12, 60e12, 790e12),
-      record("h100", "sm_90a", 90, 132, 227, 50, 2.95e12, 60e12, 750e12),
-      record("b200", "sm_100a", 100, 148, 227, 126, 7.0e12, 70e12, 1800e12),
-      record("a100", "sm_80", 80, 108, 163, 40, 1.75e12, 18e12, 250e12),
-      record("rtx3090", "sm_86", 86, 82, 99, 6, 0.82e12, 32e12, 65e12),
-      record("rtx4090", "sm_89", 89, 128, 99, 72, 0.92e12, 75e12, 150e12),
-      record("rtx5090", "sm_120a", 120, 170, 99, 96, 1.6e12, 95e12, 200e12),
+      record("h200", "sm_90a", 90, 132, 227, 60, 4.2e12, {54, 60, 395, 790, 1580, 1580}),
+      record("h100", "sm_90a", 90, 132, 227, 50, 2.95e12, {54, 60, 375, 750, 1500, 1500}),
+      record("b200", "sm_100a", 100, 148, 227, 126, 7.0e12, {32, 70, 900, 1800, 3600, 3600}),
+      record("a100", "sm_80", 80, 108, 163, 40, 1.75e12, {15.5, 18, 125, 250, 500, 500}),
+      record("rtx3090", "sm_86", 86, 82, 99, 6, 0.82e12, {0.5, 32, 32, 65, 230, 130}),
+      record("rtx4090", "sm_89", 89, 128, 99, 72, 0.92e12, {1.2, 75, 75, 150, 530, 300}),
+      record("rtx5090", "sm_120a", 120, 170, 99, 96, 1.6e12, {1.5, 95, 95, 200, 670, 400}),
   };
   return list;
 }

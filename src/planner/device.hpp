@@ -35,6 +35,16 @@ class DeviceMemory {
   virtual When runs(void* stream) const = 0;
 };
 
+// Operations a second that large products reach, two for each multiply-add, by the type of the operands. Where a device
+// has no faster way for a type, its rate is that of the next wider one.
+struct Rates {
+  double f64 = 5e9, f32 = 1e10;
+  double tf32 = 1e10;    // f32 rounded to 10 bits
+  double bits16 = 1e10;  // f16 and bf16, summed in f32
+  double bits8 = 1e10;   // fp8 and int8
+  double sparse = 1e10;  // 16-bit operands, half of one of them zero; counted as if none were
+};
+
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
@@ -46,10 +56,9 @@ struct Device {
   int64_t cache_bytes = 0;               // CUDA: level-two cache
   const DeviceMemory* memory = nullptr;  // null: absent, plans can be made but not run, or the CPU, which needs none
   // The machine's limits, for the cost model and for explain.
-  double bytes_per_second = 1e10;         // read and written by a copy
-  double flops_per_second = 1e10;         // f32 multiply-adds, two operations each
-  double narrow_flops_per_second = 1e10;  // products of 16-bit numbers, summed in f32
-  double step_seconds = 1e-6;             // to start a step on all units
+  double bytes_per_second = 1e10;  // read and written by a copy
+  Rates rates;
+  double step_seconds = 1e-6;  // to start a step on all units
 
   std::string key() const { return name + ":" + target + ":" + std::to_string(units); }
 };

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine contract. An engine is a stateless object that can run some regions of a graph on some devices.
-//
-//   check    decides support, and is the only place where that is decided; cheap, called thousands of times
-//   configs  lists candidates with a modelled cost, best first
-//   build    makes the step; may not fail for a region that check accepted, except for lack of resources
+// The engine contract. An engine is a stateless object that can run some regions of a graph on some devices. It is
+// asked once about a region: `match` gives a Match, which carries what was found out, or the reason why not.
 //
 // Executing a step only launches work: no allocation, compilation, synchronisation or lock, any number of threads at
 // once.
@@ -18,26 +15,22 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "graph/graph.hpp"
-#include "planner/device.hpp"
+#include "planner/cost.hpp"
 
 namespace tsr {
 
-// A part of a graph that one step computes. Nodes are in topological order.
-struct Region {
-  const Graph* graph = nullptr;
-  std::vector<NodeId> nodes;
-  std::vector<TensorId> inputs;     // read, not produced inside; constants included
-  std::vector<TensorId> outputs;    // produced inside; stored, or read by other regions
-  std::vector<TensorId> internals;  // produced and used inside only
-};
-
+// One of the ways in which an engine can run a region. Knobs are named, and a value means the same in every version:
+// programs and tuning records keep them.
 struct Config {
   std::vector<std::pair<std::string, int64_t>> knobs;
   double seconds = 0;     // modelled, or measured by tuning
   bool measured = false;  // whether `seconds` was measured on this machine
+
+  int64_t knob(std::string_view name) const;  // which must be there
 };
 std::string to_string(const Config& c);
+// The one with the same knobs, or null.
+const Config* find_config(const std::vector<Config>& list, const Config& c);
 
 struct StepArgs {
   // By TensorId: device memory; host memory for by-value scalars and constants of one element.
@@ -59,6 +52,47 @@ class Step {
   virtual void run(const StepArgs& args) const = 0;
 };
 
+// What an engine found out about a region that it takes. The region, its graph and the device outlive it; steps that
+// it builds outlive it, and the region, but not the graph.
+class Match {
+ public:
+  virtual ~Match() = default;
+  virtual std::vector<Config> configs() const = 0;  // candidates with a modelled cost, best first; at least one
+  // Makes the step of one of the candidates, any number of them; may only fail for lack of resources.
+  virtual std::unique_ptr<Step> build(const Config& c) const = 0;
+};
+
+// A match, or why there is none.
+struct Matched {
+  Matched(Reason no) : why(std::move(no)) {}  // NOLINT: engines return either
+  template <class M>
+  Matched(std::unique_ptr<M> m) : match(std::move(m)) {}  // NOLINT
+  bool ok() const { return match != nullptr; }
+
+  std::unique_ptr<Match> match;
+  Reason why;
+};
+
+// For engines that have one way to run a region: `build` makes the step.
+template <class Build>
+Matched one_way(Config config, Build build) {
+  class OneWay : public Match {
+   public:
+    OneWay(Config c, Build b) : config_(std::move(c)), build_(std::move(b)) {}
+    std::vector<Config> configs() const override { return {config_}; }
+    std::unique_ptr<Step> build(const Config&) const override { return build_(); }
+
+   private:
+    Config config_;
+    Build build_;
+  };
+  return std::make_unique<OneWay>(std::move(config), std::move(build));
+}
+template <class Build>
+Matched one_way(double seconds, Build build) {
+  return one_way(Config{{}, seconds}, std::move(build));
+}
+
 struct EngineInfo {
   std::string_view name;
   int id = 0;  // public and stable: never reused
@@ -72,23 +106,12 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual const EngineInfo& info() const = 0;
-  virtual Reason check(const Region& r, const Device& d) const = 0;
-  virtual std::vector<Config> configs(const Region& r, const Device& d) const = 0;
-  virtual std::unique_ptr<Step> build(const Region& r, const Config& c, const Device& d) const = 0;
+  // The only place where support is decided; cheap, called thousands of times.
+  virtual Matched match(const Region& r, const Device& d) const = 0;
 };
 
 // All engines in order of preference. Defined by the one list in engines/list.cpp.
 std::span<const Engine* const> all_engines();
 const Engine* find_engine(std::string_view name);
-
-// Bytes a region must move when every input is read once and every output written once, and its arithmetic.
-double region_bytes(const Region& r);
-double region_flops(const Region& r);
-// Seconds below which the machine cannot do it: the time to move the bytes, and to do the arithmetic.
-struct Limits {
-  double memory = 0, arithmetic = 0;
-  double seconds() const { return memory > arithmetic ? memory : arithmetic; }
-};
-Limits region_limits(const Region& r, const Device& d);
 
 }  // namespace tsr

@@ -8,7 +8,6 @@
 
 #include "graph/op.hpp"
 #include "graph/text.hpp"
-#include "planner/partition.hpp"
 
 namespace tsr {
 namespace {
@@ -33,12 +32,11 @@ EngineAnswer ask(const Engine& e, const Region& r, const Plan& plan) {
   a.engine = e.info().name;
   a.reason = excluded(e.info(), plan);
   if (!a.reason.empty()) return a;
-  Reason why = e.check(r, plan.device());
-  a.accepted = why.ok();
-  a.reason = why.text();
+  Matched m = e.match(r, plan.device());
+  a.accepted = m.ok();
+  a.reason = m.why.text();
   if (!a.accepted) return a;
-  std::vector<Config> configs = e.configs(r, plan.device());
-  if (configs.empty()) return a;
+  std::vector<Config> configs = m.match->configs();
   a.config = to_string(configs.front());
   a.seconds = configs.front().seconds;
   return a;

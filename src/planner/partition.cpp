@@ -18,9 +18,9 @@ constexpr size_t kMaxRegionNodes = 96;  // bounds the cost of asking; larger reg
 
 class Partitioner {
  public:
-  Partitioner(const Graph& g, const std::function<double(const Region&)>& cost) : g_(g), cost_(cost), index_(g) {}
+  Partitioner(const Graph& g, const GraphIndex& index, const RegionCost& cost) : g_(g), index_(index), cost_(cost) {}
 
-  std::vector<Region> run() {
+  std::vector<NodeList> run() {
     auto count = static_cast<size_t>(g_.node_count());
     parent_.resize(count);
     std::iota(parent_.begin(), parent_.end(), 0);
@@ -108,11 +108,11 @@ class Partitioner {
 
   bool join(const std::vector<size_t>& roots, int level) {
     if (roots.size() < 2) return false;
-    std::vector<NodeId> merged;
+    NodeList merged;
     for (size_t r : roots) merged.insert(merged.end(), members_[r].begin(), members_[r].end());
     if (merged.size() > kMaxRegionNodes) return false;
     std::sort(merged.begin(), merged.end());
-    double together = cost_(make_region(g_, index_, merged));
+    double together = cost_(merged);
     if (together == kImpossible) return false;
     double apart = 0;
     for (size_t r : roots) apart += seconds_of(r);
@@ -125,7 +125,7 @@ class Partitioner {
   }
 
   double seconds_of(size_t root) {
-    if (seconds_[root] < 0) seconds_[root] = cost_(make_region(g_, index_, members_[root]));
+    if (seconds_[root] < 0) seconds_[root] = cost_(members_[root]);
     return seconds_[root];
   }
 
@@ -140,7 +140,7 @@ class Partitioner {
   }
 
   // Runs as close to the author's order as dependencies allow, so that temporaries live briefly.
-  std::vector<Region> ordered() {
+  std::vector<NodeList> ordered() {
     std::vector<size_t> roots;
     std::vector<int> waiting(parent_.size(), 0);
     std::vector<std::vector<size_t>> users(parent_.size());
@@ -158,11 +158,11 @@ class Partitioner {
       waiting[r] = static_cast<int>(from.size());
       if (from.empty()) ready.emplace(members_[r].back(), r);
     }
-    std::vector<Region> regions;
+    std::vector<NodeList> regions;
     while (!ready.empty()) {
       size_t r = ready.top().second;
       ready.pop();
-      regions.push_back(make_region(g_, index_, members_[r]));
+      regions.push_back(members_[r]);
       for (size_t u : users[r])
         if (--waiting[u] == 0) ready.emplace(members_[u].back(), u);
     }
@@ -170,55 +170,20 @@ class Partitioner {
   }
 
   const Graph& g_;
-  const std::function<double(const Region&)>& cost_;
-  GraphIndex index_;
+  const GraphIndex& index_;
+  const RegionCost& cost_;
   std::vector<size_t> parent_;
   std::vector<int> level_;
-  std::vector<std::vector<NodeId>> members_;  // by root
-  std::vector<double> seconds_;               // by root, negative when not asked for yet
-  std::vector<int> depth_;                    // by node
-  std::vector<bool> late_;                    // by node; of a region, that of its root
+  std::vector<NodeList> members_;  // by root
+  std::vector<double> seconds_;    // by root, negative when not asked for yet
+  std::vector<int> depth_;         // by node
+  std::vector<bool> late_;         // by node; of a region, that of its root
 };
-
-void add_once(std::vector<TensorId>& v, TensorId t) {
-  if (std::find(v.begin(), v.end(), t) == v.end()) v.push_back(t);
-}
 
 }  // namespace
 
-GraphIndex::GraphIndex(const Graph& g)
-    : consumers(static_cast<size_t>(g.tensor_count())), live(static_cast<size_t>(g.node_count()), false) {
-  for (NodeId n = g.node_count() - 1; n >= 0; --n) {
-    bool needed = false;
-    for (TensorId t : g.node(n).out)
-      needed = needed || (t != kNone && (g.tensor(t).stored || !consumers[static_cast<size_t>(t)].empty()));
-    live[static_cast<size_t>(n)] = needed;
-    if (!needed) continue;
-    for (TensorId t : node_reads(g, g.node(n))) consumers[static_cast<size_t>(t)].push_back(n);
-  }
-}
-
-Region make_region(const Graph& g, const GraphIndex& index, std::vector<NodeId> nodes) {
-  Region r;
-  r.graph = &g;
-  auto inside = [&](NodeId n) { return std::binary_search(nodes.begin(), nodes.end(), n); };
-  for (NodeId n : nodes) {
-    for (TensorId t : node_reads(g, g.node(n)))
-      if (g.producer(t) == kNone || !inside(g.producer(t))) add_once(r.inputs, t);
-    for (TensorId t : g.node(n).out) {
-      if (t == kNone) continue;
-      const auto& users = index.consumers[static_cast<size_t>(t)];
-      bool outside =
-          g.tensor(t).stored || std::any_of(users.begin(), users.end(), [&](NodeId u) { return !inside(u); });
-      (outside ? r.outputs : r.internals).push_back(t);
-    }
-  }
-  r.nodes = std::move(nodes);
-  return r;
-}
-
-std::vector<Region> partition(const Graph& g, const std::function<double(const Region&)>& cost) {
-  return Partitioner(g, cost).run();
+std::vector<NodeList> partition(const Graph& g, const GraphIndex& index, const RegionCost& cost) {
+  return Partitioner(g, index, cost).run();
 }
 
 }  // namespace tsr

@@ -6,22 +6,17 @@
 #include <functional>
 #include <limits>
 
-#include "planner/engine.hpp"
+#include "planner/region.hpp"
 
 namespace tsr {
 
-// Which nodes read each tensor, and which nodes contribute to an output at all.
-struct GraphIndex {
-  explicit GraphIndex(const Graph& g);
-  std::vector<std::vector<NodeId>> consumers;  // by tensor
-  std::vector<bool> live;                      // by node
-};
-
-Region make_region(const Graph& g, const GraphIndex& index, std::vector<NodeId> nodes);
-
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// Regions in an order in which they can run. `cost` gives the modelled seconds of a region, or kImpossible.
-std::vector<Region> partition(const Graph& g, const std::function<double(const Region&)>& cost);
+using NodeList = std::vector<NodeId>;  // in ascending order
+// Modelled seconds of the region that has these nodes, or kImpossible.
+using RegionCost = std::function<double(const NodeList&)>;
+
+// The nodes of each region, in an order in which they can run.
+std::vector<NodeList> partition(const Graph& g, const GraphIndex& index, const RegionCost& cost);
 
 }  // namespace tsr

@@ -7,23 +7,10 @@
 #include <mutex>
 #include <span>
 
-#include "planner/engine.hpp"
 #include "planner/own_memory.hpp"
+#include "planner/query.hpp"
 
 namespace tsr {
-
-struct PlanOptions {
-  size_t workspace_limit = SIZE_MAX;
-  bool deterministic = false;
-  bool fuse = true;                  // false: one step for each node (for comparison)
-  bool recognise = true;             // rewrite composite attention and normalisation first
-  std::vector<std::string> engines;  // empty: all
-  std::vector<std::string> without;  // engines to leave out
-  bool fallback = true;              // the reference engine may take what the named engines decline
-  std::string config;                // this one (to_string) for steps that have it as a candidate; empty: the cheapest
-  bool tuned = true;                 // prefer choices that were measured (planner/tuning.hpp) to the cost model
-  std::string key() const;
-};
 
 struct Binding {
   int64_t uid;
@@ -105,24 +92,17 @@ class Plan {
 // Raises for a device that is only known by its record: plans for it can be made and explained, not run.
 void require_present(const Device& d);
 
-// Plans a graph. Raises Status::not_supported, listing every engine's reason, only when the options forbid what is
-// needed. `own`: memory of another plan of the device that it may use as its own.
+// Plans a graph; raises as Query::choose does. `own`: memory of another plan of the device that it may use as its own.
 std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Device& d, const PlanOptions& o = {},
                                       std::shared_ptr<OwnMemory> own = nullptr);
-// What make_plan would choose, without building it: cheap enough to compare several options. Raises as make_plan does.
-struct PlanOutline {
-  double seconds = 0;                  // modelled
-  std::vector<const Engine*> engines;  // by step
-  std::string text;                    // steps and their configurations: plans of equal text are equal
-  std::vector<Config> candidates;      // if there is one step: what its engine could do
-};
-PlanOutline outline_plan(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o = {});
+// The same of a query that was made before. `o.recognise` must be as it was there.
+std::shared_ptr<const Plan> make_plan(Query& q, const PlanOptions& o, std::shared_ptr<OwnMemory> own = nullptr);
 // The whole graph as one step of this engine; for measuring candidates. The engine must accept it.
-std::shared_ptr<const Plan> plan_as_one(std::shared_ptr<const Graph> g, const Device& d, const Engine& engine,
-                                        const Config& config);
+std::shared_ptr<const Plan> plan_as_one(Query& q, const Engine& engine, const Config& config);
 // The same as make_plan through the process-wide cache.
 std::shared_ptr<const Plan> cached_plan(const std::shared_ptr<const Graph>& g, const Device& d,
                                         const PlanOptions& o = {});
+std::shared_ptr<const Plan> cached_plan(Query& q, const PlanOptions& o);
 size_t plan_cache_size();
 void clear_plan_cache();
 // Rebuilds a saved plan with the engines and configs it names.

@@ -8,7 +8,6 @@
 #include "graph/passes/rewrite.hpp"
 #include "graph/ragged.hpp"
 #include "planner/engine.hpp"
-#include "planner/partition.hpp"
 
 namespace tsr {
 namespace {
@@ -72,7 +71,7 @@ class Inquiry {
     Region r = make_region(graph_, index_, {n});
     auto engines = all_engines();
     return std::any_of(engines.begin(), engines.end(), [&](const Engine* e) {
-      return e->info().device == device_.kind && (last_resort || !e->info().last_resort) && e->check(r, device_).ok();
+      return e->info().device == device_.kind && (last_resort || !e->info().last_resort) && e->match(r, device_).ok();
     });
   }
 

@@ -158,13 +158,16 @@ TEST(Backend, EveryConfigurationOfEveryModeIsRight) {
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
     std::vector<Part> found = configs(graph, mode);
     ASSERT_FALSE(found.empty());
-    std::vector<std::pair<int64_t, int64_t>> indices;
+    std::vector<std::vector<int64_t>> indices;  // engine, then types and values of knobs
     for (const Part& config : found) {
       Part engine = engine_of(config);
-      int64_t knob = -1;
-      for (const Part& k : config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR))
-        knob = k.one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
-      indices.emplace_back(engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX), knob);
+      indices.push_back({engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)});
+      for (const Part& k : config.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)) {
+        cudnnBackendKnobType_t type{};
+        EXPECT_OK(k.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, nullptr, &type));
+        indices.back().push_back(type);
+        indices.back().push_back(k.one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+      }
       EXPECT_GE(config.one<int32_t>(CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED), 0);
       Part plan = plan_of(config);
       EXPECT_EQ(config.one<int64_t>(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE),
@@ -175,7 +178,7 @@ TEST(Backend, EveryConfigurationOfEveryModeIsRight) {
     }
     std::sort(indices.begin(), indices.end());
     EXPECT_EQ(std::adjacent_find(indices.begin(), indices.end()), indices.end());
-    EXPECT_EQ(indices[0], std::make_pair(int64_t{0}, int64_t{-1}));
+    EXPECT_EQ(indices[0], std::vector<int64_t>{0});
   }
   Part h(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   ASSERT_OK(h.set_part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph));
@@ -203,31 +206,36 @@ TEST(Backend, EnginesByNumber) {
       continue;
     }
     ++usable;
-    int64_t largest = -1;  // of the knob
+    Part untouched(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    ASSERT_OK(untouched.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
+    std::vector<Part> found;
+    found.push_back(std::move(untouched));
     for (const Part& k : engine.parts(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR)) {
       cudnnBackendKnobType_t type{};
       EXPECT_OK(k.get(CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, nullptr, &type));
-      if (type != CUDNN_KNOB_TYPE_KERNEL_CFG) continue;
-      largest = k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE);
-      EXPECT_EQ(k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE), 0);
-      EXPECT_EQ(k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_STRIDE), 1);
-    }
-    for (int64_t value = -1; value <= largest; ++value) {
-      SCOPED_TRACE(testing::Message() << "engine " << i << " knob " << value);
-      Part config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-      ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
-      if (value >= 0) {
-        ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob(CUDNN_KNOB_TYPE_KERNEL_CFG, value)));
+      auto least = k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE),
+           most = k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE),
+           stride = k.one<int64_t>(CUDNN_ATTR_KNOB_INFO_STRIDE);
+      ASSERT_GT(stride, 0);
+      EXPECT_EQ((most - least) % stride, 0);
+      for (int64_t value = least; value <= most + 1; value += value < most ? stride : 1) {
+        Part config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
+        ASSERT_OK(config.set_part(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob(type, value)));
+        if (value <= most) {
+          found.push_back(std::move(config));
+        } else {
+          EXPECT_EQ(config.finalize(), CUDNN_STATUS_NOT_SUPPORTED) << type;
+        }
       }
+    }
+    for (Part& config : found) {
+      SCOPED_TRACE(testing::Message() << "engine " << i);
       ASSERT_OK(config.finalize());
       p.y.fill(-1);
       ASSERT_OK(execute(handle, plan_of(config), p.pointers()));
       expect_values(p.y, p.expected(), 64);
     }
-    Part beyond(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    ASSERT_OK(beyond.set_part(CUDNN_ATTR_ENGINECFG_ENGINE, engine));
-    ASSERT_OK(beyond.set_part(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob(CUDNN_KNOB_TYPE_KERNEL_CFG, largest + 1)));
-    EXPECT_EQ(beyond.finalize(), CUDNN_STATUS_NOT_SUPPORTED);
   }
   EXPECT_GE(usable, 1);
 }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines as programs name them: by numbers that NVIDIA's library has, with knobs by their type, without a workspace,
 // and what is left when filters take some of them away.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "backend_client.hpp"
@@ -216,6 +221,33 @@ TEST(Engines, EachHasOneKnobForItsKernels) {
     }
     EXPECT_GT(built, 1);
   }
+}
+
+// A graph is prepared once, whatever is asked about it: a copy of this program does so and counts in its log.
+TEST(Engines, AskingPreparesAGraphOnce) {
+  if (std::getenv("TESSERA_LOG_FILE")) {
+    Handle handle;
+    Part graph = Convolution(Kind::forward, CUDNN_DATA_FLOAT).graph(handle);
+    std::vector<Part> found;
+    for (auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
+      for (Part& c : configs(graph, mode)) found.push_back(std::move(c));
+    for (int64_t number = 0; number < 12; ++number) {
+      cudnnStatus_t status{};
+      engine(graph, number, &status);
+    }
+    for (const Part& c : found) plan_of(c);
+    return;
+  }
+  std::string log = testing::TempDir() + "tessera_prepared_" + std::to_string(getpid());
+  std::string command = "TESSERA_LOG=3 TESSERA_LOG_FILE=" + log + " " +
+                        std::filesystem::read_symlink("/proc/self/exe").string() +
+                        " --gtest_filter=Engines.AskingPreparesAGraphOnce > /dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream in(log);
+  int prepared = 0;
+  for (std::string line; std::getline(in, line);) prepared += line.find(" prepared for ") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(prepared, 1);
+  std::filesystem::remove(log);
 }
 
 // Programs that keep only plans without a workspace find one, in every mode, and it is right.

@@ -9,19 +9,12 @@
 #include "graph/text.hpp"
 #include "harness/buffers.hpp"
 #include "harness/runner.hpp"
-#include "planner/partition.hpp"
 #include "runtime/devices.hpp"
 #include "runtime/jit/nvrtc.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr {
 namespace {
-
-Region whole(const Graph& g) {
-  std::vector<NodeId> nodes;
-  for (NodeId n = 0; n < g.node_count(); ++n) nodes.push_back(n);
-  return make_region(g, GraphIndex(g), nodes);
-}
 
 // Small integers: sums are exact in any order, so every configuration must give the same bits. `splits`: also those
 // that split the inner dimension.
@@ -30,16 +23,15 @@ void expect_all_configs_equal(const std::string& text, const DataSpec& data, boo
   auto g = std::make_shared<Graph>(parse_graph(text));
   Device d = emulated_device("h200");
   const Engine& engine = cuda::gemm_engine();
-  Region r = whole(*g);
-  Reason accepted = engine.check(r, d);
-  ASSERT_TRUE(accepted.ok()) << accepted.text();
+  Query query(g, d, false);
+  const Asked::Answer& answer = query.ask(query.index().live_nodes(), engine);
+  ASSERT_TRUE(answer.matched.ok()) << answer.matched.why.text();
   GraphBuffers expected(*g, data);
   ref::evaluate_graph<double>(*g, expected.table().data());
-  std::vector<Config> configs = engine.configs(r, d);
-  EXPECT_GE(configs.size(), 2u);
-  for (const Config& c : configs) {
+  EXPECT_GE(answer.configs.size(), 2u);
+  for (const Config& c : answer.configs) {
     if (!splits && c.knobs.back().second > 1) continue;
-    auto plan = plan_as_one(g, d, engine, c);
+    auto plan = plan_as_one(query, engine, c);
     GraphBuffers buffers(*g, data);
     GuardedBuffer workspace(plan->workspace_bytes(), 256);
     workspace.poison();

@@ -116,6 +116,44 @@ TEST(Plan, EngineFilters) {
                {"no engine can run relu", "reference: excluded by the options"});
 }
 
+// Counts how often it is asked about each region.
+class CountingEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    static constexpr EngineInfo kInfo = {"counting", 9999, DeviceKind::cpu, true, "for this test"};
+    return kInfo;
+  }
+  Matched match(const Region& r, const Device&) const override {
+    EXPECT_TRUE(asked.insert(r.nodes).second) << "asked twice";
+    return Reason::no("it only counts");
+  }
+  mutable std::set<std::vector<NodeId>> asked;
+};
+
+TEST(Query, PreparesAGraphOnceAndAsksAnEngineOnce) {
+  size_t before = graphs_prepared();
+  Query q(graph("x = input f32[64,64]; y = softmax (relu (matmul x x)); output y"), cpu_device());
+  PlanOutline all = q.outline({}), apart = q.outline({.fuse = false}),
+              reference = q.outline({.engines = {"reference"}, .fallback = false});
+  EXPECT_EQ(graphs_prepared(), before + 1);
+  EXPECT_EQ(apart.engines.size(), 3u);
+  EXPECT_LE(all.engines.size(), apart.engines.size());
+  EXPECT_NE(all.text, reference.text);
+  EXPECT_EQ(make_plan(q, {})->steps().size(), all.engines.size());
+  EXPECT_EQ(graphs_prepared(), before + 1);
+  CountingEngine counting;
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(q.ask({0}, counting).matched.ok());
+  EXPECT_EQ(counting.asked.size(), 1u);
+}
+
+TEST(Query, NamesWhatAnEngineCannotDo) {
+  Query q(graph("x = input f32[64,64]; y = matmul x x; output y"), *find_device_record("h200"));
+  const Engine& gemm = *find_engine("gemm_cuda");
+  Config none{{{"rows", 7}}};
+  expect_error([&] { q.choose({0}, gemm, none); }, Status::not_supported, {"gemm_cuda", "no configuration rows=7"});
+  expect_error([&] { q.choose({0}, *find_engine("rope_cuda"), {}); }, Status::not_supported, {"no rotary embedding"});
+}
+
 TEST(Plan, WantsAFinalizedGraph) {
   expect_error([] { make_plan(std::make_shared<Graph>(), cpu_device()); }, Status::bad_parameter, {"finalized"});
   expect_error([] { make_plan(nullptr, cpu_device()); }, Status::bad_parameter, {"finalized"});

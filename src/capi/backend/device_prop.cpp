@@ -17,8 +17,12 @@ void visit_numbers(D& d, const Visit& visit) {
   visit("shared_bytes", d.shared_bytes);
   visit("cache_bytes", d.cache_bytes);
   visit("bytes_per_second", d.bytes_per_second);
-  visit("flops_per_second", d.flops_per_second);
-  visit("narrow_flops_per_second", d.narrow_flops_per_second);
+  visit("f64_per_second", d.rates.f64);
+  visit("f32_per_second", d.rates.f32);
+  visit("tf32_per_second", d.rates.tf32);
+  visit("bits16_per_second", d.rates.bits16);
+  visit("bits8_per_second", d.rates.bits8);
+  visit("sparse_per_second", d.rates.sparse);
   visit("step_seconds", d.step_seconds);
 }
 

@@ -2,6 +2,7 @@
 // ENGINE and ENGINECFG: ways to plan a graph, under public numbers.
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "capi/backend/planning.hpp"
@@ -41,8 +42,8 @@ std::vector<cudnnBackendNumericalNote_t> numerical_notes(const MadeEngine& e) {
 // Programs ask their CUDA run time about streams when an engine compiles: only where there is a GPU.
 std::vector<cudnnBackendBehaviorNote_t> behavior_notes(const MadeEngine& e) {
   constexpr auto kNativeGraphs = CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API;
-  if (e.device.kind == DeviceKind::cpu && has_host_graphs() && !e.peers) return {kNativeGraphs};
-  if (e.device.kind != DeviceKind::cuda || e.device.target == "emulated") return {};
+  if (e.device().kind == DeviceKind::cpu && has_host_graphs() && !e.peers) return {kNativeGraphs};
+  if (e.device().kind != DeviceKind::cuda || e.device().target == "emulated") return {};
   std::vector<cudnnBackendBehaviorNote_t> notes = {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
   // What comes back to the host has no place in a graph that the program may copy and keep.
   auto on_host = [](const Engine* x) { return x->info().last_resort; };
@@ -50,42 +51,105 @@ std::vector<cudnnBackendBehaviorNote_t> behavior_notes(const MadeEngine& e) {
   return notes;
 }
 
-std::shared_ptr<Descriptor> knob(cudnnBackendKnobType_t type, int64_t largest) {
-  auto k = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR));
-  k->put(CUDNN_ATTR_KNOB_INFO_TYPE, std::vector{type});
-  k->put(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, std::vector<int64_t>{0});
-  k->put(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, std::vector{largest});
-  k->put(CUDNN_ATTR_KNOB_INFO_STRIDE, std::vector<int64_t>{1});
-  k->mark_finalized();
-  return k;
+// Knobs of engines, under types that front ends know. A value means the same in every version.
+struct KnobName {
+  std::string_view name;
+  cudnnBackendKnobType_t type;
+};
+constexpr KnobName kKnobNames[] = {
+    {"rows", CUDNN_KNOB_TYPE_TILE_ROWS},
+    {"columns", CUDNN_KNOB_TYPE_TILE_COLS},
+    {"splits", CUDNN_KNOB_TYPE_SPLIT_K_SLC},
+    {"cluster", CUDNN_KNOB_TYPE_TILE_CGA_M},
+};
+
+// The values that candidates have for a knob, in ascending order.
+std::vector<int64_t> values_of(const std::vector<Config>& candidates, cudnnBackendKnobType_t type) {
+  std::vector<int64_t> values;
+  for (const Config& c : candidates)
+    for (auto [t, v] : knobs_of(c))
+      if (t == type) values.push_back(v);
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
 }
+
+struct KnobRange {
+  cudnnBackendKnobType_t type;
+  int64_t least, most, stride;
+};
 
 // GPUs' memory is not the library's to take while a program's graphs may run at any time.
 bool may_own_workspace(const Device& d) { return d.kind == DeviceKind::cpu; }
 
-int64_t largest_kernel(const MadeEngine& e) { return static_cast<int64_t>(e.choices.size()) - 1; }
+// Those with a choice come before those without: programs turn the first one by a step. KERNEL_CFG is there because
+// programs ask for it; its one value is the planner's choice.
+std::vector<KnobRange> knobs(const MadeEngine& e) {
+  std::vector<KnobRange> list;
+  if (may_own_workspace(e.device())) list.push_back({CUDNN_KNOB_TYPE_WORKSPACE, kOwn, kCallers, 1});
+  for (const KnobName& n : kKnobNames) {
+    std::vector<int64_t> values = values_of(e.candidates, n.type);
+    if (values.empty()) continue;
+    int64_t stride = 0;
+    for (int64_t v : values) stride = std::gcd(stride, v - values[0]);
+    list.push_back({n.type, values.front(), values.back(), std::max<int64_t>(1, stride)});
+  }
+  if (!e.pinned) list.push_back({CUDNN_KNOB_TYPE_KERNEL_CFG, 0, 0, 1});
+  std::stable_partition(list.begin(), list.end(), [](const KnobRange& r) { return r.least < r.most; });
+  return list;
+}
 
-// That of the workspace comes first: programs turn the first one by a step, which a single kernel does not allow.
-std::vector<std::shared_ptr<Descriptor>> knobs(const MadeEngine& e) {
+std::shared_ptr<Descriptor> knob_info(const KnobRange& r) {
+  auto k = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR));
+  k->put(CUDNN_ATTR_KNOB_INFO_TYPE, std::vector{r.type});
+  k->put(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, std::vector{r.least});
+  k->put(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, std::vector{r.most});
+  k->put(CUDNN_ATTR_KNOB_INFO_STRIDE, std::vector{r.stride});
+  k->mark_finalized();
+  return k;
+}
+
+std::vector<std::shared_ptr<Descriptor>> knob_infos(const MadeEngine& e) {
   std::vector<std::shared_ptr<Descriptor>> list;
-  if (may_own_workspace(e.device)) list.push_back(knob(CUDNN_KNOB_TYPE_WORKSPACE, kCallers));
-  if (largest_kernel(e) >= 0) list.push_back(knob(CUDNN_KNOB_TYPE_KERNEL_CFG, largest_kernel(e)));
+  for (const KnobRange& r : knobs(e)) list.push_back(knob_info(r));
   return list;
 }
 
 // Turns a knob of a configuration; false where the engine has no such knob, or not that far.
 bool turn(MadeEngine& e, cudnnBackendKnobType_t type, int64_t value) {
-  if (type == CUDNN_KNOB_TYPE_KERNEL_CFG && value >= kDefault && value <= largest_kernel(e)) {
+  for (const KnobRange& r : knobs(e)) {
+    if (r.type != type) continue;
     if (value == kDefault) return true;
-    e.knobs.kernel = value;
-    e.options.config = e.choices[static_cast<size_t>(value)];
-    return true;
-  }
-  if (type == CUDNN_KNOB_TYPE_WORKSPACE && may_own_workspace(e.device) && value >= kDefault && value <= kCallers) {
-    e.knobs.own_workspace = value == kOwn;
+    if (value < r.least || value > r.most) return false;
+    if (type == CUDNN_KNOB_TYPE_WORKSPACE)
+      e.knobs.own_workspace = value == kOwn;
+    else if (type != CUDNN_KNOB_TYPE_KERNEL_CFG)
+      e.knobs.turned.emplace_back(type, value);
     return true;
   }
   return false;
+}
+
+// The best candidate that has the values of the knobs. Not all combinations exist: a value between two stands for the
+// next larger one, and earlier knobs count more than later ones.
+Config chosen(std::vector<Config> candidates, const Knobs& knobs) {
+  for (auto [type, wanted] : knobs.turned) {
+    std::vector<int64_t> values = values_of(candidates, type);
+    auto at = std::lower_bound(values.begin(), values.end(), wanted);
+    std::pair taken{type, at == values.end() ? values.back() : *at};
+    std::erase_if(candidates, [&](const Config& c) {
+      auto has = knobs_of(c);
+      return std::find(has.begin(), has.end(), taken) == has.end();
+    });
+  }
+  return candidates[0];
+}
+
+std::string knobs_text(const MadeEngine& e) {
+  std::string text;
+  for (const KnobRange& r : knobs(e))
+    text += cat(text.empty() ? "" : ", ", static_cast<int>(r.type), " may be ", r.least, " to ", r.most);
+  return text.empty() ? "it has none" : text;
 }
 
 std::shared_ptr<Descriptor> choice(cudnnBackendKnobType_t type, int64_t value) {
@@ -108,14 +172,29 @@ bool may_be_pinned(int64_t index, const Graph& g) {
 }
 
 void pin(MadeEngine& e) {
-  e.options = engine_options(0, e.device.kind);
+  e.options = engine_options(0, e.device().kind);
   e.options.deterministic = true;
-  e.engines = outline_plan(e.graph, e.device, e.options).engines;
-  e.choices.clear();
+  e.engines = e.query->outline(e.options).engines;
+  e.candidates.clear();
   e.pinned = true;
 }
 
 }  // namespace
+
+std::vector<std::pair<cudnnBackendKnobType_t, int64_t>> knobs_of(const Config& c) {
+  std::vector<std::pair<cudnnBackendKnobType_t, int64_t>> list;
+  for (const KnobName& n : kKnobNames)
+    for (const auto& [name, value] : c.knobs)
+      if (name == n.name) list.emplace_back(n.type, value);
+  return list;
+}
+
+std::shared_ptr<Query> query_for(const MadeGraph& g, const Device& d) {
+  std::lock_guard guard(g.lock);
+  for (const auto& q : g.queries)
+    if (q->device().key() == d.key() && q->device().index == d.index) return q;
+  return g.queries.emplace_back(std::make_shared<Query>(g.graph, d));
+}
 
 int64_t engine_index(const Engine& e) { return e.info().id % kFirstOfGpus; }
 
@@ -143,18 +222,17 @@ PlanOptions engine_options(int64_t index, DeviceKind kind) {
 void finalize_engine(Descriptor& d) {
   const MadeGraph& g = plannable(*d.part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
   auto e = std::make_shared<MadeEngine>();
-  e->graph = g.graph;
+  e->query = query_for(g, device_for(d, CUDNN_ATTR_ENGINE_DEVICEPROP, g));
   e->peers = g.peers;
-  e->device = device_for(d, CUDNN_ATTR_ENGINE_DEVICEPROP, g);
   auto index = d.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
-  if (may_be_pinned(index, *e->graph)) {
+  if (may_be_pinned(index, *e->graph())) {
     pin(*e);
     return make(d, e);
   }
-  e->options = engine_options(index, e->device.kind);
-  PlanOutline outline = outline_plan(e->graph, e->device, e->options);
+  e->options = engine_options(index, e->device().kind);
+  PlanOutline outline = e->query->outline(e->options);
   e->engines = outline.engines;
-  e->choices = knob_choices(index, outline);
+  e->candidates = candidates_of(index, outline);
   make(d, e);
 }
 
@@ -166,18 +244,10 @@ bool get_engine(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t r
   else if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE)
     hand_out(behavior_notes(e), requested, count, elements);
   else if (name == CUDNN_ATTR_ENGINE_KNOB_INFO)
-    hand_out(knobs(e), requested, count, elements);
+    hand_out(knob_infos(e), requested, count, elements);
   else
     return false;
   return true;
-}
-
-std::vector<std::string> knob_choices(int64_t index, const PlanOutline& outline) {
-  if (index == 0 || outline.candidates.size() < 2) return {""};
-  std::vector<std::string> texts;
-  for (const Config& c : outline.candidates) texts.push_back(to_string(c));
-  std::sort(texts.begin(), texts.end());
-  return texts;
 }
 
 void finalize_config(Descriptor& d) {
@@ -189,9 +259,9 @@ void finalize_config(Descriptor& d) {
     auto type = c->one(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS);
     auto value = c->one<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
     demand(turn(*e, type, value), CUDNN_STATUS_NOT_SUPPORTED, "engine ", index, " has no knob ", static_cast<int>(type),
-           " that can be ", value, " for this graph; KERNEL_CFG may be 0 to ", largest_kernel(*e),
-           may_own_workspace(e->device) ? ", WORKSPACE 0 or 1" : "");
+           " that can be ", value, " for this graph; ", Lazy{[&] { return knobs_text(*e); }});
   }
+  if (!e->knobs.turned.empty()) e->options.config = to_string(chosen(e->candidates, e->knobs));
   make(d, e);
 }
 
@@ -214,7 +284,7 @@ const MadeEngine& engine_of(const Descriptor& config) { return made<MadeEngine>(
 
 std::shared_ptr<const Plan> plan_of(const MadeEngine& e) {
   cuda::RelaxedCapture allowed;
-  return cached_plan(e.graph, e.device, e.options);
+  return cached_plan(*e.query, e.options);
 }
 
 int64_t workspace_of(const Plan& p, const Knobs& k) {
@@ -231,7 +301,7 @@ std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64
   auto config = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
   config->put_parts(CUDNN_ATTR_ENGINECFG_ENGINE, {std::move(e)});
   std::vector<std::shared_ptr<Descriptor>> choices;
-  if (knobs.kernel) choices.push_back(choice(CUDNN_KNOB_TYPE_KERNEL_CFG, *knobs.kernel));
+  for (auto [type, value] : knobs.turned) choices.push_back(choice(type, value));
   if (knobs.own_workspace) choices.push_back(choice(CUDNN_KNOB_TYPE_WORKSPACE, kOwn));
   if (!choices.empty()) config->put_parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, std::move(choices));
   config->finalize();

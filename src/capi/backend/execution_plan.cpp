@@ -17,14 +17,14 @@ std::string to_json(const MadePlan& p) {
                   {"device", p.plan->device().name},
                   {"graph", save_graph(p.plan->source())},
                   {"plan", p.plan->save()}};
-  if (p.knobs.kernel) j["knob"] = static_cast<double>(*p.knobs.kernel);
+  if (!p.knobs.turned.empty()) j["turned"] = 1.0;
   if (p.knobs.own_workspace) j["own_workspace"] = 1.0;
   return print_json(j);
 }
 
 struct Saved {
   int64_t engine = 0;
-  Knobs knobs;
+  bool turned = false, own_workspace = false;  // knobs
   std::string device, graph, plan;
 };
 
@@ -35,25 +35,21 @@ Saved parse(const std::string& text) {
          " characters) is no plan of this library");
   demand(*format == kFormat, CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "the plan has the format ", *format,
          ", this library reads ", kFormat);
-  constexpr double kMost = 1 << 16;  // more than there are engines, and than any has configurations
-  const auto *engine = find<double>(*j, "engine"), *knob = find<double>(*j, "knob");
+  constexpr double kMost = 1 << 16;  // more than there are engines
+  const auto* engine = find<double>(*j, "engine");
   const auto *device = find<std::string>(*j, "device"), *graph = find<std::string>(*j, "graph"),
              *plan = find<std::string>(*j, "plan");
-  bool complete = engine && device && graph && plan;
-  for (const double* number : {engine, knob}) complete = complete && (!number || (*number >= 0 && *number < kMost));
+  bool complete = engine && device && graph && plan && *engine >= 0 && *engine < kMost;
   demand(complete, CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION is damaged");
-  Saved s{static_cast<int64_t>(*engine), {}, *device, *graph, *plan};
-  if (knob) s.knobs.kernel = static_cast<int64_t>(*knob);
-  s.knobs.own_workspace = find<double>(*j, "own_workspace") != nullptr;
-  return s;
+  auto has = [&](const char* name) { return find<double>(*j, name) != nullptr; };
+  return {static_cast<int64_t>(*engine), has("turned"), has("own_workspace"), *device, *graph, *plan};
 }
 
 // The plan itself for the device that it was made for; for another one, the same graph planned anew.
 std::shared_ptr<MadePlan> load(const Saved& s, const Device& d) {
   auto p = std::make_shared<MadePlan>();
   p->engine = s.engine;
-  p->knobs = s.knobs;
-  p->knobs.own_workspace &= d.kind == DeviceKind::cpu;
+  p->knobs.own_workspace = s.own_workspace && d.kind == DeviceKind::cpu;
   try {
     if (s.device == d.name)
       p->plan = load_plan(s.plan, d);
@@ -63,6 +59,7 @@ std::shared_ptr<MadePlan> load(const Saved& s, const Device& d) {
     refuse(e.status() == Status::corrupt_data ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_NOT_SUPPORTED,
            "EXECUTION_PLAN_JSON_REPRESENTATION: ", e.what());
   }
+  if (s.turned && p->plan->steps().size() == 1) p->knobs.turned = knobs_of(p->plan->steps()[0].config);
   return p;
 }
 
@@ -74,10 +71,9 @@ std::shared_ptr<Descriptor> config_of(const MadePlan& p) {
   auto graph = std::make_shared<Descriptor>(*find_row(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
   make(*graph, g);
   graph->mark_finalized();
-  MadeEngine e{g->graph, p.plan->device(), p.plan->options(), {}, {}, p.knobs};
+  MadeEngine e{query_for(*g, p.plan->device()), p.plan->options(), {}, {}, p.knobs};
   for (const PlannedStep& s : p.plan->steps()) e.engines.push_back(s.engine);
-  // As many choices as the knob needs; which they were stands in the plan.
-  if (p.knobs.kernel) e.choices.resize(static_cast<size_t>(*p.knobs.kernel) + 1);
+  if (e.engines.size() == 1) e.candidates = e.query->ask(e.query->index().live_nodes(), *e.engines[0]).configs;
   return make_config(graph, p.engine, std::move(e));
 }
 
@@ -102,14 +98,18 @@ void finalize_plan(Descriptor& d) {
   const Descriptor* config = d.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   demand(config, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a plan needs EXECUTION_PLAN_ENGINE_CONFIG or ",
          "EXECUTION_PLAN_JSON_REPRESENTATION");
+  const Descriptor& engine = *config->part(CUDNN_ATTR_ENGINECFG_ENGINE);
   MadeEngine e = engine_of(*config);
-  if (device) e.device = *device;
+  if (device) e.query = query_for(plannable(*engine.part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH)), *device);
   auto p = std::make_shared<MadePlan>();
-  p->engine = config->part(CUDNN_ATTR_ENGINECFG_ENGINE)->one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  p->engine = engine.one<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
   p->knobs = e.knobs;
   p->plan = plan_of(e);
   p->peers = e.peers;
-  if (e.peers) plan_of({e.peers->local, e.device});  // refused or compiled now, found again by each execution
+  if (e.peers) {  // refused or compiled now, found again by each execution
+    cuda::RelaxedCapture allowed;
+    cached_plan(e.peers->local, e.device());
+  }
   if (const Descriptor* cache = d.part(CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE))
     remember(*cache, cache_entry(e, p->engine));
   make(d, p);

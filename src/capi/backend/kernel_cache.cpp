@@ -72,7 +72,7 @@ bool get_cache(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t re
 }
 
 std::string cache_entry(const MadeEngine& e, int64_t index) {
-  return cat(index, " ", e.options.config, " ", e.device.key(), " ", e.graph->fingerprint());
+  return cat(index, " ", e.options.config, " ", e.device().key(), " ", e.graph()->fingerprint());
 }
 
 void remember(const Descriptor& cache, const std::string& entry) {

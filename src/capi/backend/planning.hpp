@@ -11,30 +11,34 @@
 namespace tsr::capi {
 
 struct MadeGraph {
-  std::shared_ptr<const Graph> graph;           // null: cannot be planned
-  std::string why;                              // it cannot
-  std::optional<Device> device;                 // of the handle, if the program gave one
+  std::shared_ptr<const Graph> graph;  // null: cannot be planned
+  mutable std::mutex lock;
+  mutable std::vector<std::shared_ptr<Query>> queries;  // one for each device that was asked about
+  std::string why;                                      // it cannot
+  std::optional<Device> device;                         // of the handle, if the program gave one
   std::shared_ptr<const PeerStatistics> peers;  // that must be exchanged before the graph is computed; null: none
 };
 
 // What the knobs of a configuration say.
 struct Knobs {
-  std::optional<int64_t> kernel;  // CUDNN_KNOB_TYPE_KERNEL_CFG
-  bool own_workspace = false;     // CUDNN_KNOB_TYPE_WORKSPACE is 0: the library's memory serves, none is asked for
+  std::vector<std::pair<cudnnBackendKnobType_t, int64_t>> turned;  // of those that choose among the engine's candidates
+  bool own_workspace = false;  // CUDNN_KNOB_TYPE_WORKSPACE is 0: the library's memory serves, none is asked for
 };
+// A candidate's knobs under the types that programs know them by.
+std::vector<std::pair<cudnnBackendKnobType_t, int64_t>> knobs_of(const Config& c);
 
 // Of an engine, and of a configuration: that of its engine, with what its knobs choose in the options.
 struct MadeEngine {
-  std::shared_ptr<const Graph> graph;
-  Device device;
+  std::shared_ptr<Query> query;
   PlanOptions options;
-  std::vector<const Engine*> engines;  // that its plan uses
-  // What CUDNN_KNOB_TYPE_KERNEL_CFG counts: configurations of the engine in alphabetical order; an empty one is the
-  // planner's choice.
-  std::vector<std::string> choices;
+  std::vector<const Engine*> engines;           // that its plan uses
+  std::vector<Config> candidates;               // of an engine that runs the graph in one step, best first
   Knobs knobs;                                  // of a configuration
   bool pinned = false;                          // by a number of NVIDIA's; knobs are theirs then, too
   std::shared_ptr<const PeerStatistics> peers;  // of the graph
+
+  const std::shared_ptr<const Graph>& graph() const { return query->source(); }
+  const Device& device() const { return query->device(); }
 };
 
 struct MadePlan {
@@ -74,9 +78,13 @@ PlanOptions engine_options(int64_t index, DeviceKind kind);
 // The device that a descriptor names by its DEVICEPROP attribute, else the graph's handle, else the default.
 Device device_for(const Descriptor& d, cudnnBackendAttributeName_t device_prop, const MadeGraph& g);
 const MadeGraph& plannable(const Descriptor& graph);  // refuses a graph that cannot be planned
+// However many engines and modes are asked about, a graph is prepared once for a device.
+std::shared_ptr<Query> query_for(const MadeGraph& g, const Device& d);
 
-// What the knob KERNEL_CFG of an engine counts, of the outline of its plan.
-std::vector<std::string> knob_choices(int64_t index, const PlanOutline& outline);
+// What the knobs of an engine choose among; nothing for the planner's own combination of engines.
+inline std::vector<Config> candidates_of(int64_t index, const PlanOutline& outline) {
+  return index == 0 ? std::vector<Config>() : outline.candidates;
+}
 // A finalized engine configuration with the engine's knobs, without asking the planner again.
 std::shared_ptr<Descriptor> make_config(std::shared_ptr<Descriptor> graph, int64_t index, MadeEngine engine);
 // The plan of a configuration, and the bytes that its callers must bring.

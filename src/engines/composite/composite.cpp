@@ -5,8 +5,6 @@
 #include <array>
 #include <set>
 
-#include "planner/partition.hpp"
-
 namespace tsr {
 namespace {
 
@@ -86,72 +84,84 @@ void Composite::end_stage(const Engine* other) {
   stages_.emplace_back();
 }
 
-Reason Composite::finish(const Engine& fused, const Device& d, bool build) {
+Reason Composite::finish(const Engine& fused, const Device& d) {
   GraphIndex index(graph_);
   bound_.resize(static_cast<size_t>(graph_.tensor_count()));
   std::erase_if(stages_, [](const Stage& s) { return s.nodes.empty(); });
   if (bound_.size() > kMaxTensors)
     return Reason::no("it takes ", bound_.size(), " tensors, the limit is ", kMaxTensors);
   for (Stage& s : stages_) {
-    Region r = make_region(graph_, index, s.nodes);
-    const Engine& engine = s.other ? *s.other : fused;
-    if (Reason why = engine.check(r, d); !why) return why;
-    seconds_ += engine.configs(r, d)[0].seconds;
-    if (build) s.step = engine.build(r, {}, d);
+    s.region = make_region(graph_, index, s.nodes);
+    Matched m = (s.other ? *s.other : fused).match(s.region, d);
+    if (!m.ok()) return m.why;
+    s.match = std::move(m.match);
+    seconds_ += s.match->configs()[0].seconds;
   }
   return Reason::yes();
-}
-
-// The temporaries, and what the hungriest stage needs.
-size_t Composite::workspace_bytes() const {
-  size_t most = 0;
-  for (const Stage& s : stages_) most = std::max(most, s.step->workspace_bytes());
-  return static_cast<size_t>(temporary_bytes_) + most;
-}
-
-int Composite::kernels() const {
-  int count = 0;
-  for (const Stage& s : stages_) count += s.step->kernels();
-  return count;
 }
 
 bool Composite::is_view_of(TensorId t, TensorId outer) const {
   return t != kNone && bound_[static_cast<size_t>(t)].used && bound_[static_cast<size_t>(t)].outer == outer;
 }
 
-bool Composite::may_overwrite(TensorId input, TensorId output) const {
+CompositeStep::CompositeStep(std::shared_ptr<const Composite> c) : composite_(std::move(c)) {
+  for (const Composite::Stage& s : composite_->stages_) steps_.push_back(s.match->build(s.match->configs()[0]));
+}
+
+// The temporaries, and what the hungriest stage needs.
+size_t CompositeStep::workspace_bytes() const {
+  size_t most = 0;
+  for (const auto& s : steps_) most = std::max(most, s->workspace_bytes());
+  return static_cast<size_t>(composite_->temporary_bytes_) + most;
+}
+
+int CompositeStep::kernels() const {
+  int count = 0;
+  for (const auto& s : steps_) count += s->kernels();
+  return count;
+}
+
+bool CompositeStep::may_overwrite(TensorId input, TensorId output) const {
+  const Composite& c = *composite_;
   bool written = false;
-  for (const Stage& s : stages_) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
     std::set<TensorId> reads, writes;  // views that this stage has of them
-    for (NodeId n : s.nodes) {
-      for (TensorId t : node_reads(graph_, graph_.node(n)))
-        if (is_view_of(t, input)) reads.insert(t);
-      for (TensorId t : graph_.node(n).out)
-        if (is_view_of(t, output)) writes.insert(t);
+    for (NodeId n : c.stages_[i].nodes) {
+      for (TensorId t : node_reads(c.graph_, c.graph_.node(n)))
+        if (c.is_view_of(t, input)) reads.insert(t);
+      for (TensorId t : c.graph_.node(n).out)
+        if (c.is_view_of(t, output)) writes.insert(t);
     }
     if (written && !reads.empty()) return false;
     written = written || !writes.empty();
     if (reads.empty() || writes.empty()) continue;
     TensorId in = *reads.begin(), out = *writes.begin();
-    const Tensor &x = tensor(in), &y = tensor(out);
+    const Tensor &x = c.tensor(in), &y = c.tensor(out);
     bool alike = reads.size() == 1 && writes.size() == 1 && x.dims == y.dims && x.strides == y.strides &&
-                 bound_[static_cast<size_t>(in)].offset == bound_[static_cast<size_t>(out)].offset;
-    if (!alike || !s.step->may_overwrite(in, out)) return false;
+                 c.bound_[static_cast<size_t>(in)].offset == c.bound_[static_cast<size_t>(out)].offset;
+    if (!alike || !steps_[i]->may_overwrite(in, out)) return false;
   }
   return true;
 }
 
-void Composite::run(const StepArgs& args) const {
+void CompositeStep::run(const StepArgs& args) const {
+  const Composite& c = *composite_;
   std::array<void*, kMaxTensors> table;
-  for (size_t i = 0; i < bound_.size(); ++i) {
-    const Bound& b = bound_[i];
+  for (size_t i = 0; i < c.bound_.size(); ++i) {
+    const Composite::Bound& b = c.bound_[i];
     table[i] = nullptr;
-    const Tensor& t = graph_.tensor(static_cast<TensorId>(i));
+    const Tensor& t = c.tensor(static_cast<TensorId>(i));
     if (t.is_constant()) table[i] = const_cast<std::byte*>(t.constant.data());
     if (!b.used) continue;
     table[i] = (b.outer == kNone ? args.workspace : static_cast<std::byte*>(args.tensors[b.outer])) + b.offset;
   }
-  for (const Stage& s : stages_) s.step->run({table.data(), args.workspace + temporary_bytes_, args.stream});
+  for (const auto& s : steps_) s->run({table.data(), args.workspace + c.temporary_bytes_, args.stream});
+}
+
+Matched match_of(MadeComposite c, Config config) {
+  if (!c.composite) return c.why;
+  return one_way(std::move(config),
+                 [composite = std::move(c.composite)] { return std::make_unique<CompositeStep>(composite); });
 }
 
 }  // namespace tsr

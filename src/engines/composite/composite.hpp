@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "graph/op.hpp"
 #include "planner/engine.hpp"
@@ -30,21 +31,17 @@ class Composite {
   void add(Node n);
   // Stages run as one expression each, or by another engine.
   void end_stage(const Engine* other = nullptr);
-  // Builds the stages (or only checks them), or says why one cannot be. `fused` is the engine for expressions.
-  Reason finish(const Engine& fused, const Device& d, bool build);
-
-  // --- running
-  size_t workspace_bytes() const;
-  void run(const StepArgs& args) const;
-  int kernels() const;
-  bool may_overwrite(TensorId input, TensorId output) const;  // as of a Step
-  double seconds() const { return seconds_; }                 // modelled
+  // Asks the engines about the stages, or says why one cannot be. `fused` is the engine for expressions.
+  Reason finish(const Engine& fused, const Device& d);
+  double seconds() const { return seconds_; }  // modelled
 
  private:
+  friend class CompositeStep;
   struct Stage {
     std::vector<NodeId> nodes;
     const Engine* other = nullptr;
-    std::unique_ptr<Step> step;
+    Region region;
+    std::unique_ptr<Match> match;
   };
   struct Bound {
     TensorId outer = kNone;  // kNone: a temporary, or nothing at all
@@ -63,20 +60,27 @@ class Composite {
 
 class CompositeStep : public Step {
  public:
-  explicit CompositeStep(std::unique_ptr<Composite> c) : composite_(std::move(c)) {}
-  size_t workspace_bytes() const override { return composite_->workspace_bytes(); }
-  int kernels() const override { return composite_->kernels(); }
-  bool may_overwrite(TensorId in, TensorId out) const override { return composite_->may_overwrite(in, out); }
-  void run(const StepArgs& a) const override { composite_->run(a); }
+  explicit CompositeStep(std::shared_ptr<const Composite> c);
+  size_t workspace_bytes() const override;
+  int kernels() const override;
+  bool may_overwrite(TensorId input, TensorId output) const override;
+  void run(const StepArgs& args) const override;
 
  private:
-  std::unique_ptr<Composite> composite_;
+  std::shared_ptr<const Composite> composite_;
+  std::vector<std::unique_ptr<Step>> steps_;  // by stage
 };
+
+// A region as a composite, or why it cannot be one.
+struct MadeComposite {
+  std::shared_ptr<const Composite> composite;
+  Reason why;
+};
+Matched match_of(MadeComposite c, Config config);
 
 // The composite of a region, where it is one of these operations: norm_bwd with gradients of scale or bias; what
 // composites_generated.hpp, composites_reduce_by.hpp and composites_strided.hpp describe; and, on the CPU, rope and
-// rope_bwd and causal_conv1d over channels side by side. Nullptr where it is none; `why` says if it cannot be built.
-std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, const Device& d, bool build,
-                                          Reason& why);
+// rope_bwd and causal_conv1d over channels side by side. Nothing where it is none.
+std::optional<MadeComposite> make_composite(const Region& r, const Engine& fused, const Device& d);
 
 }  // namespace tsr

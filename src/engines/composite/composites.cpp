@@ -192,9 +192,8 @@ bool sums_across_rows(const Node& n) {
 
 }  // namespace
 
-std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, const Device& d, bool build,
-                                          Reason& why) {
-  if (r.nodes.size() != 1) return nullptr;
+std::optional<MadeComposite> make_composite(const Region& r, const Engine& fused, const Device& d) {
+  if (r.nodes.size() != 1) return {};
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
   // GPUs have engines for these two.
@@ -204,10 +203,11 @@ std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, 
   bool generates = is_generated(n);
   bool combines = is(n, "reduce_by");
   bool strides = is_strided(g, n, d.kind);
-  if (!turns && !convolves && !generates && !combines && !strides && !sums_across_rows(n)) return nullptr;
-  auto c = std::make_unique<Composite>();
+  if (!turns && !convolves && !generates && !combines && !strides && !sums_across_rows(n)) return {};
+  auto c = std::make_shared<Composite>();
+  Reason why;
   if (!strides) why = check_tensors(g, n);
-  if (!why) return c;
+  if (!why) return MadeComposite{nullptr, why};
   if (strides)
     why = stride(r, n, *c);
   else if (turns)
@@ -220,8 +220,8 @@ std::unique_ptr<Composite> make_composite(const Region& r, const Engine& fused, 
     why = reduce_by(g, n, *c);
   else
     norm_gradient(r, n, *c);
-  if (why) why = c->finish(fused, d, build);
-  return c;
+  if (why) why = c->finish(fused, d);
+  return MadeComposite{why ? c : nullptr, why};
 }
 
 }  // namespace tsr

@@ -396,17 +396,17 @@ class Mover {
 
 }  // namespace
 
-std::unique_ptr<Composite> make_moved(const Region& r, const Engine& fused, const Device& d, bool build, Reason& why) {
+std::optional<MadeComposite> make_moved(const Region& r, const Engine& fused, const Device& d) {
   auto moves = std::count_if(r.nodes.begin(), r.nodes.end(), [&](NodeId n) { return is_movement(r.graph->node(n)); });
-  if (moves == 0 || r.nodes.size() == 1) return nullptr;
-  auto c = std::make_unique<Composite>();
+  if (moves == 0 || r.nodes.size() == 1) return {};
+  auto c = std::make_shared<Composite>();
   try {
     Mover(r, *c).run();
-    why = c->finish(fused, d, build);
   } catch (const Needed& n) {
-    why = n.reason;
+    return MadeComposite{nullptr, n.reason};
   }
-  return c;
+  if (Reason why = c->finish(fused, d); !why) return MadeComposite{nullptr, why};
+  return MadeComposite{c, {}};
 }
 
 }  // namespace tsr

@@ -8,7 +8,7 @@
 
 namespace tsr {
 
-// Nullptr where the region has no movement or is one; `why` says if it cannot be built.
-std::unique_ptr<Composite> make_moved(const Region& r, const Engine& fused, const Device& d, bool build, Reason& why);
+// Nothing where the region has no movement or is one.
+std::optional<MadeComposite> make_moved(const Region& r, const Engine& fused, const Device& d);
 
 }  // namespace tsr

@@ -239,20 +239,15 @@ class ReferenceEngine : public Engine {
         "reference", 1, DeviceKind::cpu, true, "every operation by its definition, in f64", true};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     for (NodeId n : r.nodes)
       if (!find_definition(r.graph->node(n).op->name))
         return Reason::no(r.graph->node(n).op->name, " has no definition");
-    return Reason::yes();
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
     // About 20 ns for each element touched and 2 ns for each multiply, on any processor, and 500 ns for the memory that
     // definitions allocate. Its steps start no threads; they count as if they did, so that it stays the last resort.
     double start = d.step_seconds + 500e-9;
-    return {Config{{}, region_bytes(r) / 4 * 20e-9 + region_flops(r) * 2e-9 + start}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return std::make_unique<ReferenceStep>(r);
+    return one_way(region_bytes(r) / 4 * 20e-9 + region_flops(r) * 2e-9 + start,
+                   [&r] { return std::make_unique<ReferenceStep>(r); });
   }
 };
 

@@ -22,7 +22,7 @@ class ViewEngine : public Engine {
   ViewEngine(std::string_view name, int id, DeviceKind device)
       : info_{name, id, device, true, "transposes and reshapes whose result is the same memory"} {}
   const EngineInfo& info() const override { return info_; }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device&) const override {
     if (r.nodes.size() != 1) return Reason::no("a view is one operation");
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
@@ -31,11 +31,7 @@ class ViewEngine : public Engine {
     const Tensor& x = g.tensor(n.in[0]);
     if (info_.device == DeviceKind::cuda && (x.by_value || (x.is_constant() && x.numel() == 1)))
       return Reason::no("input ", describe(x), " lies in host memory");
-    return Reason::yes();
-  }
-  std::vector<Config> configs(const Region&, const Device&) const override { return {Config{}}; }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return std::make_unique<ViewStep>(r.graph->node(r.nodes[0]).in[0]);
+    return one_way(0.0, [source = n.in[0]] { return std::make_unique<ViewStep>(source); });
   }
 
  private:

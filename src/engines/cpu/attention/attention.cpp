@@ -30,20 +30,14 @@ class AttentionEngine : public Engine {
                                          "attention in tiles: linear memory, every mask, ragged and paged sequences"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     const Node& n = r.graph->node(r.nodes[0]);
     if (!is_forward(n) && !is_backward(n)) return Reason::no(spelling(n), " is not attention");
     if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
-    return check_node(*r.graph, n);
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second;
-    double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + kOverhead}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    bool forward = is_forward(r.graph->node(r.nodes[0]));
-    return forward ? attention::make_forward(r, thread_count()) : attention::make_backward(r, thread_count());
+    if (Reason why = check_node(*r.graph, n); !why) return why;
+    return one_way(roofline(r, d, kEfficiency) + kOverhead, [&r, forward = is_forward(n)] {
+      return forward ? attention::make_forward(r, thread_count()) : attention::make_backward(r, thread_count());
+    });
   }
 };
 

@@ -43,7 +43,7 @@ class Conv1dEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("a causal convolution runs alone");
     const Node& n = r.graph->node(r.nodes[0]);
     if (n.op->name.find("causal_conv1d") == std::string_view::npos)
@@ -58,18 +58,11 @@ class Conv1dEngine : public Engine {
         if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
         if (x.dtype == DType::f64) return Reason::no("tensor ", describe(x), " is wider than f32");
       }
-    return Reason::yes();
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    const Tensor& x = r.graph->tensor(r.graph->node(r.nodes[0]).in[0]);
+    const Tensor& x = r.graph->tensor(n.in[0]);
     double memory = region_bytes(r) / d.bytes_per_second * (x.strides.back() == 1 ? 1 : kApart);
-    double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return std::make_unique<Conv1dStep>(*r.graph, r.graph->node(r.nodes[0]), thread_count());
+    double arithmetic = region_flops(r) / (kEfficiency * d.rates.f32);
+    return one_way(std::max(memory, arithmetic) + d.step_seconds,
+                   [&g = *r.graph, &n] { return std::make_unique<Conv1dStep>(g, n, thread_count()); });
   }
 };
 

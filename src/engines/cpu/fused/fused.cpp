@@ -2,6 +2,7 @@
 #include "engines/cpu/fused/fused.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/thread_pool.hpp"
 #include "engines/composite/composite.hpp"
@@ -33,29 +34,19 @@ class FusedEngine : public Engine {
         "pointwise and row-wise regions (norms, softmax, reductions), blocked and vectorised"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device& d) const override {
-    if (reduces_groups(r)) return check_group_reduce(*r.graph, r.graph->node(r.nodes[0]));
-    Reason why;
-    if (make_composite(r, *this, d, false, why)) return why;
+  Matched match(const Region& r, const Device& d) const override {
+    const Graph& g = *r.graph;
+    Config config{{{"block", kBlock}}, roofline(r, d, kEfficiency) + d.step_seconds};
+    if (reduces_groups(r)) {
+      const Node& n = g.node(r.nodes[0]);
+      if (Reason why = check_group_reduce(g, n); !why) return why;
+      return one_way(config, [&g, &n] { return make_group_reduce(g, n, thread_count()); });
+    }
+    if (std::optional<MadeComposite> c = make_composite(r, *this, d)) return match_of(std::move(*c), config);
     Expr e;
-    why = lower(r, &e);
-    if (why && e.block > kBlock) return Reason::no("blocks of ", e.block, " elements, longer than ", kBlock);
-    return why;
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second;
-    double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
-    return {Config{{{"block", kBlock}}, std::max(memory, arithmetic) + d.step_seconds}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    if (reduces_groups(r)) return make_group_reduce(*r.graph, r.graph->node(r.nodes[0]), thread_count());
-    Reason built;
-    if (auto c = make_composite(r, *this, d, true, built); c && built)
-      return std::make_unique<CompositeStep>(std::move(c));
-    Expr e;
-    if (Reason why = lower(r, &e); !why)
-      fail(Status::internal_error, "fused_cpu built a region that it declines: ", why.text());
-    return std::make_unique<FusedStep>(e, *r.graph, thread_count());
+    if (Reason why = lower(r, &e); !why) return why;
+    if (e.block > kBlock) return Reason::no("blocks of ", e.block, " elements, longer than ", kBlock);
+    return one_way(config, [e = std::move(e), &g] { return std::make_unique<FusedStep>(e, g, thread_count()); });
   }
 };
 

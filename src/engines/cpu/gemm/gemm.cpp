@@ -151,7 +151,7 @@ class GemmEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     NodeId anchor = find_anchor(r);
     if (anchor == kNone) return Reason::no("the region has no matrix product or convolution");
     for (TensorId t : r.graph->node(anchor).in) {
@@ -161,22 +161,13 @@ class GemmEngine : public Engine {
     }
     Anchored a{r, anchor, {}};
     if (Reason why = lower_epilogue(r, anchor, &a.rest); !why) return why;
-    return kind_of(a.node())->check(a);
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    Anchored a{r, find_anchor(r), {}};
-    double peak = d.flops_per_second * (kind_of(a.node())->is_wide(a) ? 0.5 : 1.0);
+    const Kind* kind = kind_of(a.node());
+    if (Reason why = kind->check(a); !why) return why;
+    double peak = kind->is_wide(a) ? d.rates.f64 : d.rates.f32;
     double part = a.node().op->family == Family::conv ? kConvEfficiency : kEfficiency;
     double arithmetic = region_flops(r) * wasted(a.node()) / (part * peak);
-    return {Config{{}, std::max(region_bytes(r) / d.bytes_per_second, arithmetic) + 2 * d.step_seconds}};
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    Anchored a{r, find_anchor(r), {}};
-    if (Reason why = lower_epilogue(r, a.anchor, &a.rest); !why)
-      fail(Status::internal_error, "gemm_cpu built a region that it declines: ", why.text());
-    return kind_of(a.node())->build(a);
+    double seconds = std::max(region_bytes(r) / d.bytes_per_second, arithmetic) + 2 * d.step_seconds;
+    return one_way(seconds, [kind, a = std::move(a)] { return kind->build(a); });
   }
 };
 

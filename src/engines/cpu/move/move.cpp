@@ -17,11 +17,8 @@ bool loads_pages(const Node& n) { return n.op->name == "paged_load"; }
 
 class MoveStep : public Step {
  public:
-  MoveStep(const Graph& g, const Node& n, int threads) : target_(n.out[0]), threads_(threads) {
-    bytes_ = info(g.tensor(target_).dtype).bits / 8;
-    std::vector<Copy> copies;
-    if (Reason why = copies_of(g, n, &copies); !why)
-      fail(Status::internal_error, "move_cpu built what it declines: ", why.text());
+  MoveStep(const Tensor& y, TensorId target, const std::vector<Copy>& copies, int threads)
+      : target_(target), threads_(threads), bytes_(info(y.dtype).bits / 8) {
     for (const Copy& c : copies) moves_.push_back({c.source, c.from, c.to, StridedCopy(c.axes, bytes_)});
   }
   void run(const StepArgs& a) const override {
@@ -38,7 +35,7 @@ class MoveStep : public Step {
   };
   TensorId target_;
   int threads_;
-  int64_t bytes_ = 1;
+  int64_t bytes_;
   std::vector<Move> moves_;
 };
 
@@ -59,7 +56,7 @@ class MoveEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("movements run alone");
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
@@ -69,19 +66,17 @@ class MoveEngine : public Engine {
     for (TensorId t : paged ? std::vector<TensorId>{n.in[0]} : n.in)
       if (Reason why = check_tensor(g.tensor(t), y); !why) return why;
     if (Reason why = check_tensor(y, y); !why) return why;
-    if (has_ragged(g, n)) return check_ragged_copy(g, n);
-    return paged ? Reason::yes() : copies_of(g, n, nullptr);
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    return {Config{{}, region_bytes(r) / (kEfficiency * d.bytes_per_second) + d.step_seconds}};
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    const Node& n = r.graph->node(r.nodes[0]);
-    if (loads_pages(n)) return make_paged_load(*r.graph, n, thread_count());
-    if (has_ragged(*r.graph, n)) return make_ragged_copy(*r.graph, n, thread_count());
-    return std::make_unique<MoveStep>(*r.graph, n, thread_count());
+    double seconds = region_bytes(r) / (kEfficiency * d.bytes_per_second) + d.step_seconds;
+    bool ragged = has_ragged(g, n);
+    if (ragged)
+      if (Reason why = check_ragged_copy(g, n); !why) return why;
+    if (paged) return one_way(seconds, [&g, &n] { return make_paged_load(g, n, thread_count()); });
+    if (ragged) return one_way(seconds, [&g, &n] { return make_ragged_copy(g, n, thread_count()); });
+    std::vector<Copy> copies;
+    if (Reason why = copies_of(g, n, &copies); !why) return why;
+    return one_way(seconds, [copies = std::move(copies), &y, target = n.out[0]] {
+      return std::make_unique<MoveStep>(y, target, copies, thread_count());
+    });
   }
 };
 

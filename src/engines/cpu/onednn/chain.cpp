@@ -234,11 +234,11 @@ double product_seconds(const Region& r, const Device& d, double bytes) {
   constexpr double kFloat = 0.95, kBf16 = 0.95, kInt8 = 1.8;
   const Node& n = r.graph->node(r.nodes[0]);
   const Tensor &a = r.graph->tensor(n.in[0]), &b = r.graph->tensor(n.in[1]);
-  double peak = kFloat * d.flops_per_second;
+  double peak = kFloat * d.rates.f32;
   if (n.compute == DType::i32)
-    peak = kInt8 * d.narrow_flops_per_second;
+    peak = kInt8 * d.rates.bits16;
   else if (product_types(n, a, b, r.graph->tensor(n.out[0]), false).a == DType::bf16)
-    peak = kBf16 * d.narrow_flops_per_second;
+    peak = kBf16 * d.rates.bits16;
   return std::max(region_flops(r) / peak, bytes / d.bytes_per_second);
 }
 

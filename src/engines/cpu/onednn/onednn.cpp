@@ -21,17 +21,12 @@ class OneDnnEngine : public Engine {
                                          "matrix products, convolutions and other heavy work by oneDNN"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     const FamilyEntry* f = find_family(r);
     if (!f) return Reason::no(spelling(r.graph->node(r.nodes[0])), " is not done by oneDNN");
     if (Reason why = f->check(r); !why) return why;
-    return readiness().works;
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    return {Config{{}, find_family(r)->seconds(r, d) + kCallSeconds}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return find_family(r)->build(r);
+    if (const Reason& why = readiness().works; !why) return why;
+    return one_way(f->seconds(r, d) + kCallSeconds, [f, &r] { return f->build(r); });
   }
 };
 

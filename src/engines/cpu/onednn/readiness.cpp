@@ -19,7 +19,7 @@
 #include "engines/cpu/onednn/families.hpp"
 #include "graph/text.hpp"
 #include "planner/machine.hpp"
-#include "planner/partition.hpp"
+#include "planner/region.hpp"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif

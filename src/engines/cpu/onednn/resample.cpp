@@ -84,7 +84,7 @@ double seconds(const Region& r, const Device& d) {
   for (Ratio w : options(g, n).window) taps *= static_cast<double>(w.num);
   if (runs_plain_code(g, n)) return taps * kPlainSeconds;
   double efficiency = is_forward(n) ? kForward : kBackward;
-  return std::max(region_bytes(r) / d.bytes_per_second, taps / (efficiency * d.flops_per_second));
+  return std::max(region_bytes(r) / d.bytes_per_second, taps / (efficiency * d.rates.f32));
 }
 
 template <class Describe>

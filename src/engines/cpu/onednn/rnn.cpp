@@ -61,7 +61,7 @@ Reason check(const Region& r) {
 
 double seconds(const Region& r, const Device& d) {
   constexpr double kEfficiency = 0.9;  // measured: of the f32 peak
-  return std::max(region_bytes(r) / d.bytes_per_second, region_flops(r) / (kEfficiency * d.flops_per_second));
+  return std::max(region_bytes(r) / d.bytes_per_second, region_flops(r) / (kEfficiency * d.rates.f32));
 }
 
 Tensor row_major(const Dims& dims, DType type = DType::f32) {

@@ -7,7 +7,7 @@
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/onednn/readiness.hpp"
 #include "graph/ops/list.hpp"
-#include "planner/partition.hpp"
+#include "planner/engine.hpp"
 
 namespace tsr::onednn {
 namespace {
@@ -68,7 +68,11 @@ void Sequence::pointwise(PointwiseMode mode, const Tensor& from, std::vector<Pla
   n.out = {c->graph.add_tensor(plain(to))};
   c->graph.add_node(n);
   c->graph.finalize();
-  c->step = cpu::fused_engine().build(make_region(c->graph, GraphIndex(c->graph), {0}), {}, cpu_device());
+  Region region = make_region(c->graph, GraphIndex(c->graph), {0});
+  Device device = cpu_device();
+  Matched m = cpu::fused_engine().match(region, device);
+  if (!m.ok()) fail(Status::internal_error, "a copy beside oneDNN's work is declined: ", m.why.text());
+  c->step = m.match->build(m.match->configs()[0]);
   c->places = std::move(sources);
   c->places.push_back(target);
   scratch_ = std::max(scratch_, c->step->workspace_bytes());

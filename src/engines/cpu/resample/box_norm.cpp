@@ -155,22 +155,22 @@ class BoxNorm {
 
 bool is_box_norm(const Node& n) { return across_channels(n) || n.op->name.starts_with("divisive_norm"); }
 
-std::unique_ptr<Composite> make_box_norm(const Region& r, const Device& d, bool build, Reason& why) {
-  auto c = std::make_unique<Composite>();
+MadeComposite make_box_norm(const Region& r, const Device& d) {
+  auto c = std::make_shared<Composite>();
   BoxNorm norm(r, *c);
   if (is_backward(r.graph->node(r.nodes[0])))
     norm.backward();
   else
     norm.forward();
-  why = c->finish(fused_engine(), d, build);
-  return c;
+  Reason why = c->finish(fused_engine(), d);
+  return {why ? c : nullptr, why};
 }
 
 double box_norm_seconds(const Region& r, const Device& d) {
   constexpr double kPasses = 4;  // squares and sums go through memory as well
   constexpr double kPower = 60;  // operations that a power takes
   double elements = static_cast<double>(r.graph->tensor(r.graph->node(r.nodes[0]).in[0]).numel());
-  return kPasses * region_bytes(r) / d.bytes_per_second + kPower * elements / d.flops_per_second;
+  return kPasses * region_bytes(r) / d.bytes_per_second + kPower * elements / d.rates.f32;
 }
 
 }  // namespace tsr::cpu

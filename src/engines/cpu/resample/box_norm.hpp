@@ -9,7 +9,7 @@ namespace tsr::cpu {
 
 bool is_box_norm(const Node& n);
 // As make_composite: with no threads it can be asked, not run.
-std::unique_ptr<Composite> make_box_norm(const Region& r, const Device& d, bool build, Reason& why);
+MadeComposite make_box_norm(const Region& r, const Device& d);
 double box_norm_seconds(const Region& r, const Device& d);
 
 }  // namespace tsr::cpu

@@ -255,8 +255,7 @@ double grid_seconds(const Region& r, const Device& d) {
   constexpr double kPasses = 3;   // images go through the workspace
   constexpr double kPlace = 100;  // operations to find the corners of a place
   const Tensor& grid = r.graph->tensor(r.graph->node(r.nodes[0]).in[1]);
-  return kPasses * region_bytes(r) / d.bytes_per_second +
-         kPlace * static_cast<double>(grid.numel()) / d.flops_per_second;
+  return kPasses * region_bytes(r) / d.bytes_per_second + kPlace * static_cast<double>(grid.numel()) / d.rates.f32;
 }
 
 }  // namespace tsr::cpu

@@ -185,7 +185,7 @@ Reason check_windows(const Problem& p) {
 double window_seconds(const Problem& p, const Region& r, const Device& d) {
   double taps = static_cast<double>(p.narrow.numel()) * static_cast<double>(p.places());
   bool by_channels = p.narrow.strides[1] == 1 && p.wide.strides[1] == 1;
-  double arithmetic = taps / ((by_channels ? kByChannels : kByPlanes) * d.flops_per_second);
+  double arithmetic = taps / ((by_channels ? kByChannels : kByPlanes) * d.rates.f32);
   return std::max(region_bytes(r) / (kMemory * d.bytes_per_second), arithmetic);
 }
 
@@ -198,35 +198,23 @@ class ResampleEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device& d) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("operations over windows run alone");
-    const Node& n = r.graph->node(r.nodes[0]);
-    if (n.op->name.starts_with("resample")) return check_windows(Problem(*r.graph, n));
+    const Graph& g = *r.graph;
+    const Node& n = g.node(r.nodes[0]);
+    if (n.op->name.starts_with("resample")) {
+      Problem p(g, n);
+      if (Reason why = check_windows(p); !why) return why;
+      return one_way(window_seconds(p, r, d) + d.step_seconds,
+                     [p] { return p.in_f64() ? make_step<double>(p) : make_step<float>(p); });
+    }
     if (!is_box_norm(n) && !is_grid_work(n)) return Reason::no(spelling(n), " is no operation over windows");
     for (const auto* list : {&n.in, &n.out})
       for (TensorId t : *list)
         if (t != kNone)
-          if (Reason why = check_tensor(r.graph->tensor(t)); !why) return why;
-    Reason why = Reason::yes();
-    if (is_box_norm(n)) make_box_norm(r, d, false, why);
-    return why;
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    const Node& n = r.graph->node(r.nodes[0]);
-    double seconds = is_box_norm(n)    ? box_norm_seconds(r, d)
-                     : is_grid_work(n) ? grid_seconds(r, d)
-                                       : window_seconds(Problem(*r.graph, n), r, d);
-    return {Config{{}, seconds + d.step_seconds}};
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    const Node& n = r.graph->node(r.nodes[0]);
-    Reason why;
-    if (is_box_norm(n)) return std::make_unique<CompositeStep>(make_box_norm(r, d, true, why));
-    if (is_grid_work(n)) return make_grid_step(*r.graph, n, thread_count());
-    Problem p(*r.graph, n);
-    return p.in_f64() ? make_step<double>(p) : make_step<float>(p);
+          if (Reason why = check_tensor(g.tensor(t)); !why) return why;
+    if (is_box_norm(n)) return match_of(make_box_norm(r, d), {{}, box_norm_seconds(r, d) + d.step_seconds});
+    return one_way(grid_seconds(r, d) + d.step_seconds, [&g, &n] { return make_grid_step(g, n, thread_count()); });
   }
 };
 

@@ -34,22 +34,14 @@ class RnnEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (Reason why = check_rnn_region(r); !why) return why;
     const Node& n = r.graph->node(r.nodes[0]);
     if (!is_real(n.compute) || n.compute == DType::f64)
       return Reason::no(spelling(n), " computes in ", n.compute, "; it can be computed in f32");
-    return Reason::yes();
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second;
-    double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device&) const override {
-    return std::make_unique<RnnStep>(r, r.graph->node(r.nodes[0]), region_flops(r) < kFewFlops ? 1 : thread_count());
+    return one_way(roofline(r, d, kEfficiency) + d.step_seconds, [&r, &n] {
+      return std::make_unique<RnnStep>(r, n, region_flops(r) < kFewFlops ? 1 : thread_count());
+    });
   }
 };
 

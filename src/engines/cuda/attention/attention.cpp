@@ -63,7 +63,7 @@ class AttentionEngine : public Engine {
                                          "attention in tiles, in f32 or f64, with every option"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
     if (!is_forward(n) && !is_backward(n)) return Reason::no(spelling(n), " is not attention");
@@ -72,16 +72,12 @@ class AttentionEngine : public Engine {
     if (Reason why = check_memory(g, n); !why) return why;
     if (Reason why = check_offsets(g, n); !why) return why;
     if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
-    return check_options(g, n);
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    bool forward = is_forward(r.graph->node(r.nodes[0]));
-    double memory = region_bytes(r) / d.bytes_per_second;
-    double arithmetic = region_flops(r) * (forward ? 1 : kRecomputed) / (kEfficiency * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + (forward ? 1 : 4) * d.step_seconds}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    return is_forward(r.graph->node(r.nodes[0])) ? make_attention_forward(r, d) : make_attention_backward(r, d);
+    if (Reason why = check_options(g, n); !why) return why;
+    if (is_forward(n))
+      return one_way(roofline(r, d, kEfficiency) + d.step_seconds, [&r, &d] { return make_attention_forward(r, d); });
+    constexpr double kSteps = 4;
+    return one_way(roofline(r, d, kEfficiency / kRecomputed) + kSteps * d.step_seconds,
+                   [&r, &d] { return make_attention_backward(r, d); });
   }
 };
 

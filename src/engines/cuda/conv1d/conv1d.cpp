@@ -19,7 +19,7 @@ class Conv1dEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("a causal convolution runs alone");
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
@@ -40,30 +40,24 @@ class Conv1dEngine : public Engine {
     if (x.dims[0] * x.dims.back() > kMost || x.dims[1] > kMost)
       return Reason::no("tensor ", describe(x), " has ", x.dims[1], " channels and ", x.dims[0] * x.dims.back(),
                         " times of all batches; at most ", kMost, " of each");
-    return Reason::yes();
+    return one_way(seconds(r, n, d),
+                   [&g, &n, &d] { return is_gated(n) ? make_gated_step(g, n, d) : make_causal_step(g, n, d); });
   }
 
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
+ private:
+  static double seconds(const Region& r, const Node& n, const Device& d) {
     // Part of the multiply-adds that filters reach.
     constexpr double kEfficiency = 0.3;
-    const Graph& g = *r.graph;
-    const Node& n = g.node(r.nodes[0]);
     bool back = n.op->name.ends_with("_bwd");
     double launches = back ? 2 : 1, traffic = 1;
     if (is_gated(n)) {
-      bool one_pass = gated_in_one_pass(g, n);
+      bool one_pass = gated_in_one_pass(*r.graph, n);
       launches = back ? (one_pass ? 5 : 11) : (one_pass ? 1 : 2);
       if (!one_pass) traffic = back ? 6 : 2.6;  // stages hand each other signals in f32
     }
     double memory = traffic * region_bytes(r) / d.bytes_per_second;
-    double arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + launches * d.step_seconds}};
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    const Graph& g = *r.graph;
-    const Node& n = g.node(r.nodes[0]);
-    return is_gated(n) ? make_gated_step(g, n, d) : make_causal_step(g, n, d);
+    double arithmetic = region_flops(r) / (kEfficiency * d.rates.f32);
+    return std::max(memory, arithmetic) + launches * d.step_seconds;
   }
 };
 

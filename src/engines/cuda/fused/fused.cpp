@@ -2,6 +2,7 @@
 #include "engines/cuda/fused/fused.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "engines/composite/composite.hpp"
 #include "engines/composite/moved.hpp"
@@ -9,6 +10,8 @@
 
 namespace tsr::cuda {
 namespace {
+
+constexpr double kEfficiency = 0.25;  // part of the f32 multiply-adds that generated kernels reach
 
 class FusedStep : public Step {
  public:
@@ -30,40 +33,23 @@ class FusedEngine : public Engine {
         "pointwise and row-wise regions (norms, softmax, reductions) in one generated kernel"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device& d) const override {
+  Matched match(const Region& r, const Device& d) const override {
     Expr e;
-    Reason why = express(r, d, e);
-    if (why) return why;
-    Reason composite;
-    return several(r, d, false, composite) ? composite : why;
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    Expr e;
-    Reason plain = express(r, d, e), why;
-    if (!plain)
-      if (auto moved = make_moved(r, *this, d, false, why)) return {Config{{}, moved->seconds()}};
-    double bytes = region_bytes(r) + (plain ? scattered_bytes(e, *r.graph) : 0);
-    double memory = bytes / d.bytes_per_second, arithmetic = region_flops(r) / (0.25 * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    Expr e;
-    if (Reason why = express(r, d, e); why) return std::make_unique<FusedStep>(e, *r.graph, d);
-    Reason built;
-    auto c = several(r, d, true, built);
-    if (!c || !built) fail(Status::internal_error, "fused_cuda built a region that it declines: ", built.text());
-    return std::make_unique<CompositeStep>(std::move(c));
-  }
-
- private:
-  // What is not one expression but a few, or one between movements.
-  std::unique_ptr<Composite> several(const Region& r, const Device& d, bool build, Reason& why) const {
-    auto moved = make_moved(r, *this, d, build, why);
-    return moved ? std::move(moved) : make_composite(r, *this, d, build, why);
-  }
-  static Reason express(const Region& r, const Device& d, Expr& e) {
-    if (Reason why = lower(r, &e, true); !why) return why;
-    return check_program(e, *r.graph, d);
+    Reason why = lower(r, &e, true);
+    if (why) why = check_program(e, *r.graph, d);
+    if (why) {
+      double memory = (region_bytes(r) + scattered_bytes(e, *r.graph)) / d.bytes_per_second;
+      double seconds = std::max(memory, region_flops(r) / (kEfficiency * d.rates.f32)) + d.step_seconds;
+      return one_way(seconds, [e = std::move(e), &g = *r.graph, &d] { return std::make_unique<FusedStep>(e, g, d); });
+    }
+    // What is not one expression but a few, or one between movements.
+    if (std::optional<MadeComposite> moved = make_moved(r, *this, d)) {
+      double seconds = moved->composite ? moved->composite->seconds() : 0;
+      return match_of(std::move(*moved), {{}, seconds});
+    }
+    if (std::optional<MadeComposite> c = make_composite(r, *this, d))
+      return match_of(std::move(*c), {{}, roofline(r, d, kEfficiency) + d.step_seconds});
+    return why;
   }
 };
 

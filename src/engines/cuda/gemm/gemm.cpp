@@ -2,6 +2,7 @@
 #include "engines/cuda/gemm/gemm.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "engines/cuda/gemm/memory.hpp"
 #include "engines/cuda/gemm/step.hpp"
@@ -57,12 +58,56 @@ bool should_turn(const Problem& p, const Tensor& y) {
   return smallest_step(p.rows, y) < smallest_step(p.columns, y);
 }
 
-Problem make_problem(const Region& r, NodeId anchor) {
-  const Node& n = r.graph->node(anchor);
-  Problem p = kind_of(n)->problem(*r.graph, n);
-  if (should_turn(p, lead(r, r.graph->tensor(n.out[0])))) turn(p);
-  return p;
-}
+class GemmMatch : public Match {
+ public:
+  GemmMatch(const Region& r, const Device& d, NodeId anchor, const Problem& described)
+      : region_(r), device_(d), problem_(described), flat_(described) {
+    const Graph& g = *r.graph;
+    const Node& n = g.node(anchor);
+    const Tensor& y = lead(r, g.tensor(n.out[0]));
+    if (should_turn(problem_, y)) turn(problem_);
+    sum_ = sum_type(g, n, problem_);
+    bool direct = check_flat(g, flat_).ok();
+    if (direct) flatten(flat_, y);
+    choices_ = choices(problem_, sum_, direct, r, d);
+    rest_.emplace(r, anchor, product_type(sum_), problem_.scaling);
+  }
+  Reason check(const Node& n) const {
+    constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
+    if (problem_.depth() > kDeepest)
+      return Reason::no(spelling(n), " sums ", problem_.depth(), " products, the limit is ", kDeepest);
+    if (std::none_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.tile != nullptr; }))
+      return Reason::no(spelling(n), " has ", problem_.row_count(), " rows, ", problem_.column_count(), " columns and ",
+                        problem_.batches(), " batches: more tiles than a launch has blocks");
+    if (Reason why = rest_->check(); !why) return why;
+    return Memory(*region_.graph, problem_, *rest_).check();
+  }
+  std::vector<Config> configs() const override {
+    std::vector<Config> list;
+    for (const Choice& c : choices_) list.push_back(config(c));
+    return list;
+  }
+  std::unique_ptr<Step> build(const Config& config) const override {
+    for (const Choice& c : choices_)
+      if (this->config(c).knobs == config.knobs)
+        return std::make_unique<GemmStep>(*region_.graph, c.tile ? problem_ : flat_, *rest_, sum_, c, device_);
+    fail(Status::internal_error, "gemm_cuda has no configuration ", to_string(config));
+  }
+
+ private:
+  // Without tiles (direct.cuh) there are 0 rows and columns.
+  static Config config(const Choice& c) {
+    return {{{"rows", c.tile ? c.tile->height : 0}, {"columns", c.tile ? c.tile->width : 0}, {"splits", c.splits}},
+            c.seconds};
+  }
+
+  const Region& region_;
+  const Device& device_;
+  Problem problem_, flat_;  // in tiles, and without
+  DType sum_ = DType::f32;
+  std::vector<Choice> choices_;
+  std::optional<Rest> rest_;
+};
 
 class GemmEngine : public Engine {
  public:
@@ -73,7 +118,7 @@ class GemmEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device& d) const override {
+  Matched match(const Region& r, const Device& d) const override {
     const Graph& g = *r.graph;
     NodeId anchor = find_anchor(r);
     if (anchor == kNone) return Reason::no("the region has no matrix product or convolution");
@@ -92,50 +137,9 @@ class GemmEngine : public Engine {
     Expr rest;
     if (Reason why = lower_epilogue(r, anchor, &rest); !why) return why;
     if (rest.has_reduction) return Reason::no("what follows ", spelling(n), " reduces rows");
-    Problem p = make_problem(r, anchor);
-    constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
-    if (p.depth() > kDeepest) return Reason::no(spelling(n), " sums ", p.depth(), " products, the limit is ", kDeepest);
-    DType sum = sum_type(g, n, p);
-    if (choices(p, sum, false, r, d).empty())
-      return Reason::no(spelling(n), " has ", p.row_count(), " rows, ", p.column_count(), " columns and ", p.batches(),
-                        " batches: more tiles than a launch has blocks");
-    Rest after(r, anchor, product_type(sum), p.scaling);
-    if (Reason why = after.check(); !why) return why;
-    return Memory(g, p, after).check();
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    std::vector<Config> out;
-    NodeId anchor = find_anchor(r);
-    const Node& n = r.graph->node(anchor);
-    Problem p = make_problem(r, anchor);
-    bool direct = check_flat(*r.graph, kind_of(n)->problem(*r.graph, n)).ok();
-    for (const Choice& c : choices(p, sum_type(*r.graph, n, p), direct, r, d)) {
-      Config config{{{"height", 0}, {"width", 0}, {"splits", c.splits}}, c.seconds};
-      if (c.tile) config.knobs[0].second = c.tile->height, config.knobs[1].second = c.tile->width;
-      out.push_back(config);
-    }
-    return out;
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config& config, const Device& d) const override {
-    NodeId anchor = find_anchor(r);
-    auto knob = [&](std::string_view name) {
-      for (const auto& [k, v] : config.knobs)
-        if (k == name) return v;
-      fail(Status::internal_error, "gemm_cuda was built without knob ", name);
-    };
-    if (knob("height") == 0) {  // no tiles
-      const Node& n = r.graph->node(anchor);
-      Problem flat = kind_of(n)->problem(*r.graph, n);
-      flatten(flat, lead(r, r.graph->tensor(n.out[0])));
-      return std::make_unique<GemmStep>(r, anchor, flat, Choice{nullptr, knob("splits"), 0}, d);
-    }
-    Problem p = make_problem(r, anchor);
-    for (const TileShape& t : tile_shapes(sum_type(*r.graph, r.graph->node(anchor), p)))
-      if (t.height == knob("height") && t.width == knob("width"))
-        return std::make_unique<GemmStep>(r, anchor, p, Choice{&t, knob("splits"), 0}, d);
-    fail(Status::internal_error, "gemm_cuda has no tile of ", knob("height"), " x ", knob("width"));
+    auto m = std::make_unique<GemmMatch>(r, d, anchor, kind->problem(g, n));
+    if (Reason why = m->check(n); !why) return why;
+    return m;
   }
 };
 

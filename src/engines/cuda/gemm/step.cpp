@@ -54,11 +54,8 @@ int64_t shared_bytes(const TileShape& t, DType sum, size_t operands) {
 
 }  // namespace
 
-GemmStep::GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choice& c, const Device& d)
+GemmStep::GemmStep(const Graph& g, const Problem& p, const Rest& rest, DType sum, const Choice& c, const Device& d)
     : a_(p.a), b_(p.b) {
-  const Graph& g = *r.graph;
-  DType sum = sum_type(g, g.node(anchor), p);
-  Rest rest(r, anchor, product_type(sum), p.scaling);
   Memory m(g, p, rest, !c.tile);
   empty_ = p.row_count() == 0 || p.column_count() == 0 || p.batches() == 0;
   fill_space(g, p, m);

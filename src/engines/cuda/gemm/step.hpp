@@ -11,7 +11,7 @@ namespace tsr::cuda {
 
 class GemmStep : public Step {
  public:
-  GemmStep(const Region& r, NodeId anchor, const Problem& p, const Choice& c, const Device& d);
+  GemmStep(const Graph& g, const Problem& p, const Rest& rest, DType sum, const Choice& c, const Device& d);
   size_t workspace_bytes() const override { return partial_bytes_ + item_bytes_ + writer_bytes_; }
   int kernels() const override;
   bool may_overwrite(TensorId input, TensorId output) const override;

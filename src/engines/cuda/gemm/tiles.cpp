@@ -25,7 +25,7 @@ double seconds(const Problem& p, const TileShape& t, int64_t blocks, int64_t spl
   // Taps are shared out among residues; experts share the rows.
   double depth = static_cast<double>(p.depth());
   if (p.moe && p.moe->mode == dev::kExpertGradient) depth /= static_cast<double>(std::max<int64_t>(1, p.batches()));
-  double rate = d.flops_per_second / d.units * t.efficiency * speed(sum);
+  double rate = d.rates.f32 / d.units * t.efficiency * speed(sum);
   double rounds = static_cast<double>(ceil_div(blocks * splits, d.units));
   if (blocks * splits <= d.units) rounds *= 1.5;  // a block alone leaves gaps
   double each = 2.0 * t.height * t.width * (depth / static_cast<double>(splits) + 4 * t.depth);
@@ -79,7 +79,7 @@ std::vector<Choice> choices(const Problem& p, DType sum, bool direct, const Regi
     int64_t splits = std::max<int64_t>(1, ceil_div(p.depth(), dev::kDirectDepth));
     double outputs = static_cast<double>(p.row_count() * p.column_count()) * static_cast<double>(p.batches());
     double parts = splits > 1 ? 2 * static_cast<double>(splits) * outputs * 8 / d.bytes_per_second : 0;
-    double time = region_flops(r) / (d.flops_per_second * kDirectEfficiency * speed(sum)) + parts +
+    double time = region_flops(r) / (d.rates.f32 * kDirectEfficiency * speed(sum)) + parts +
                   static_cast<double>(std::min<int64_t>(p.depth(), dev::kDirectDepth) + splits) * kLatency;
     if (static_cast<double>(splits) * (outputs / 256 + 1) < static_cast<double>(kMostBlocks))
       all.push_back({nullptr, splits, std::max(memory, time) + (splits > 1 ? 2 : 1) * d.step_seconds});

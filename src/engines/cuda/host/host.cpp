@@ -33,9 +33,9 @@ struct Staging {
 
 class HostStep : public Step {
  public:
-  HostStep(const Region& r, const Device& d) : region_(r), emulated_(d.target == "emulated") {
+  HostStep(const Region& r, std::unique_ptr<Step> work, const Device& d)
+      : region_(r), emulated_(d.target == "emulated"), work_(std::move(work)) {
     const Graph& g = *r.graph;
-    work_ = ref::engine().build(r, {}, d);
     place(r.inputs);
     place(r.outputs);
     scratch_ = bytes_;
@@ -155,21 +155,19 @@ class HostEngine : public Engine {
         "host_cuda", 100, DeviceKind::cuda, true, "copies to the host and computes there by definition, in f64", true};
     return kInfo;
   }
-  Reason check(const Region& r, const Device& d) const override {
+  Matched match(const Region& r, const Device& d) const override {
     for (const auto* list : {&r.inputs, &r.outputs})
       for (TensorId t : *list)
         if (r.graph->tensor(t).ragged != kNone)
           return Reason::no("tensor ", describe(r.graph->tensor(t)), " is ragged: its size is known on the GPU only");
-    return ref::engine().check(r, d);
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
+    Matched work = ref::engine().match(r, d);
+    if (!work.ok()) return work;
     constexpr double kBusBytesPerSecond = 20e9, kCallback = 50e-6;
-    Config c = ref::engine().configs(r, d)[0];
-    c.seconds += kCallback + region_bytes(r) / kBusBytesPerSecond;
-    return {c};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    return std::make_unique<HostStep>(r, d);
+    Config config = work.match->configs()[0];
+    double seconds = config.seconds + kCallback + region_bytes(r) / kBusBytesPerSecond;
+    return one_way(seconds, [&r, &d, config, work = std::shared_ptr<Match>(std::move(work.match))] {
+      return std::make_unique<HostStep>(r, work->build(config), d);
+    });
   }
 };
 

@@ -21,16 +21,9 @@ Reason check_identity(const Graph& g, const Node& n) {
   return Reason::yes();
 }
 
-std::vector<Copy> copies_in(const Graph& g, const Node& n) {
-  std::vector<Copy> copies;
-  if (Reason why = copies_of(g, n, &copies); !why)
-    fail(Status::internal_error, "move_cuda built what it declines: ", why.text());
-  return copies;
-}
-
 class MoveStep : public Step {
  public:
-  MoveStep(const Graph& g, const Node& n, const Device& d) : copies_(g, copies_in(g, n), n.out[0], d) {}
+  MoveStep(const Graph& g, const std::vector<Copy>& copies, TensorId to, const Device& d) : copies_(g, copies, to, d) {}
   int kernels() const override { return copies_.kernels(); }
   void run(const StepArgs& a) const override { copies_.run(a.tensors, a.stream); }
 
@@ -47,35 +40,36 @@ class MoveEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("movements run alone");
     const Graph& g = *r.graph;
     const Node& n = g.node(r.nodes[0]);
-    if (gathers_pages(n)) return check_pages(g, n);
+    if (gathers_pages(n)) {
+      if (Reason why = check_pages(g, n); !why) return why;
+      return one_way(seconds(r, d, 1), [&g, &n, &d] { return make_pages_step(g, n, d); });
+    }
     std::vector<Copy> copies;
     if (Reason why = copies_of(g, n, &copies); !why) return why;
-    if (n.op->name == "pointwise")
+    bool identity = n.op->name == "pointwise";
+    if (identity)
       if (Reason why = check_identity(g, n); !why) return why;
-    if (has_ragged(g, n)) return check_ragged(g, n);
-    for (const Copy& c : copies)
-      if (Reason why = check_copy(g, c, n.out[0]); !why) return why;
-    return Reason::yes();
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
     // A change of layout is one of the pointwise operations; those are modelled as if all their accesses were runs.
     constexpr double kIdentity = 0.9;
-    const Node& n = r.graph->node(r.nodes[0]);
-    size_t launches = gathers_pages(n) ? 1 : (n.in.size() + dev::kManyCopies - 1) / dev::kManyCopies;
-    double share = n.op->name == "pointwise" ? kIdentity : 1;
-    return {Config{{}, share * region_bytes(r) / d.bytes_per_second + static_cast<double>(launches) * d.step_seconds}};
+    double modelled = seconds(r, d, (n.in.size() + dev::kManyCopies - 1) / dev::kManyCopies, identity ? kIdentity : 1);
+    if (has_ragged(g, n)) {
+      if (Reason why = check_ragged(g, n); !why) return why;
+      return one_way(modelled, [&g, &n, &d] { return make_ragged_step(g, n, d); });
+    }
+    for (const Copy& c : copies)
+      if (Reason why = check_copy(g, c, n.out[0]); !why) return why;
+    return one_way(modelled, [copies = std::move(copies), &g, &n, &d] {
+      return std::make_unique<MoveStep>(g, copies, n.out[0], d);
+    });
   }
 
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    const Node& n = r.graph->node(r.nodes[0]);
-    if (gathers_pages(n)) return make_pages_step(*r.graph, n, d);
-    if (has_ragged(*r.graph, n)) return make_ragged_step(*r.graph, n, d);
-    return std::make_unique<MoveStep>(*r.graph, n, d);
+ private:
+  static double seconds(const Region& r, const Device& d, size_t launches, double share = 1) {
+    return share * region_bytes(r) / d.bytes_per_second + static_cast<double>(launches) * d.step_seconds;
   }
 };
 

@@ -260,19 +260,14 @@ class ResampleEngine : public Engine {
                                          "pooling and interpolation, forward and backward"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("pooling and interpolation run alone");
     const Node& n = r.graph->node(r.nodes[0]);
     if (n.op != &ops::resample && n.op != &ops::resample_bwd)
       return Reason::no(spelling(n), " is neither resample nor resample_bwd");
-    return check_elements(r);
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    double memory = region_bytes(r) / d.bytes_per_second, arithmetic = region_flops(r) / (0.1 * d.flops_per_second);
-    return {Config{{}, std::max(memory, arithmetic) + d.step_seconds}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    return Builder(r, d).run();
+    if (Reason why = check_elements(r); !why) return why;
+    constexpr double kEfficiency = 0.1;
+    return one_way(roofline(r, d, kEfficiency) + d.step_seconds, [&r, &d] { return Builder(r, d).run(); });
   }
 };
 

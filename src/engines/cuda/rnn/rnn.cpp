@@ -28,21 +28,15 @@ class RnnEngine : public Engine {
                                          "recurrent networks, forward and backward"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (Reason why = check_rnn_region(r); !why) return why;
-    return check_elements(r);
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    const Node& n = r.graph->node(r.nodes[0]);
-    const auto& o = attrs<tessera::RnnOptions>(n);
+    if (Reason why = check_elements(r); !why) return why;
+    const auto& o = attrs<tessera::RnnOptions>(r.graph->node(r.nodes[0]));
     auto steps = static_cast<double>(rnn_extent(o, rnn_tensors(r)).steps * o.layers) * (o.bidirectional ? 2 : 1) *
                  (o.proj > 0 ? 2 : 1);
-    double memory = region_bytes(r) / d.bytes_per_second,
-           arithmetic = region_flops(r) / (kEfficiency * d.flops_per_second);
-    return {Config{{}, memory + arithmetic + (steps + 1) * d.step_seconds}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    return std::make_unique<RnnStep>(r, d);
+    double memory = region_bytes(r) / d.bytes_per_second, arithmetic = region_flops(r) / (kEfficiency * d.rates.f32);
+    return one_way(memory + arithmetic + (steps + 1) * d.step_seconds,
+                   [&r, &d] { return std::make_unique<RnnStep>(r, d); });
   }
 };
 

@@ -91,7 +91,7 @@ class RopeEngine : public Engine {
     return kInfo;
   }
 
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("a rotary embedding runs alone");
     const Node& n = r.graph->node(r.nodes[0]);
     if (n.op->name != "rope" && n.op->name != "rope_bwd") return Reason::no(spelling(n), " is no rotary embedding");
@@ -103,15 +103,8 @@ class RopeEngine : public Engine {
       if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
       if (!is_real(x.dtype)) return Reason::no("tensor ", describe(x), " has type ", x.dtype, "; allowed: real types");
     }
-    return Reason::yes();
-  }
-
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    return {Config{{}, region_bytes(r) / d.bytes_per_second + d.step_seconds}};
-  }
-
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    return std::make_unique<RopeStep>(*r.graph, r.graph->node(r.nodes[0]), d);
+    return one_way(region_bytes(r) / d.bytes_per_second + d.step_seconds,
+                   [&g = *r.graph, &n, &d] { return std::make_unique<RopeStep>(g, n, d); });
   }
 };
 

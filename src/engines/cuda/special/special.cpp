@@ -36,22 +36,18 @@ class SpecialEngine : public Engine {
         "local normalisation, spatial transformers, aggregation over graphs, CTC, reductions by a sub-graph"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device&) const override {
+  Matched match(const Region& r, const Device& d) const override {
     const Node& n = r.graph->node(r.nodes[0]);
     const Family* f = find_family(n.op);
     if (!f) return Reason::no(spelling(n), " has no kernel of its own");
     if (r.nodes.size() != 1) return Reason::no(spelling(n), " runs alone");
     if (Reason why = check_elements(r); !why) return why;
-    return f->check ? f->check(r) : Reason::yes();
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
+    if (f->check)
+      if (Reason why = f->check(r); !why) return why;
     // Simple kernels: several launches, and each value is read more than once.
     constexpr double kSteps = 4;
-    double memory = 2 * region_bytes(r) / d.bytes_per_second, arithmetic = region_flops(r) / (0.1 * d.flops_per_second);
-    return {Config{{}, memory + arithmetic + kSteps * d.step_seconds}};
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config&, const Device& d) const override {
-    return find_family(r.graph->node(r.nodes[0]).op)->build(r, d);
+    double memory = 2 * region_bytes(r) / d.bytes_per_second, arithmetic = region_flops(r) / (0.1 * d.rates.f32);
+    return one_way(memory + arithmetic + kSteps * d.step_seconds, [f, &r, &d] { return f->build(r, d); });
   }
 };
 

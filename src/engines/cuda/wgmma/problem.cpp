@@ -62,7 +62,7 @@ Reason check_operand(const Graph& g, const WgmmaOperand& o) {
 }
 
 // Only one result can leave in boxes: the last that lies as they need it.
-int find_staged(const WgmmaMatch& m) {
+int find_staged(const WgmmaProblem& m) {
   int found = -1;
   const std::vector<OperandPlan>& operands = m.rest.operands();
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -95,7 +95,7 @@ WindowAxis window_axis(const ConvAxis& s, bool dgrad) {
 
 // Strides of an operand of what follows, by axes of the result [pictures, channels, rows, columns], if positions are
 // one axis of it.
-std::optional<WgmmaMatch::Strides> position_strides(const Dims& s, const Dims& dims) {
+std::optional<WgmmaProblem::Strides> position_strides(const Dims& s, const Dims& dims) {
   int64_t row = 0, run = 1;
   for (int i : {3, 2, 0}) {
     if (dims[i] == 1) continue;
@@ -103,7 +103,7 @@ std::optional<WgmmaMatch::Strides> position_strides(const Dims& s, const Dims& d
     if (run == 1) row = s[i];
     run *= dims[i];
   }
-  return WgmmaMatch::Strides{row, dims[1] == 1 ? 1 : s[1], 0};
+  return WgmmaProblem::Strides{row, dims[1] == 1 ? 1 : s[1], 0};
 }
 
 Reason find_window(const Node& n, const ConvShape& c, const Tensor& x, WgmmaWindow& window) {
@@ -133,7 +133,7 @@ Reason find_window(const Node& n, const ConvShape& c, const Tensor& x, WgmmaWind
   return Reason::yes();
 }
 
-Reason match_conv(const Graph& g, const Node& n, WgmmaMatch& m) {
+Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
   ConvShape c = conv_shape(g, n);
   if (c.groups != 1) return Reason::no(spelling(n), " has ", c.groups, " groups");
   if (c.axes.size() != 2) return Reason::no(spelling(n), " has ", c.axes.size(), " spatial dimensions, not 2");
@@ -157,7 +157,7 @@ Reason match_conv(const Graph& g, const Node& n, WgmmaMatch& m) {
   return Reason::yes();
 }
 
-Reason match_matmul(const Region& r, const Problem& p, WgmmaMatch& m) {
+Reason match_matmul(const Region& r, const Problem& p, WgmmaProblem& m) {
   const Graph& g = *r.graph;
   Memory memory(g, p, m.rest);
   for (const ProductLoops* list : {&memory.batch(), &memory.rows(), &memory.columns(), &memory.inner()})
@@ -181,7 +181,7 @@ Reason match_matmul(const Region& r, const Problem& p, WgmmaMatch& m) {
 
 }  // namespace
 
-std::optional<WgmmaMatch> match_wgmma(const Region& r, Reason* why) {
+std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   auto decline = [&](Reason reason) {
     *why = std::move(reason);
     return std::nullopt;
@@ -198,7 +198,7 @@ std::optional<WgmmaMatch> match_wgmma(const Region& r, Reason* why) {
   Problem p = product ? matmul_problem(g, n) : conv_problem(g, n);
   const Tensor& y = lead(r, g.tensor(n.out[0]));
   if (product && smallest_step(p.rows, y) < smallest_step(p.columns, y)) turn(p);
-  WgmmaMatch m{anchor, Rest(r, anchor, DType::f32, p.scaling), {}, {}};
+  WgmmaProblem m{anchor, Rest(r, anchor, DType::f32, p.scaling), {}, {}};
   if (Reason reason = m.rest.check(); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);
   if (Reason reason = check_operand(g, m.b); !reason) return decline(reason);

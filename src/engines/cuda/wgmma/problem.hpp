@@ -26,7 +26,7 @@ struct WgmmaWindow {
 };
 
 // What was found out about a region.
-struct WgmmaMatch {
+struct WgmmaProblem {
   NodeId anchor;
   Rest rest;  // what follows the product
   WgmmaOperand a, b;
@@ -41,6 +41,6 @@ struct WgmmaMatch {
 };
 
 // Nothing, and why, if the engine cannot take the region.
-std::optional<WgmmaMatch> match_wgmma(const Region& r, Reason* why);
+std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why);
 
 }  // namespace tsr::cuda

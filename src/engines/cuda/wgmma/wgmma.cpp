@@ -31,38 +31,38 @@ int stages_of(const TileChoice& t, const Device& d) {
 }
 
 // Along the inner dimension.
-int64_t steps_of(const WgmmaMatch& m) {
+int64_t steps_of(const WgmmaProblem& m) {
   return ceil_div(m.depth, kDepth) * (m.window ? m.window->taps[0] * m.window->taps[1] : 1);
 }
-int64_t tiles_of(const WgmmaMatch& m, const TileChoice& t) {
+int64_t tiles_of(const WgmmaProblem& m, const TileChoice& t) {
   return ceil_div(m.rows, t.rows * t.cluster) * ceil_div(m.columns, t.columns) * m.batches;
 }
 // Clusters that work at once.
-int64_t clusters_of(const WgmmaMatch& m, const TileChoice& t, const Device& d) {
+int64_t clusters_of(const WgmmaProblem& m, const TileChoice& t, const Device& d) {
   return std::min<int64_t>(tiles_of(m, t), d.units / t.cluster);
 }
 
-double modelled_seconds(const WgmmaMatch& m, const TileChoice& t, const Region& r, const Device& d) {
+double modelled_seconds(const WgmmaProblem& m, const TileChoice& t, const Region& r, const Device& d) {
   int64_t waves = ceil_div(tiles_of(m, t), clusters_of(m, t, d));
   // Small tiles read more of shared memory for each product than it delivers.
   double efficiency = t.columns >= 256 ? 0.92 : t.columns >= 128 ? 0.68 : 0.45;
   if (t.rows < 128) efficiency *= 0.6;
   if (t.cluster == 1) efficiency *= 0.75;
-  double rate = d.narrow_flops_per_second / d.units * efficiency;
+  double rate = d.rates.bits16 / d.units * efficiency;
   constexpr int64_t kOverhead = 4;  // steps that filling the ring and storing a tile take
   double tile = 2.0 * t.rows * t.columns * static_cast<double>((steps_of(m) + kOverhead) * kDepth) / rate;
   return std::max(region_limits(r, d).memory, static_cast<double>(waves) * tile) + d.step_seconds;
 }
 
 // Is the result that leaves in boxes the only one?
-bool clips(const WgmmaMatch& m) {
+bool clips(const WgmmaProblem& m) {
   auto stores = std::count_if(m.rest.operands().begin(), m.rest.operands().end(),
                               [](const OperandPlan& o) { return o.kind == Instr::store; });
   return m.staged >= 0 && stores == 1;
 }
 
 // `count` rows or columns of an operand, `box` of which come at once.
-TensorBox operand_box(const WgmmaMatch& m, const WgmmaOperand& o, int64_t count, int box) {
+TensorBox operand_box(const WgmmaProblem& m, const WgmmaOperand& o, int64_t count, int box) {
   TensorBox b;
   b.rank = 3, b.element_bytes = 2, b.swizzle = dev::Swizzle::bytes_128;
   b.dims = {o.across() ? count : m.depth, o.across() ? m.depth : count, o.batches};
@@ -73,9 +73,8 @@ TensorBox operand_box(const WgmmaMatch& m, const WgmmaOperand& o, int64_t count,
 
 class WgmmaStep : public Step {
  public:
-  WgmmaStep(const Region& r, const WgmmaMatch& m, const TileChoice& t, const Device& d)
+  WgmmaStep(const Graph& g, const WgmmaProblem& m, const TileChoice& t, const Device& d)
       : a_(m.a.tensor), b_(m.b.tensor), device_(d), overwritable_(m.rest.overwritable()) {
-    const Graph& g = *r.graph;
     if (m.window)
       a_box_ = m.window->pictures, a_box_.box[1] = t.rows;
     else
@@ -127,7 +126,7 @@ class WgmmaStep : public Step {
  private:
   static std::string qualified(DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); }
 
-  void fill_window(const WgmmaMatch& m) {
+  void fill_window(const WgmmaProblem& m) {
     dev::WgmmaArgs::Window& to = args_.window;
     to = {{1, 1}, {1, 1}, {0, 0}, 1, {1, 1}, 1, -1};
     if (!m.window) return;
@@ -142,12 +141,12 @@ class WgmmaStep : public Step {
   }
 
   // What follows the product: its code, strides and numbers, and the box of the result that leaves in boxes.
-  Code fill_rest(const Graph& g, const WgmmaMatch& m) {
+  Code fill_rest(const Graph& g, const WgmmaProblem& m) {
     const std::vector<OperandPlan>& operands = m.rest.operands();
     vector_ = m.columns % 2 == 0 ? 2 : 1;
     std::vector<OperandPlan::Access> access;
     for (size_t k = 0; k < operands.size(); ++k) {
-      const WgmmaMatch::Strides& s = m.strides[k];
+      const WgmmaProblem::Strides& s = m.strides[k];
       args_.rest.operands[k] = {nullptr, s.column, s.row, s.column, s.batch};
       access.push_back(access_of(m, k));
       if (TensorId id = m.rest.id(operands[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
@@ -171,9 +170,9 @@ class WgmmaStep : public Step {
   }
 
   // How a thread's neighbouring columns lie.
-  OperandPlan::Access access_of(const WgmmaMatch& m, size_t k) const {
+  OperandPlan::Access access_of(const WgmmaProblem& m, size_t k) const {
     const OperandPlan& o = m.rest.operands()[k];
-    const WgmmaMatch::Strides& s = m.strides[k];
+    const WgmmaProblem::Strides& s = m.strides[k];
     if (o.tensor == kNone) return OperandPlan::strided;
     if (s.column == 0 && o.kind == Instr::load) return OperandPlan::same;
     if (static_cast<int>(k) == m.staged) return OperandPlan::placed;
@@ -201,6 +200,30 @@ class WgmmaStep : public Step {
   std::shared_ptr<const Kernel> kernel_;
 };
 
+class WgmmaMatch : public Match {
+ public:
+  WgmmaMatch(const Region& r, const Device& d, WgmmaProblem p) : region_(r), device_(d), problem_(std::move(p)) {}
+  std::vector<Config> configs() const override {
+    std::vector<Config> list;
+    for (const TileChoice& t : kTiles) list.push_back({knobs(t), modelled_seconds(problem_, t, region_, device_)});
+    std::stable_sort(list.begin(), list.end(), [](const Config& x, const Config& y) { return x.seconds < y.seconds; });
+    return list;
+  }
+  std::unique_ptr<Step> build(const Config& c) const override {
+    for (const TileChoice& t : kTiles)
+      if (knobs(t) == c.knobs) return std::make_unique<WgmmaStep>(*region_.graph, problem_, t, device_);
+    fail(Status::internal_error, "wgmma_cuda has no tile ", to_string(c));
+  }
+
+ private:
+  static std::vector<std::pair<std::string, int64_t>> knobs(const TileChoice& t) {
+    return {{"rows", t.rows}, {"columns", t.columns}, {"cluster", t.cluster}};
+  }
+  const Region& region_;
+  const Device& device_;
+  WgmmaProblem problem_;
+};
+
 class WgmmaEngine : public Engine {
  public:
   const EngineInfo& info() const override {
@@ -210,37 +233,13 @@ class WgmmaEngine : public Engine {
         "the tensor cores of compute capability 9.0"};
     return kInfo;
   }
-  Reason check(const Region& r, const Device& d) const override {
+  Matched match(const Region& r, const Device& d) const override {
     if (d.arch != 90)
       return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
     Reason why;
-    match_wgmma(r, &why);
-    return why;
-  }
-  std::vector<Config> configs(const Region& r, const Device& d) const override {
-    Reason why;
-    std::vector<Config> out;
-    std::optional<WgmmaMatch> m = match_wgmma(r, &why);
-    if (!m) return out;
-    for (const TileChoice& t : kTiles)
-      out.push_back(
-          {{{"rows", t.rows}, {"columns", t.columns}, {"cluster", t.cluster}}, modelled_seconds(*m, t, r, d)});
-    std::stable_sort(out.begin(), out.end(), [](const Config& x, const Config& y) { return x.seconds < y.seconds; });
-    return out;
-  }
-  std::unique_ptr<Step> build(const Region& r, const Config& c, const Device& d) const override {
-    Reason why;
-    std::optional<WgmmaMatch> m = match_wgmma(r, &why);
-    if (!m) fail(Status::internal_error, "wgmma_cuda built a region that it declines: ", why.text());
-    auto knob = [&](std::string_view name) {
-      for (const auto& [k, v] : c.knobs)
-        if (k == name) return v;
-      fail(Status::internal_error, "wgmma_cuda was built without knob ", name);
-    };
-    for (const TileChoice& t : kTiles)
-      if (t.rows == knob("rows") && t.columns == knob("columns") && t.cluster == knob("cluster"))
-        return std::make_unique<WgmmaStep>(r, *m, t, d);
-    fail(Status::internal_error, "wgmma_cuda has no tile ", to_string(c));
+    std::optional<WgmmaProblem> p = find_wgmma(r, &why);
+    if (!p) return why;
+    return std::make_unique<WgmmaMatch>(r, d, std::move(*p));
   }
 };
 
