@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "device/conversions_args.cuh"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 #include "harness/replay.hpp"
 
 namespace tsr {

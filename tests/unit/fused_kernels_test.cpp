@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "engines/cpu/fused/kernels.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu {
 namespace {

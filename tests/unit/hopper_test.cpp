@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engines/cuda/wgmma_text.hpp"
+#include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "expect_error.hpp"
 #include "graph/text.hpp"
 #include "planner/plan.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/gemm/product.hpp"
+#include "engines/cpu/product/product.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "engines/cpu/gemm/strided.hpp"
+#include "engines/cpu/product/strided.hpp"
 
 namespace tsr::cpu {
 namespace {

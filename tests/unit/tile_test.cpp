@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
 
 #include <gtest/gtest.h>
 

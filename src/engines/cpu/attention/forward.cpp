@@ -12,7 +12,7 @@
 #include "engines/cpu/attention/scores.hpp"
 #include "engines/cpu/attention/steps.hpp"
 #include "engines/cpu/attention/vectors.hpp"
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
 
 namespace tsr::cpu::attention {
 namespace {

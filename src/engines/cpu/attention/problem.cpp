@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "engines/cpu/attention/vectors.hpp"
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
 
 namespace tsr::cpu::attention {
 

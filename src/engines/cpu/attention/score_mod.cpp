@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/cpu/fused/kernels.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu::attention {
 namespace {

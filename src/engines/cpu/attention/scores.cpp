@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "engines/cpu/attention/vectors.hpp"
-#include "engines/cpu/fused/kernels.hpp"
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu::attention {
 

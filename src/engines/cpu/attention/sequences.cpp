@@ -6,8 +6,8 @@
 
 #include "engines/cpu/attention/problem.hpp"
 #include "engines/cpu/attention/vectors.hpp"
-#include "engines/cpu/fused/kernels.hpp"
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 #include "graph/ops/block_scale.hpp"
 
 namespace tsr::cpu::attention {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engines/cpu/conv1d/rows.hpp"
-#include "engines/cpu/fused/kernels.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/thread_pool.hpp"
 #include "engines/composite/composite.hpp"
 #include "engines/cpu/fused/group_reduce.hpp"
-#include "engines/cpu/fused/program.hpp"
+#include "engines/cpu/program/program.hpp"
 
 namespace tsr::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/thread_pool.hpp"
-#include "engines/cpu/fused/kernels.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu {
 namespace {

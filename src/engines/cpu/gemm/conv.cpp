@@ -20,7 +20,7 @@ Conv conv_of(const Anchored& a) { return conv_shape(a.graph(), a.node()); }
 
 bool channels_last(const Anchored& a, const Conv& c) {
   int last = a.out().rank() - 1;
-  if (a.rest.has_reduction) return a.reduces(1);
+  if (a.epilogue.has_reduction) return a.reduces(1);
   // Few channels waste most of a register block as columns; as rows they waste nothing.
   if ((c.dgrad ? c.channels : c.filters) < 8) return false;
   const Tensor& y = a.lead();
@@ -103,7 +103,7 @@ std::unique_ptr<Operand<T>> result_gradient(const Anchored& a, const Conv& c, co
 
 // A channel for itself, forward or backward without strides, is a sum of shifted lines.
 bool is_depthwise(const Anchored& a, const Conv& c) {
-  if (c.wgrad || c.channels != 1 || c.groups == 1 || a.rest.has_reduction) return false;
+  if (c.wgrad || c.channels != 1 || c.groups == 1 || a.epilogue.has_reduction) return false;
   bool unit = std::all_of(c.axes.begin(), c.axes.end(), [](const ConvAxis& x) { return x.stride == 1; });
   return !c.dgrad || (unit && c.filters == 1);
 }
@@ -136,7 +136,7 @@ Reason check_conv(const Anchored& a) {
       return Reason::no("input ", describe(c), " is complex, vectorised or ragged");
   }
   Conv c = conv_of(a);
-  if (a.rest.has_reduction && c.groups > 1) return Reason::no("rows of a convolution in groups are not whole");
+  if (a.epilogue.has_reduction && c.groups > 1) return Reason::no("rows of a convolution in groups are not whole");
   return check_frame(a, conv_frame(a, c));
 }
 

@@ -3,7 +3,7 @@
 // engine's program on tiles that are still in a cache. A product alone is stored by the same means.
 #pragma once
 
-#include "engines/cpu/fused/program.hpp"
+#include "engines/cpu/program/program.hpp"
 #include "planner/epilogue.hpp"
 
 namespace tsr::cpu {

@@ -160,7 +160,7 @@ class GemmEngine : public Engine {
         return Reason::no("input ", describe(r.graph->tensor(t)), " of the product is computed in the region");
     }
     Anchored a{r, anchor, {}};
-    if (Reason why = lower_epilogue(r, anchor, &a.rest); !why) return why;
+    if (Reason why = lower_epilogue(r, anchor, &a.epilogue); !why) return why;
     const Kind* kind = kind_of(a.node());
     if (Reason why = kind->check(a); !why) return why;
     double peak = kind->is_wide(a) ? d.rates.f64 : d.rates.f32;

@@ -30,7 +30,7 @@ Frame matmul_frame(const Anchored& a) {
   Frame f;
   std::vector<int> of_a, of_b;
   for (int i = 0; i < r - 2; ++i) {
-    bool fold = !has_limits(a) && !a.rest.has_reduction && x.dims[i] != w.dims[i];
+    bool fold = !has_limits(a) && !a.epilogue.has_reduction && x.dims[i] != w.dims[i];
     (fold && w.dims[i] == 1 ? of_a : fold && x.dims[i] == 1 ? of_b : f.batch).push_back(i);
   }
   of_a.push_back(r - 2);

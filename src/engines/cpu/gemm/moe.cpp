@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/thread_pool.hpp"
-#include "engines/cpu/fused/kernels.hpp"
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu {
 namespace {

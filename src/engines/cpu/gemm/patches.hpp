@@ -3,8 +3,8 @@
 // tap meets there, or zeros beside the tensor. The matrix is never stored, only packed piece by piece.
 #pragma once
 
-#include "engines/cpu/gemm/product.hpp"
-#include "engines/cpu/gemm/strided.hpp"
+#include "engines/cpu/product/product.hpp"
+#include "engines/cpu/product/strided.hpp"
 #include "planner/conv_shape.hpp"
 
 namespace tsr::cpu {

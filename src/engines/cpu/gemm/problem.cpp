@@ -68,7 +68,7 @@ bool needs_wide(const Anchored& a, size_t left, size_t right, int64_t depth) {
 }
 
 Reason check_frame(const Anchored& a, const Frame& f) {
-  if (!a.rest.has_reduction) return Reason::yes();
+  if (!a.epilogue.has_reduction) return Reason::yes();
   for (int i = 0; i < a.out().rank(); ++i) {
     bool column = std::find(f.columns.begin(), f.columns.end(), i) != f.columns.end();
     if (a.out().dims[i] != 1 && a.reduces(i) != column)

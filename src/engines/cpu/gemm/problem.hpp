@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "engines/cpu/gemm/epilogue.hpp"
-#include "engines/cpu/gemm/strided.hpp"
+#include "engines/cpu/product/strided.hpp"
 #include "planner/expr.hpp"
 
 namespace tsr::cpu {
@@ -57,7 +57,7 @@ struct Problem {
 struct Anchored {
   const Region& region;
   NodeId anchor;
-  Expr rest;
+  Expr epilogue;
 
   const Graph& graph() const { return *region.graph; }
   const Node& node() const { return region.graph->node(anchor); }
@@ -66,7 +66,7 @@ struct Anchored {
   bool has(size_t slot) const { return slot < node().in.size() && node().in[slot] != kNone; }
   // The stored result with the sizes of the product whose memory order counts.
   const Tensor& lead() const;
-  bool reduces(int axis) const { return rest.has_reduction && rest.row_axis[static_cast<size_t>(axis)]; }
+  bool reduces(int axis) const { return epilogue.has_reduction && epilogue.row_axis[static_cast<size_t>(axis)]; }
 };
 
 // Can the types of the operands be multiplied; and need they be in f64?

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <new>
 
-#include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/onednn/readiness.hpp"
 #include "graph/ops/list.hpp"
 #include "planner/engine.hpp"
@@ -70,7 +69,7 @@ void Sequence::pointwise(PointwiseMode mode, const Tensor& from, std::vector<Pla
   c->graph.finalize();
   Region region = make_region(c->graph, GraphIndex(c->graph), {0});
   Device device = cpu_device();
-  Matched m = cpu::fused_engine().match(region, device);
+  Matched m = find_engine("fused_cpu")->match(region, device);
   if (!m.ok()) fail(Status::internal_error, "a copy beside oneDNN's work is declined: ", m.why.text());
   c->step = m.match->build(m.match->configs()[0]);
   c->places = std::move(sources);

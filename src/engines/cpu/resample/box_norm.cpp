@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/resample/box_norm.hpp"
-#include "engines/cpu/fused/fused.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -162,7 +161,7 @@ MadeComposite make_box_norm(const Region& r, const Device& d) {
     norm.backward();
   else
     norm.forward();
-  Reason why = c->finish(fused_engine(), d);
+  Reason why = c->finish(*find_engine("fused_cpu"), d);
   return {why ? c : nullptr, why};
 }
 

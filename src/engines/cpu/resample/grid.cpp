@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/thread_pool.hpp"
-#include "engines/cpu/fused/kernels.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu {
 namespace {

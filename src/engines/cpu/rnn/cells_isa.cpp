@@ -14,9 +14,9 @@
 namespace tsr::cpu::TESSERA_ISA {
 namespace {
 
-#include "engines/cpu/fused/vectors.inc"
+#include "engines/cpu/vector/vectors.inc"
 // Needs the vectors.
-#include "engines/cpu/fused/vector_math.inc"
+#include "engines/cpu/vector/vector_math.inc"
 
 void relu_loop(int64_t n, float* __restrict a, float* __restrict h, const float* __restrict bias) {
   for (int64_t i = 0; i < n; ++i) {

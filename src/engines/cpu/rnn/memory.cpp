@@ -3,9 +3,9 @@
 
 #include "base/philox.hpp"
 #include "base/thread_pool.hpp"
-#include "engines/cpu/fused/kernels.hpp"
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
 #include "engines/cpu/rnn/passes.hpp"
+#include "engines/cpu/vector/kernels.hpp"
 
 namespace tsr::cpu {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engines/cpu/gemm/tile.hpp"
+#include "engines/cpu/product/tile.hpp"
 #include "engines/cpu/rnn/passes.hpp"
 
 namespace tsr::cpu {

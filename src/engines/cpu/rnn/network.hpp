@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "engines/cpu/gemm/plain.hpp"
+#include "engines/cpu/product/plain.hpp"
 #include "engines/cpu/rnn/cells.hpp"
 #include "engines/rnn/tensors.hpp"
 

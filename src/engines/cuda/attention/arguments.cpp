@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/ops/block_scale.hpp"
 
 namespace tsr::cuda {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "engines/cuda/apply_text.hpp"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/apply_text.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 
 namespace tsr::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engines/cuda/attention/arguments.hpp"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {

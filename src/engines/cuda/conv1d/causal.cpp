@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of causal_conv1d and causal_conv1d_bwd.
 #include "engines/cuda/conv1d/sequences.hpp"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 
 namespace tsr::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engines/cuda/conv1d/sequences.hpp"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 
 namespace tsr::cuda {
 namespace {

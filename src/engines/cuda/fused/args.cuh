@@ -3,28 +3,9 @@
 // driver, so they are no longer than the kernel needs: a head, then operands and numbers, packed one after the other.
 #pragma once
 
-#include "device/divide.cuh"
+#include "device/code_args.cuh"
 
 namespace tsr::dev {
-
-constexpr int kMaxOperands = 24, kMaxNumbers = 48, kLoops = 4;
-
-// A tensor, or a coordinate that is counted as if it lay in memory. Strides are in elements, innermost loop first;
-// outer ones lead across rows, inner ones along a row, or across everything where there are no rows. The innermost loop
-// of a row counts vectors: its stride is that of a whole vector, `step` that of one element.
-template <int OUTER, int INNER>
-struct OperandArg {
-  void* data;
-  i64 step;
-  i64 outer[OUTER];
-  i64 inner[INNER];
-};
-
-union Number {
-  float f;
-  double d;
-  i64 i;
-};
 
 struct FusedHead {
   i64 rows;          // 1 without reductions

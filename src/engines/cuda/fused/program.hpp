@@ -2,7 +2,8 @@
 // An expression made ready for a GPU: the kernel that suits its rows, compiled, and its arguments but for the pointers.
 #pragma once
 
-#include "engines/cuda/fused/code.hpp"
+#include "engines/cuda/fused/args.cuh"
+#include "engines/cuda/toolkit/code.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {

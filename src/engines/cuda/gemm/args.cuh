@@ -7,11 +7,12 @@
 // where that lies beside the tensor the element is 0.
 #pragma once
 
-#include "engines/cuda/fused/args.cuh"
+#include "device/code_args.cuh"
+#include "engines/cuda/products/shape.cuh"
 
 namespace tsr::dev {
 
-constexpr int kBatchAxes = 8, kSideAxes = 7, kSpatial = 3, kRestOperands = 8;
+constexpr int kEpilogueOperands = 8;
 constexpr int kDirectDepth = 512;  // inner positions that a block of direct.cuh describes at once
 
 struct Axis {
@@ -33,14 +34,6 @@ struct Space {
   Axes<kSideAxes> rows, columns, inner;
 };
 
-// Gradients of strided convolutions fall apart into one product for each residue of the positions modulo the strides:
-// only some taps meet it, `tap_step` apart. Position r + stride i and tap q meet y at (r - origin - q step) / stride +
-// i.
-struct Residue {
-  i32 stride, origin, step, taps, tap_step, size;
-  i64 tap_stride;  // of the filter in memory
-};
-
 // A list of integers on the device, or one value for all (data is null).
 struct Integers {
   const void* data;
@@ -49,14 +42,14 @@ struct Integers {
 };
 
 // What follows the product: the generated code's operands and numbers. Strides are in elements.
-struct RestOperand {
+struct EpilogueOperand {
   void* data;
   i64 step;
   i64 batch[kBatchAxes], rows[kSideAxes], columns[kSideAxes];
   i64 position[kSpatial];  // from one position of the result to the next
 };
-struct RestArgs {
-  RestOperand operands[kRestOperands];
+struct EpilogueArgs {
+  EpilogueOperand operands[kEpilogueOperands];
   Number numbers[kMaxNumbers];
 };
 
@@ -65,7 +58,6 @@ struct MoeItem {
   i64 first;  // row; the next item begins where this one ends
   i64 range;  // the last one that holds the row, -1: none
 };
-enum MoeMode : i32 { kInOrder, kGather, kScatter, kExpertGradient };
 struct MoeArgs {
   Integers offsets, index, ks;
   i64 ranges, experts, rows, sources;
@@ -100,7 +92,7 @@ struct GemmArgs {
   i64 limit_batches;  // batches that share a limit
   double padding;     // value of the product beyond the limits
   MoeArgs moe;
-  RestArgs rest;
+  EpilogueArgs epilogue;
 };
 
 // --- what a block keeps in shared memory
@@ -108,7 +100,7 @@ constexpr i64 kNoRange = -2;
 
 struct Frame {
   Space space;
-  i64 a, b, at[kRestOperands];         // where the batch begins
+  i64 a, b, at[kEpilogueOperands];         // where the batch begins
   i64 first_row, first_column;         // of the tile
   i64 rows, columns, depth;            // that are there
   i64 row_limit, column_limit, range;  // beyond the limits the product is padding; range: of experts

@@ -33,18 +33,18 @@ void fetch(const typename D::Type* p, i64 step, L (&to)[V]) {
 // Where an index along rows or columns leads.
 template <int OPERANDS>
 struct Place {
-  i64 a, b, rest[OPERANDS];
+  i64 a, b, epilogue[OPERANDS];
   i32 at[kSpatial];
 
   template <class Stride>
-  Place(const Axes<kSideAxes>& list, i64 index, const Stride& stride) : a(0), b(0), rest{}, at{} {
+  Place(const Axes<kSideAxes>& list, i64 index, const Stride& stride) : a(0), b(0), epilogue{}, at{} {
     locate(list, index, [&](int i, i64 here) {
       const Axis& x = list.axis[i];
       a += here * x.a, b += here * x.b;
 #pragma unroll
       for (int d = 0; d < kSpatial; ++d) at[d] += x.dim == d ? i32(here) * x.step : 0;
 #pragma unroll
-      for (int k = 0; k < OPERANDS; ++k) rest[k] += here * stride(k, i);
+      for (int k = 0; k < OPERANDS; ++k) epilogue[k] += here * stride(k, i);
     });
   }
 };
@@ -88,7 +88,7 @@ void direct(const GemmArgs& g) {
   describe_all(g, begin, terms, table);
   i64 first_row, first_column;
   if (!find_place<V, ROWS>(g, blockIdx.x / splits, first_row, first_column)) return;
-  Place<kOperands> column(g.space.columns, first_column, [&](int k, int i) { return g.rest.operands[k].columns[i]; });
+  Place<kOperands> column(g.space.columns, first_column, [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
   i64 step_a = g.space.columns.count ? g.space.columns.axis[0].a : 0;
   i64 step_b = g.space.columns.count ? g.space.columns.axis[0].b : 0;
   const typename A::Type* a[ROWS];
@@ -100,7 +100,7 @@ void direct(const GemmArgs& g) {
   for (int i = 0; i < ROWS; ++i) {
     bool real = first_row + i < g.row_count;
     Place<kOperands> row(g.space.rows, real ? first_row + i : first_row,
-                         [&](int k, int j) { return g.rest.operands[k].rows[j]; });
+                         [&](int k, int j) { return g.epilogue.operands[k].rows[j]; });
     i64 offset = column.a + row.a;
 #pragma unroll
     for (int d = 0; d < kSpatial; ++d) {
@@ -111,7 +111,7 @@ void direct(const GemmArgs& g) {
     a[i] = static_cast<const typename A::Type*>(g.a) + offset;
     if (i == 0) b = static_cast<const typename B::Type*>(g.b) + column.b + row.b;
 #pragma unroll
-    for (int k = 0; k < kOperands; ++k) to[i][k] = column.rest[k] + row.rest[k];
+    for (int k = 0; k < kOperands; ++k) to[i][k] = column.epilogue[k] + row.epilogue[k];
   }
   for (int k = 0; k < terms; ++k) {
     L y[V];
@@ -148,17 +148,17 @@ void add_parts(const GemmArgs& g) {
   using C = Code<V>;
   i64 first_row, first_column;
   if (!find_place<V, 1>(g, blockIdx.x, first_row, first_column)) return;
-  Place<C::kOperands> to(g.space.columns, first_column, [&](int k, int i) { return g.rest.operands[k].columns[i]; });
-  Place<C::kOperands> row(g.space.rows, first_row, [&](int k, int i) { return g.rest.operands[k].rows[i]; });
+  Place<C::kOperands> to(g.space.columns, first_column, [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
+  Place<C::kOperands> row(g.space.rows, first_row, [&](int k, int i) { return g.epilogue.operands[k].rows[i]; });
 #pragma unroll
-  for (int k = 0; k < C::kOperands; ++k) to.rest[k] += row.rest[k];
+  for (int k = 0; k < C::kOperands; ++k) to.epilogue[k] += row.epilogue[k];
   const L* part = static_cast<const L*>(g.partials) + first_row * g.column_count + first_column;
   L sum[V] = {};
 #pragma unroll 4
   for (i64 split = 0; split < g.splits; ++split, part += g.row_count * g.column_count)
 #pragma unroll
     for (int v = 0; v < V; ++v) sum[v] += part[v];
-  store_values<C, V>(g, to.rest, before<C>(g), sum);
+  store_values<C, V>(g, to.epilogue, before<C>(g), sum);
 }
 
 }  // namespace tsr::dev

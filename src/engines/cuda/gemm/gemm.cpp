@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "engines/cuda/gemm/memory.hpp"
+#include "engines/cuda/gemm/flat.hpp"
 #include "engines/cuda/gemm/step.hpp"
+#include "engines/cuda/products/layout.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -70,7 +71,7 @@ class GemmMatch : public Match {
     bool direct = check_flat(g, flat_).ok();
     if (direct) flatten(flat_, y);
     choices_ = choices(problem_, sum_, direct, r, d);
-    rest_.emplace(r, anchor, product_type(sum_), problem_.scaling);
+    epilogue_.emplace(r, anchor, product_type(sum_), problem_.scaling);
   }
   Reason check(const Node& n) const {
     constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
@@ -79,8 +80,8 @@ class GemmMatch : public Match {
     if (std::none_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.tile != nullptr; }))
       return Reason::no(spelling(n), " has ", problem_.row_count(), " rows, ", problem_.column_count(), " columns and ",
                         problem_.batches(), " batches: more tiles than a launch has blocks");
-    if (Reason why = rest_->check(); !why) return why;
-    return Memory(*region_.graph, problem_, *rest_).check();
+    if (Reason why = epilogue_->check(dev::kEpilogueOperands); !why) return why;
+    return ProductLayout(*region_.graph, problem_, *epilogue_).check();
   }
   std::vector<Config> configs() const override {
     std::vector<Config> list;
@@ -90,7 +91,7 @@ class GemmMatch : public Match {
   std::unique_ptr<Step> build(const Config& config) const override {
     for (const Choice& c : choices_)
       if (this->config(c).knobs == config.knobs)
-        return std::make_unique<GemmStep>(*region_.graph, c.tile ? problem_ : flat_, *rest_, sum_, c, device_);
+        return std::make_unique<GemmStep>(*region_.graph, c.tile ? problem_ : flat_, *epilogue_, sum_, c, device_);
     fail(Status::internal_error, "gemm_cuda has no configuration ", to_string(config));
   }
 
@@ -106,7 +107,7 @@ class GemmMatch : public Match {
   Problem problem_, flat_;  // in tiles, and without
   DType sum_ = DType::f32;
   std::vector<Choice> choices_;
-  std::optional<Rest> rest_;
+  std::optional<Epilogue> epilogue_;
 };
 
 class GemmEngine : public Engine {
@@ -134,9 +135,9 @@ class GemmEngine : public Engine {
     const Kind* kind = kind_of(n);
     if (kind->check)
       if (Reason why = kind->check(g, n); !why) return why;
-    Expr rest;
-    if (Reason why = lower_epilogue(r, anchor, &rest); !why) return why;
-    if (rest.has_reduction) return Reason::no("what follows ", spelling(n), " reduces rows");
+    Expr epilogue;
+    if (Reason why = lower_epilogue(r, anchor, &epilogue); !why) return why;
+    if (epilogue.has_reduction) return Reason::no("what follows ", spelling(n), " reduces rows");
     auto m = std::make_unique<GemmMatch>(r, d, anchor, kind->problem(g, n));
     if (Reason why = m->check(n); !why) return why;
     return m;

@@ -202,7 +202,7 @@ void prepare_ends(const GemmArgs& g, Shared<K, OPERANDS>& s) {
       locate(is_row ? f.space.rows : f.space.columns, index, [&](int j, i64 here) {
 #pragma unroll
         for (int k = 0; k < OPERANDS; ++k)
-          sums[k] += here * (is_row ? g.rest.operands[k].rows[j] : g.rest.operands[k].columns[j]);
+          sums[k] += here * (is_row ? g.epilogue.operands[k].rows[j] : g.epilogue.operands[k].columns[j]);
       });
 #pragma unroll
     for (int k = 0; k < OPERANDS; ++k) (is_row ? s.ends.row_at[k][at] : s.ends.column_at[k][at]) = sums[k];
@@ -224,7 +224,7 @@ template <class C>
 typename C::Rows before(const GemmArgs& g) {
   typename C::Rows r;
   i64 origin[C::kOperands + 1] = {};
-  C::before(g.rest, origin, r);
+  C::before(g.epilogue, origin, r);
   return r;
 }
 
@@ -237,8 +237,8 @@ void store_values(const GemmArgs& g, const i64* at, const typename C::Rows& r, c
   typename C::Sums none;
 #pragma unroll
   for (int v = 0; v < V; ++v) x.t0.v[v] = typename Widened<L>::Type(values[v]);
-  C::load(g.rest, at, x);
-  C::store(g.rest, at, x, late, kept, r, none);
+  C::load(g.epilogue, at, x);
+  C::store(g.epilogue, at, x, late, kept, r, none);
 }
 
 // A thread's row i of sums.

@@ -60,7 +60,7 @@ inline void take_residue(const GemmArgs& g, u32 number, int operands, Frame& f) 
     f.origin[d] = met ? (r - c.origin - q * c.step) / c.stride : 0;
     (g.meets_a ? f.b : f.a) += q * c.tap_stride;  // the filter begins at its first tap
 #pragma unroll 1
-    for (int k = 0; k < operands; ++k) f.at[k] += r * g.rest.operands[k].position[d];
+    for (int k = 0; k < operands; ++k) f.at[k] += r * g.epilogue.operands[k].position[d];
     i32 positions = (c.size - r + c.stride - 1) / c.stride, taps = (c.taps - q + c.tap_step - 1) / c.tap_step;
     resize(f.space.inner, d, met ? taps : 0, f.depth);
     resize(g.meets_a ? f.space.rows : f.space.columns, d, r < c.size ? positions : 0, g.meets_a ? f.rows : f.columns);
@@ -107,7 +107,7 @@ inline void enter(const GemmArgs& g, u32 number, int height, int width, int oper
   each_axis(g.batch, i32(batch), [&](int i, i64 here) {
     f.a += here * g.batch.axis[i].a, f.b += here * g.batch.axis[i].b;
 #pragma unroll 1
-    for (int k = 0; k < operands; ++k) f.at[k] += here * g.rest.operands[k].batch[i];
+    for (int k = 0; k < operands; ++k) f.at[k] += here * g.epilogue.operands[k].batch[i];
   });
   f.rows = g.row_count, f.columns = g.column_count, f.depth = g.depth;
   for (int d = 0; d < kSpatial; ++d) f.origin[d] = g.origin[d];

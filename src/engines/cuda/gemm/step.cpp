@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -23,17 +23,18 @@ void fill(const ProductLoops& from, dev::Axes<N>& to) {
                   static_cast<int>(from[i].step), from[i].dim};
 }
 
-void fill_rest(const Memory& m, size_t operand, dev::RestOperand& to) {
-  for (size_t i = 0; i < m.batch().size(); ++i) to.batch[i] = m.batch()[i].rest[operand];
-  for (size_t i = 0; i < m.rows().size(); ++i) to.rows[i] = m.rows()[i].rest[operand];
-  for (size_t i = 0; i < m.columns().size(); ++i) to.columns[i] = m.columns()[i].rest[operand];
-  to.step = m.columns().empty() ? 0 : m.columns()[0].rest[operand];
+void fill_epilogue(const ProductLayout& m, size_t operand, dev::EpilogueOperand& to) {
+  for (size_t i = 0; i < m.batch().size(); ++i) to.batch[i] = m.batch()[i].epilogue[operand];
+  for (size_t i = 0; i < m.rows().size(); ++i) to.rows[i] = m.rows()[i].epilogue[operand];
+  for (size_t i = 0; i < m.columns().size(); ++i) to.columns[i] = m.columns()[i].epilogue[operand];
+  to.step = m.columns().empty() ? 0 : m.columns()[0].epilogue[operand];
 }
 
 std::string qualified(DType t) { return (t == DType::f32 || t == DType::f64 ? "" : "tsr::dev::") + device_type(t); }
 
 // The template argument that names tile, types and how the sides are read.
-std::string kind_text(const Graph& g, const Problem& p, const Memory& m, const TileShape& t, DType sum, bool listed) {
+std::string kind_text(const Graph& g, const Problem& p, const ProductLayout& m, const TileShape& t, DType sum,
+                      bool listed) {
   auto from = [&](int side) {
     bool meets = p.rows_meet == (side == 0);
     return cat("tsr::dev::From<", qualified(g.tensor(side == 0 ? p.a : p.b).dtype),
@@ -54,24 +55,25 @@ int64_t shared_bytes(const TileShape& t, DType sum, size_t operands) {
 
 }  // namespace
 
-GemmStep::GemmStep(const Graph& g, const Problem& p, const Rest& rest, DType sum, const Choice& c, const Device& d)
+GemmStep::GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, DType sum, const Choice& c,
+                   const Device& d)
     : a_(p.a), b_(p.b) {
-  Memory m(g, p, rest, !c.tile);
+  ProductLayout m(g, p, epilogue, !c.tile);
   empty_ = p.row_count() == 0 || p.column_count() == 0 || p.batches() == 0;
   fill_space(g, p, m);
-  Code code = fill_rest_args(g, p, rest, m);
+  Code code = fill_epilogue_args(g, p, epilogue, m);
   Program program;
   program.generated = code.text;
   program.args = "tsr::dev::GemmArgs";
   if (c.tile)
-    plan_tiles(g, p, m, sum, c, rest.operands().size(), program, d);
+    plan_tiles(g, p, m, sum, c, epilogue.operands().size(), program, d);
   else
     plan_direct(g, p, m, sum, c.splits, program, d);
   // Rows of experts come and go by indices.
   if (p.moe)
     plan_routes(g, p, *c.tile, d);
   else
-    overwritable_ = rest.overwritable();
+    overwritable_ = epilogue.overwritable();
 }
 
 bool GemmStep::may_overwrite(TensorId input, TensorId output) const {
@@ -79,7 +81,7 @@ bool GemmStep::may_overwrite(TensorId input, TensorId output) const {
          std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
 }
 
-void GemmStep::fill_space(const Graph& g, const Problem& p, const Memory& m) {
+void GemmStep::fill_space(const Graph& g, const Problem& p, const ProductLayout& m) {
   fill(m.batch(), args_.batch);
   fill(m.rows(), args_.space.rows);
   fill(m.columns(), args_.space.columns);
@@ -99,24 +101,25 @@ void GemmStep::fill_space(const Graph& g, const Problem& p, const Memory& m) {
   depth_limit_ = integers(g, p.depth_limit, kAll);
 }
 
-Code GemmStep::fill_rest_args(const Graph& g, const Problem& p, const Rest& rest, const Memory& m) {
-  Code code = rest.print(m.rest_access(), m.vector());
+Code GemmStep::fill_epilogue_args(const Graph& g, const Problem& p, const Epilogue& epilogue, const ProductLayout& m) {
+  Code code = epilogue.print(m.epilogue_access(), m.vector());
   for (size_t i = 0; i < code.numbers.size(); ++i) {
     const NumberPlan& n = code.numbers[i];
-    args_.rest.numbers[i] = to_number(n.lane, n.value);
-    if (TensorId id = rest.id(n.tensor); id != kNone)
+    args_.epilogue.numbers[i] = to_number(n.lane, n.value);
+    if (TensorId id = epilogue.id(n.tensor); id != kNone)
       scalars_.push_back({static_cast<int>(i), n.lane, g.tensor(id).dtype, id});
   }
-  for (size_t k = 0; k < rest.operands().size(); ++k) {
-    fill_rest(m, k, args_.rest.operands[k]);
+  for (size_t k = 0; k < epilogue.operands().size(); ++k) {
+    fill_epilogue(m, k, args_.epilogue.operands[k]);
     for (int i = 0; p.residues > 1 && i < p.positions; ++i)
-      args_.rest.operands[k].position[i] = rest.operands()[k].strides[i + 2];
-    if (TensorId id = rest.id(rest.operands()[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
+      args_.epilogue.operands[k].position[i] = epilogue.operands()[k].strides[i + 2];
+    if (TensorId id = epilogue.id(epilogue.operands()[k].tensor); id != kNone)
+      pointers_.emplace_back(static_cast<int>(k), id);
   }
   return code;
 }
 
-void GemmStep::plan_tiles(const Graph& g, const Problem& p, const Memory& m, DType sum, const Choice& c,
+void GemmStep::plan_tiles(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, const Choice& c,
                           size_t operands, Program& program, const Device& d) {
   const TileShape& t = *c.tile;
   listed_ = p.moe && p.moe->mode != dev::kExpertGradient;
@@ -141,7 +144,7 @@ void GemmStep::plan_tiles(const Graph& g, const Problem& p, const Memory& m, DTy
   if (c.splits > 1) add_splits_ = kernels[1];
 }
 
-void GemmStep::plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, int64_t splits,
+void GemmStep::plan_direct(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, int64_t splits,
                            Program& program, const Device& d) {
   constexpr int kThreads = 256, kRows = 4;
   auto moves_b = [](const ProductLoop& x) { return x.side[1] != 0; };
@@ -217,8 +220,8 @@ int GemmStep::kernels() const {
 dev::GemmArgs GemmStep::bound(const StepArgs& s) const {
   dev::GemmArgs args = args_;
   args.a = s.tensors[a_], args.b = s.tensors[b_];
-  for (auto [k, t] : pointers_) args.rest.operands[k].data = s.tensors[t];
-  for (const Scalar& x : scalars_) args.rest.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
+  for (auto [k, t] : pointers_) args.epilogue.operands[k].data = s.tensors[t];
+  for (const Scalar& x : scalars_) args.epilogue.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
   args.row_limit = bind(row_limit_, s.tensors);
   args.column_limit = bind(column_limit_, s.tensors);
   args.depth_limit = bind(depth_limit_, s.tensors);

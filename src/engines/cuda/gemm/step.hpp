@@ -2,16 +2,16 @@
 // A product made ready for a GPU: its kernels, compiled, and their arguments but for the pointers.
 #pragma once
 
-#include "engines/cuda/gemm/memory.hpp"
-#include "engines/cuda/gemm/rest.hpp"
+#include "engines/cuda/gemm/args.cuh"
 #include "engines/cuda/gemm/tiles.hpp"
+#include "engines/cuda/products/layout.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {
 
 class GemmStep : public Step {
  public:
-  GemmStep(const Graph& g, const Problem& p, const Rest& rest, DType sum, const Choice& c, const Device& d);
+  GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, DType sum, const Choice& c, const Device& d);
   size_t workspace_bytes() const override { return partial_bytes_ + item_bytes_ + writer_bytes_; }
   int kernels() const override;
   bool may_overwrite(TensorId input, TensorId output) const override;
@@ -28,12 +28,12 @@ class GemmStep : public Step {
   };
   IntegerPlan integers(const Graph& g, TensorId t, int64_t otherwise) const;
   static dev::Integers bind(const IntegerPlan& p, void* const* tensors);
-  void fill_space(const Graph& g, const Problem& p, const Memory& m);
-  Code fill_rest_args(const Graph& g, const Problem& p, const Rest& rest, const Memory& m);
-  void plan_tiles(const Graph& g, const Problem& p, const Memory& m, DType sum, const Choice& c, size_t operands,
+  void fill_space(const Graph& g, const Problem& p, const ProductLayout& m);
+  Code fill_epilogue_args(const Graph& g, const Problem& p, const Epilogue& epilogue, const ProductLayout& m);
+  void plan_tiles(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, const Choice& c, size_t operands,
                   Program& program, const Device& d);
-  void plan_direct(const Graph& g, const Problem& p, const Memory& m, DType sum, int64_t splits, Program& program,
-                   const Device& d);
+  void plan_direct(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, int64_t splits,
+                   Program& program, const Device& d);
   void plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d);
   dev::GemmArgs bound(const StepArgs& a) const;
 

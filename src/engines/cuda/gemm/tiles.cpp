@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engines/cuda/gemm/args.cuh"
+
 namespace tsr::cuda {
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engines/cuda/gemm/problem.hpp"
+#include "engines/cuda/products/problem.hpp"
 
 namespace tsr::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::cuda {

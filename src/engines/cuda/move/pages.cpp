@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engines/cuda/move/copy.hpp"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::cuda {

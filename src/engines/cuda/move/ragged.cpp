@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "engines/cuda/move/copy.hpp"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
 #include "graph/ragged.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engines/cuda/launches.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 
 namespace tsr::cuda {
 namespace {

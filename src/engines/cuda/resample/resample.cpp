@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "engines/cuda/launches.hpp"
 #include "engines/cuda/resample/args.cuh"
 #include "engines/cuda/resample/pool.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/resample.hpp"
 

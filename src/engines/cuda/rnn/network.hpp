@@ -3,8 +3,8 @@
 // multiplies the inputs of all steps at once, then launches one kernel for each step (two with a projection).
 #pragma once
 
-#include "engines/cuda/launches.hpp"
 #include "engines/cuda/rnn/args.cuh"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "engines/rnn/tensors.hpp"
 
 namespace tsr::cuda {

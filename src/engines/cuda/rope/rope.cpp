@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engines/cuda/rope/args.cuh"
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/ops/rope.hpp"
 #include "graph/ragged.hpp"
 #include "runtime/kernel.hpp"

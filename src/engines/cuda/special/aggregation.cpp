@@ -2,9 +2,9 @@
 // Aggregation over the edges of a graph, forward and backward.
 #include <algorithm>
 
-#include "engines/cuda/launches.hpp"
 #include "engines/cuda/special/aggregation_args.cuh"
 #include "engines/cuda/special/special.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr::cuda {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connectionist temporal classification with its gradient.
-#include "engines/cuda/launches.hpp"
 #include "engines/cuda/special/ctc_args.cuh"
 #include "engines/cuda/special/special.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::cuda {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "engines/cuda/launches.hpp"
 #include "engines/cuda/special/local_norm_args.cuh"
 #include "engines/cuda/special/special.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/lrn.hpp"
 

@@ -2,10 +2,10 @@
 // Reductions by a sub-graph, which becomes a function of the kernel.
 #include <algorithm>
 
-#include "engines/cuda/apply_text.hpp"
-#include "engines/cuda/launches.hpp"
 #include "engines/cuda/special/reduce_by_args.cuh"
 #include "engines/cuda/special/special.hpp"
+#include "engines/cuda/toolkit/apply_text.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "planner/expr.hpp"
 
 namespace tsr::cuda {

@@ -2,9 +2,9 @@
 // Spatial transformers: affine_grid and grid_sample, forward and backward.
 #include <algorithm>
 
-#include "engines/cuda/launches.hpp"
 #include "engines/cuda/special/sampling_args.cuh"
 #include "engines/cuda/special/special.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr::cuda {

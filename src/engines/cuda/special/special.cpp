@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/cuda/launches.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/ops/list.hpp"
 
 namespace tsr::cuda {

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "device/tensor_map.cuh"
-#include "engines/cuda/fused/args.cuh"
+#include "device/code_args.cuh"
 
 namespace tsr::dev {
 
 // What follows the product: operands and numbers of the generated code. Strides are in elements.
-struct WgmmaRest {
+struct WgmmaEpilogue {
   static constexpr int kOperands = 8;
   struct Operand {
     void* data;
@@ -34,7 +34,7 @@ struct WgmmaArgs {
     i32 channel_tiles;    // steps of one tap
     i32 last_tap;         // the filter's taps are counted from here backwards; -1: from the first on
   } window;
-  WgmmaRest rest;
+  WgmmaEpilogue epilogue;
 };
 
 }  // namespace tsr::dev

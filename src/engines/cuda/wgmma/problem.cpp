@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/cuda/gemm/memory.hpp"
+#include "engines/cuda/products/layout.hpp"
 #include "engines/cuda/wgmma/args.cuh"
 #include "graph/ops/list.hpp"
 #include "planner/conv_shape.hpp"
@@ -64,10 +64,10 @@ Reason check_operand(const Graph& g, const WgmmaOperand& o) {
 // Only one result can leave in boxes: the last that lies as they need it.
 int find_staged(const WgmmaProblem& m) {
   int found = -1;
-  const std::vector<OperandPlan>& operands = m.rest.operands();
+  const std::vector<OperandPlan>& operands = m.epilogue.operands();
   for (size_t k = 0; k < operands.size(); ++k) {
     if (operands[k].kind != Instr::store) continue;
-    const Tensor& t = m.rest.tensor(operands[k]);
+    const Tensor& t = m.epilogue.tensor(operands[k]);
     int64_t bytes = info(t.dtype).bits / 8;
     // The copy engine stores whole 16 bytes: of a row that ends elsewhere it would overwrite what follows.
     bool fits = m.strides[k].column == 1 && (bytes == 2 || bytes == 4) && m.columns * bytes % kBoxAlignment == 0 &&
@@ -149,8 +149,8 @@ Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
   m.rows = y.dims[0] * y.dims[2] * y.dims[3], m.columns = y.dims[1], m.depth = w.dims[inner];
   m.window = window;
   m.strides.push_back({});  // the product itself lies in registers
-  for (size_t k = 1; k < m.rest.operands().size(); ++k) {
-    auto s = position_strides(m.rest.operands()[k].strides, y.dims);
+  for (size_t k = 1; k < m.epilogue.operands().size(); ++k) {
+    auto s = position_strides(m.epilogue.operands()[k].strides, y.dims);
     if (!s) return Reason::no("positions of a tensor behind ", spelling(n), " are not one dimension in memory");
     m.strides.push_back(*s);
   }
@@ -159,23 +159,23 @@ Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
 
 Reason match_matmul(const Region& r, const Problem& p, WgmmaProblem& m) {
   const Graph& g = *r.graph;
-  Memory memory(g, p, m.rest);
+  ProductLayout memory(g, p, m.epilogue);
   for (const ProductLoops* list : {&memory.batch(), &memory.rows(), &memory.columns(), &memory.inner()})
     if (list->size() > 1)
       return Reason::no("the product has rows, columns or batches in dimensions that are not one in memory");
   // Of a dimension of size 1 strides do not matter.
   ProductLoop one;
-  one.rest.resize(m.rest.operands().size(), 0);
+  one.epilogue.resize(m.epilogue.operands().size(), 0);
   auto only = [&](const ProductLoops& list) { return list.empty() ? one : list[0]; };
   ProductLoop rows = only(memory.rows()), columns = only(memory.columns()), inner = only(memory.inner()),
               batch = only(memory.batch());
-  if (columns.size == 1) columns.rest.assign(columns.rest.size(), 1);
+  if (columns.size == 1) columns.epilogue.assign(columns.epilogue.size(), 1);
   if (inner.size == 1) inner.side[0] = inner.side[1] = 1;
   m.rows = rows.size, m.columns = columns.size, m.depth = inner.size, m.batches = batch.size;
   m.a = {p.a, rows.side[0], inner.side[0], batch.side[0], batch.side[0] ? batch.size : 1};
   m.b = {p.b, columns.side[1], inner.side[1], batch.side[1], batch.side[1] ? batch.size : 1};
-  for (size_t k = 0; k < m.rest.operands().size(); ++k)
-    m.strides.push_back({rows.rest[k], columns.rest[k], batch.rest[k]});
+  for (size_t k = 0; k < m.epilogue.operands().size(); ++k)
+    m.strides.push_back({rows.epilogue[k], columns.epilogue[k], batch.epilogue[k]});
   return check_operand(g, m.a);
 }
 
@@ -198,8 +198,8 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   Problem p = product ? matmul_problem(g, n) : conv_problem(g, n);
   const Tensor& y = lead(r, g.tensor(n.out[0]));
   if (product && smallest_step(p.rows, y) < smallest_step(p.columns, y)) turn(p);
-  WgmmaProblem m{anchor, Rest(r, anchor, DType::f32, p.scaling), {}, {}};
-  if (Reason reason = m.rest.check(); !reason) return decline(reason);
+  WgmmaProblem m{anchor, Epilogue(r, anchor, DType::f32, p.scaling), {}, {}};
+  if (Reason reason = m.epilogue.check(dev::WgmmaEpilogue::kOperands); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);
   if (Reason reason = check_operand(g, m.b); !reason) return decline(reason);
   constexpr int64_t kMost = int64_t{1} << 30;

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "engines/cuda/gemm/rest.hpp"
+#include "engines/cuda/toolkit/epilogue.hpp"
 #include "runtime/tensor_map.hpp"
 
 namespace tsr::cuda {
@@ -28,7 +28,7 @@ struct WgmmaWindow {
 // What was found out about a region.
 struct WgmmaProblem {
   NodeId anchor;
-  Rest rest;  // what follows the product
+  Epilogue epilogue;  // what follows the product
   WgmmaOperand a, b;
   int64_t rows = 1, columns = 1, depth = 1, batches = 1;
   // Strides of the operands of what follows.

@@ -165,8 +165,8 @@ void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, c
   typename C::Sums none;
 #pragma unroll
   for (int v = 0; v < V; ++v) x.t0.v[v] = sums[v];
-  C::load(a.rest, at, x);
-  C::store(a.rest, at, x, late, kept, r, none);
+  C::load(a.epilogue, at, x);
+  C::store(a.epilogue, at, x, late, kept, r, none);
 }
 
 // The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to shared
@@ -177,7 +177,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
   int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
   typename C::Rows known;
   i64 origin[C::kOperands + 1] = {};
-  C::before(a.rest, origin, known);
+  C::before(a.epilogue, origin, known);
   i64 row_at[2][C::kOperands + 1];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -185,7 +185,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
     if (T::kClips && r >= a.rows) r = a.rows - 1;
 #pragma unroll
     for (int k = 0; k < C::kOperands; ++k)
-      row_at[i][k] = batch * a.rest.operands[k].batch + r * a.rest.operands[k].row;
+      row_at[i][k] = batch * a.epilogue.operands[k].batch + r * a.epilogue.operands[k].row;
   }
 #pragma unroll
   for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
@@ -209,7 +209,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
             continue;
           i64 at[C::kOperands + 1];
 #pragma unroll
-          for (int k = 0; k < C::kOperands; ++k) at[k] = row_at[i][k] + i64(c) * a.rest.operands[k].column;
+          for (int k = 0; k < C::kOperands; ++k) at[k] = row_at[i][k] + i64(c) * a.epilogue.operands[k].column;
           if constexpr (T::kStaged >= 0) {
             using Out = typename T::Out;
             int byte = r * 128 + (in_chunk * int(sizeof(Out)) ^ r % 8 * 16);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "engines/cuda/tensors.hpp"
+#include "engines/cuda/toolkit/tensors.hpp"
+#include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "engines/cuda/wgmma/args.cuh"
 #include "engines/cuda/wgmma/problem.hpp"
-#include "engines/cuda/wgmma_text.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/tensor_map.hpp"
 
@@ -56,7 +56,7 @@ double modelled_seconds(const WgmmaProblem& m, const TileChoice& t, const Region
 
 // Is the result that leaves in boxes the only one?
 bool clips(const WgmmaProblem& m) {
-  auto stores = std::count_if(m.rest.operands().begin(), m.rest.operands().end(),
+  auto stores = std::count_if(m.epilogue.operands().begin(), m.epilogue.operands().end(),
                               [](const OperandPlan& o) { return o.kind == Instr::store; });
   return m.staged >= 0 && stores == 1;
 }
@@ -74,7 +74,7 @@ TensorBox operand_box(const WgmmaProblem& m, const WgmmaOperand& o, int64_t coun
 class WgmmaStep : public Step {
  public:
   WgmmaStep(const Graph& g, const WgmmaProblem& m, const TileChoice& t, const Device& d)
-      : a_(m.a.tensor), b_(m.b.tensor), device_(d), overwritable_(m.rest.overwritable()) {
+      : a_(m.a.tensor), b_(m.b.tensor), device_(d), overwritable_(m.epilogue.overwritable()) {
     if (m.window)
       a_box_ = m.window->pictures, a_box_.box[1] = t.rows;
     else
@@ -89,10 +89,10 @@ class WgmmaStep : public Step {
     fill_window(m);
     constexpr int kGroup = 8;
     args_.group = std::min(kGroup, args_.row_tiles);
-    Code code = fill_rest(g, m);
+    Code code = fill_epilogue(g, m);
     int stages = stages_of(t, d);
     DType type = g.tensor(m.a.tensor).dtype, result = DType::f32;
-    if (m.staged >= 0) result = m.rest.tensor(m.rest.operands()[static_cast<size_t>(m.staged)]).dtype;
+    if (m.staged >= 0) result = m.epilogue.tensor(m.epilogue.operands()[static_cast<size_t>(m.staged)]).dtype;
     Program program;
     program.include = "engines/cuda/wgmma/product.cuh";
     WgmmaShape shape{.columns = t.columns, .a = type, .b = type, .a_across = m.a.across(), .b_across = m.b.across()};
@@ -118,8 +118,8 @@ class WgmmaStep : public Step {
     args.a = encode_map(a_box_, s.tensors[a_], device_);
     args.b = encode_map(b_box_, s.tensors[b_], device_);
     if (c_ != kNone) args.c = encode_map(c_box_, s.tensors[c_], device_);
-    for (auto [k, t] : pointers_) args.rest.operands[k].data = s.tensors[t];
-    for (const Scalar& x : scalars_) args.rest.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
+    for (auto [k, t] : pointers_) args.epilogue.operands[k].data = s.tensors[t];
+    for (const Scalar& x : scalars_) args.epilogue.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
     kernel_->launch(grid_, s.stream, args);
   }
 
@@ -141,26 +141,26 @@ class WgmmaStep : public Step {
   }
 
   // What follows the product: its code, strides and numbers, and the box of the result that leaves in boxes.
-  Code fill_rest(const Graph& g, const WgmmaProblem& m) {
-    const std::vector<OperandPlan>& operands = m.rest.operands();
+  Code fill_epilogue(const Graph& g, const WgmmaProblem& m) {
+    const std::vector<OperandPlan>& operands = m.epilogue.operands();
     vector_ = m.columns % 2 == 0 ? 2 : 1;
     std::vector<OperandPlan::Access> access;
     for (size_t k = 0; k < operands.size(); ++k) {
       const WgmmaProblem::Strides& s = m.strides[k];
-      args_.rest.operands[k] = {nullptr, s.column, s.row, s.column, s.batch};
+      args_.epilogue.operands[k] = {nullptr, s.column, s.row, s.column, s.batch};
       access.push_back(access_of(m, k));
-      if (TensorId id = m.rest.id(operands[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
+      if (TensorId id = m.epilogue.id(operands[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
     }
-    Code code = m.rest.print(access, vector_, "WgmmaRest");
+    Code code = m.epilogue.print(access, vector_, "WgmmaEpilogue");
     for (size_t i = 0; i < code.numbers.size(); ++i) {
       const NumberPlan& n = code.numbers[i];
-      args_.rest.numbers[i] = to_number(n.lane, n.value);
-      if (TensorId id = m.rest.id(n.tensor); id != kNone)
+      args_.epilogue.numbers[i] = to_number(n.lane, n.value);
+      if (TensorId id = m.epilogue.id(n.tensor); id != kNone)
         scalars_.push_back({static_cast<int>(i), n.lane, g.tensor(id).dtype, id});
     }
     if (m.staged < 0) return code;
     auto k = static_cast<size_t>(m.staged);
-    c_ = m.rest.id(operands[k].tensor);
+    c_ = m.epilogue.id(operands[k].tensor);
     c_box_.rank = 3, c_box_.element_bytes = info(operands[k].type).bits / 8, c_box_.swizzle = dev::Swizzle::bytes_128;
     c_box_.dims = {m.columns, m.rows, m.batches};
     c_box_.strides = {c_box_.element_bytes, m.strides[k].row * c_box_.element_bytes,
@@ -171,12 +171,12 @@ class WgmmaStep : public Step {
 
   // How a thread's neighbouring columns lie.
   OperandPlan::Access access_of(const WgmmaProblem& m, size_t k) const {
-    const OperandPlan& o = m.rest.operands()[k];
+    const OperandPlan& o = m.epilogue.operands()[k];
     const WgmmaProblem::Strides& s = m.strides[k];
     if (o.tensor == kNone) return OperandPlan::strided;
     if (s.column == 0 && o.kind == Instr::load) return OperandPlan::same;
     if (static_cast<int>(k) == m.staged) return OperandPlan::placed;
-    const Tensor& t = m.rest.tensor(o);
+    const Tensor& t = m.epilogue.tensor(o);
     bool pairs = s.column == 1 && s.row % 2 == 0 && s.batch % 2 == 0 && info(t.dtype).bits >= 8 &&
                  (!t.stored || t.alignment % (2 * info(t.dtype).bits / 8) == 0);
     return pairs && vector_ == 2 ? OperandPlan::vector : OperandPlan::strided;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What generated code reads from the arguments of its kernel: operands and numbers.
+#pragma once
+
+#include "device/divide.cuh"
+
+namespace tsr::dev {
+
+constexpr int kMaxOperands = 24, kMaxNumbers = 48, kLoops = 4;
+
+// A tensor, or a coordinate that is counted as if it lay in memory. Strides are in elements, innermost loop first;
+// outer ones lead across rows, inner ones along a row, or across everything where there are no rows. The innermost loop
+// of a row counts vectors: its stride is that of a whole vector, `step` that of one element.
+template <int OUTER, int INNER>
+struct OperandArg {
+  void* data;
+  i64 step;
+  i64 outer[OUTER];
+  i64 inner[INNER];
+};
+
+union Number {
+  float f;
+  double d;
+  i64 i;
+};
+
+}  // namespace tsr::dev

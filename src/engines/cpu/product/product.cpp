@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cpu/product/product.hpp"
+
+#include <algorithm>
+
+#include "base/thread_pool.hpp"
+#include "engines/cpu/product/tile.hpp"
+
+namespace tsr::cpu {
+namespace {
+
+constexpr int64_t kDepth = 256;    // inner positions that a tile takes at once: a panel of B fits the first cache
+constexpr double kFewFlops = 1e6;  // not worth waking another thread
+constexpr int64_t kLargestTile = 48 * 1024;  // elements: a tile stays in the second cache
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace
+
+template <class T>
+struct Product<T>::Run {
+  const ProductShape& shape;
+  void* const* tensors;
+  const Result<T>& result;
+  T *left, *right;
+  std::byte* workers;
+};
+
+template <class T>
+Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const Operand<T>& right,
+                    const ProductOptions& o)
+    : largest_(largest),
+      left_(left),
+      right_(right),
+      finish_scratch_(aligned(o.finish_scratch)),
+      threads_(o.threads),
+      packed_bytes_(o.packed_bytes) {
+  const auto& tile = tile_of<T>();
+  const ProductShape& s = largest;
+  double flops = 2.0 * static_cast<double>(s.batches) * static_cast<double>(s.rows) * static_cast<double>(s.columns) *
+                 static_cast<double>(s.depth);
+  if (flops < kFewFlops) threads_ = 1;
+  choose_tiles(o);
+  streams_left_ = o.stream == ProductOptions::left;
+  streams_right_ = o.stream == ProductOptions::right ||
+                   (o.stream == ProductOptions::automatic && s.rows <= tile_rows_ && right.slots() >= s.batches);
+  if (!streams_left_) packed_left_ = plan_side(left, tile.rows, s.rows, tile_rows_);
+  if (!streams_right_) packed_right_ = plan_side(right, tile.columns, s.columns, tile_columns_);
+  // Several batches at once, where all of a batch fits.
+  batch_step_ = s.batches;
+  auto limit = [&](const Packed& p, int64_t neighbours) {
+    if (p.resident) return;
+    int64_t fit = p.neighbours < neighbours ? 1 : std::max<int64_t>(1, packed_bytes_ / std::max<int64_t>(1, p.bytes));
+    batch_step_ = std::min(batch_step_, fit);
+  };
+  if (!streams_left_) limit(packed_left_, s.rows);
+  if (!streams_right_) limit(packed_right_, s.columns);
+  for (Packed* p : {&packed_left_, &packed_right_})
+    if (!p->resident) p->slots = batch_step_;
+  size_t tile_bytes = static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(T);
+  int64_t streamed = streams_left_ ? tile_rows_ : streams_right_ ? tile_columns_ : 0;
+  worker_bytes_ = aligned(tile_bytes) + aligned(static_cast<size_t>(kDepth * streamed) * sizeof(T)) + finish_scratch_;
+}
+
+template <class T>
+void Product<T>::choose_tiles(const ProductOptions& o) {
+  const auto& tile = tile_of<T>();
+  const ProductShape& s = largest_;
+  int64_t all_rows = std::max(tile.rows, round_up(s.rows, tile.rows));
+  int64_t all_columns = std::max(tile.columns, round_up(s.columns, tile.columns));
+  tile_rows_ = std::min(all_rows, tile.rows * 12);
+  tile_columns_ = std::min(all_columns, tile.columns * 8);
+  // One side whole, the other as long as the tile stays in the second cache.
+  auto span_columns = [&](int64_t columns) {
+    tile_columns_ = columns;
+    tile_rows_ = std::clamp(kLargestTile / columns / tile.rows * tile.rows, tile.rows, tile_rows_);
+  };
+  if (o.whole_rows)
+    span_columns(all_columns);
+  else if (o.stream == ProductOptions::left)
+    span_columns(std::min(all_columns, tile.columns * 32));
+  if (o.stream == ProductOptions::right && !o.whole_rows) {
+    tile_rows_ = std::min(all_rows, tile.rows * 64);
+    tile_columns_ = std::clamp(kLargestTile / tile_rows_ / tile.columns * tile.columns, tile.columns, tile_columns_);
+  }
+  // Smaller tiles where there would be too few for all threads.
+  auto tiles = [&] { return s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_); };
+  while (threads_ > 1 && tiles() < 2 * threads_) {
+    bool rows = tile_rows_ >= 4 * tile.rows, columns = !o.whole_rows && tile_columns_ > tile.columns;
+    if (columns && (!rows || tile_columns_ >= tile_rows_))
+      tile_columns_ = round_up(tile_columns_ / 2, tile.columns);
+    else if (rows)
+      tile_rows_ = round_up(tile_rows_ / 2, tile.rows);
+    else
+      break;
+  }
+}
+
+template <class T>
+typename Product<T>::Packed Product<T>::plan_side(const Operand<T>& side, int64_t width, int64_t neighbours,
+                                                  int64_t grain) const {
+  Packed p;
+  p.width = width;
+  p.neighbours = round_up(neighbours, width);
+  int64_t each = std::max<int64_t>(1, largest_.depth) * static_cast<int64_t>(sizeof(T));
+  p.resident = side.slots() < packed_bytes_ / std::max<int64_t>(1, each * p.neighbours);
+  if (p.resident) p.slots = side.slots();
+  if (!p.resident) p.neighbours = std::min(p.neighbours, std::max(grain, packed_bytes_ / each / grain * grain));
+  p.bytes = p.neighbours * each;
+  return p;
+}
+
+template <class T>
+size_t Product<T>::workspace_bytes() const {
+  size_t bytes = 0;
+  for (const Packed* p : {&packed_left_, &packed_right_}) bytes += aligned(static_cast<size_t>(p->slots * p->bytes));
+  return bytes + worker_bytes_ * static_cast<size_t>(threads_);
+}
+
+// Neighbours [first, first + n) of `slot_count` slots: all of them, or those of the batches from `first_batch`.
+template <class T>
+void Product<T>::pack_side(const Run& r, const Operand<T>& side, const Packed& p, T* to, int64_t slot_count,
+                           int64_t first_batch, int64_t first, int64_t n) const {
+  int64_t depth = r.shape.depth, group = p.width * ceil_div(kDepth, p.width), groups = ceil_div(n, group);
+  int64_t pieces = ceil_div(depth, kDepth), panel = depth * p.width;
+  parallel_for(slot_count * groups * pieces, 1, threads_, [&](int64_t from, int64_t end, int) {
+    for (int64_t item = from; item < end; ++item) {
+      int64_t slot = item / (groups * pieces), g = item / pieces % groups, k = item % pieces * kDepth;
+      T* at = to + slot * (p.bytes / static_cast<int64_t>(sizeof(T))) + g * group / p.width * panel + k * p.width;
+      side.pack(r.tensors, p.resident ? slot : side.slot(first_batch + slot), first + g * group,
+                std::min(group, n - g * group), k, std::min(kDepth, depth - k), {at, p.width, panel});
+    }
+  });
+}
+
+template <class T>
+void Product<T>::run(const ProductShape& shape, void* const* tensors, std::byte* workspace,
+                     const Result<T>& result) const {
+  std::byte* right = workspace + aligned(static_cast<size_t>(packed_left_.slots * packed_left_.bytes));
+  std::byte* workers = right + aligned(static_cast<size_t>(packed_right_.slots * packed_right_.bytes));
+  Run r{shape, tensors, result, reinterpret_cast<T*>(workspace), reinterpret_cast<T*>(right), workers};
+  if (shape.batches == 0 || shape.rows == 0 || shape.columns == 0) return;
+  bool left_now = !streams_left_ && !packed_left_.resident, right_now = !streams_right_ && !packed_right_.resident;
+  int64_t row_step = left_now ? packed_left_.neighbours : shape.rows;
+  int64_t column_step = right_now ? packed_right_.neighbours : shape.columns;
+  if (packed_left_.resident) pack_side(r, left_, packed_left_, r.left, left_.slots(), 0, 0, shape.rows);
+  if (packed_right_.resident) pack_side(r, right_, packed_right_, r.right, right_.slots(), 0, 0, shape.columns);
+  Slab s;
+  for (s.batch = 0; s.batch < shape.batches; s.batch += batch_step_) {
+    s.batches = std::min(batch_step_, shape.batches - s.batch);
+    for (s.column = 0; s.column < shape.columns; s.column += column_step) {
+      s.columns = std::min(column_step, shape.columns - s.column);
+      if (right_now) pack_side(r, right_, packed_right_, r.right, s.batches, s.batch, s.column, s.columns);
+      for (s.row = 0; s.row < shape.rows; s.row += row_step) {
+        s.rows = std::min(row_step, shape.rows - s.row);
+        if (left_now) pack_side(r, left_, packed_left_, r.left, s.batches, s.batch, s.row, s.rows);
+        run_slab(r, s);
+      }
+    }
+  }
+}
+
+template <class T>
+void Product<T>::run_slab(const Run& r, const Slab& s) const {
+  int64_t tiles = s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_);
+  parallel_for(tiles, 1, threads_, [&](int64_t first, int64_t last, int worker) {
+    for (int64_t i = first; i < last; ++i) run_tile(r, s, i, worker);
+  });
+}
+
+template <class T>
+Panels<T> Product<T>::left_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+                                  T* streamed) const {
+  int64_t width = tile_of<T>().rows;
+  if (streams_left_) {
+    Panels<T> to{streamed, width, depth * width};
+    left_.pack(r.tensors, left_.slot(c.batch), c.row, c.rows, k, depth, to);
+    return to;
+  }
+  int64_t slot = packed_left_.resident ? left_.slot(c.batch) : c.batch - s.batch;
+  T* at = r.left + slot * (packed_left_.bytes / static_cast<int64_t>(sizeof(T))) + (c.row - s.row) * r.shape.depth;
+  return {at + k * width, width, r.shape.depth * width};
+}
+
+template <class T>
+Panels<T> Product<T>::right_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+                                   T* streamed) const {
+  int64_t width = tile_of<T>().columns;
+  if (streams_right_) {
+    Panels<T> to{streamed, width, depth * width};
+    right_.pack(r.tensors, right_.slot(c.batch), c.column, c.columns, k, depth, to);
+    return to;
+  }
+  int64_t slot = packed_right_.resident ? right_.slot(c.batch) : c.batch - s.batch;
+  T* at =
+      r.right + slot * (packed_right_.bytes / static_cast<int64_t>(sizeof(T))) + (c.column - s.column) * r.shape.depth;
+  return {at + k * width, width, r.shape.depth * width};
+}
+
+template <class T>
+void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker) const {
+  const auto& tile = tile_of<T>();
+  int64_t row_tiles = ceil_div(s.rows, tile_rows_), column_tiles = ceil_div(s.columns, tile_columns_);
+  ResultTile<T> c;
+  c.batch = s.batch + index / (row_tiles * column_tiles);
+  c.column = s.column + index / row_tiles % column_tiles * tile_columns_;
+  c.row = s.row + index % row_tiles * tile_rows_;
+  c.rows = std::min(tile_rows_, s.row + s.rows - c.row);
+  c.columns = std::min(tile_columns_, s.column + s.columns - c.column);
+  std::byte* own = r.workers + static_cast<size_t>(worker) * worker_bytes_;
+  if (!r.result.place(r.tensors, c)) {
+    c.at = reinterpret_cast<T*>(own);
+    c.stride = c.columns;
+  }
+  int64_t depth = r.result.depth(r.tensors, c.batch, r.shape.depth);
+  T* streamed = reinterpret_cast<T*>(own + aligned(static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(T)));
+  for (int64_t k = 0; k == 0 || k < depth; k += kDepth) {
+    int64_t step = std::min(kDepth, depth - k);
+    Panels<T> left = left_panels(r, s, c, k, step, streamed), right = right_panels(r, s, c, k, step, streamed);
+    for (int64_t j = 0; j < c.columns; j += tile.columns)
+      for (int64_t i = 0; i < c.rows; i += tile.rows)
+        tile.multiply(std::min(tile.rows, c.rows - i), std::min(tile.columns, c.columns - j), step,
+                      left.at + i / tile.rows * left.panel, tile.rows, right.at + j / tile.columns * right.panel,
+                      tile.columns, c.at + i * c.stride + j, c.stride, c.add || k > 0);
+  }
+  r.result.finish(r.tensors, c, own + worker_bytes_ - finish_scratch_);
+}
+
+template class Product<float>;
+template class Product<double>;
+
+}  // namespace tsr::cpu

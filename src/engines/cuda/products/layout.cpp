@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/products/layout.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tsr::cuda {
+namespace {
+
+constexpr int kVector = 4;
+
+bool aligned(const Tensor& t) {
+  int64_t bytes = info(t.dtype).bits / 8, unit = std::min<int64_t>(16, bytes * kVector);
+  return bytes > 0 && (!t.stored || t.alignment % unit == 0);
+}
+
+}  // namespace
+
+ProductLayout::ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, bool flat)
+    : g_(g), p_(p), epilogue_(epilogue) {
+  batch_ = merged(p.batch);
+  rows_ = merged(p.rows);
+  columns_ = merged(p.columns);
+  inner_ = merged(p.inner);
+  // Vectors must not reach beyond an axis; residues change the sizes of positions, and each has bounds of its own.
+  bool steady = !columns_.empty() && ((p.residues == 1 && !flat) || columns_[0].dim < 0);
+  vector_ = steady && columns_[0].size % kVector == 0 ? kVector : 1;
+}
+
+ProductLoops ProductLayout::merged(const AxisList& list) const {
+  ProductLoops out;
+  bool routed = p_.moe && &list == &p_.rows;  // a row may read any token
+  for (const ProductAxis& x : list) {
+    if (x.size == 1 && !routed && (x.dim < 0 || p_.residues == 1)) continue;
+    ProductLoop next{x.size, {x.a, x.b}, {}, x.step, x.dim};
+    for (const OperandPlan& o : epilogue_.operands())
+      next.epilogue.push_back(x.out < 0 ? 0 : o.strides[x.out] * x.times);
+    bool merges = !out.empty() && x.dim < 0 && out.back().dim < 0;
+    auto continues = [&](int64_t outer, int64_t inner) { return outer == inner * out.back().size; };
+    for (int i = 0; merges && i < 2; ++i) merges = continues(next.side[i], out.back().side[i]);
+    for (size_t k = 0; merges && k < next.epilogue.size(); ++k)
+      merges = continues(next.epilogue[k], out.back().epilogue[k]);
+    if (merges)
+      out.back().size *= next.size;
+    else
+      out.push_back(std::move(next));
+  }
+  return out;
+}
+
+Reason ProductLayout::check() const {
+  auto limit = [](const ProductLoops& list, std::string_view name, size_t most) {
+    return list.size() <= most
+               ? Reason::yes()
+               : Reason::no("the product has ", list.size(), " axes of ", name, ", the limit is ", most);
+  };
+  if (Reason why = limit(batch_, "batches", dev::kBatchAxes); !why) return why;
+  if (Reason why = limit(rows_, "rows", dev::kSideAxes); !why) return why;
+  if (Reason why = limit(columns_, "columns", dev::kSideAxes); !why) return why;
+  return limit(inner_, "the inner dimension", dev::kSideAxes);
+}
+
+bool ProductLayout::multiples_of_four(const ProductLoops& list, int side, size_t from) const {
+  for (size_t i = from; i < list.size(); ++i)
+    if (list[i].side[side] % kVector != 0) return false;
+  return true;
+}
+
+// Can an operand be read four elements at once along rows or columns, or along the inner dimension?
+bool ProductLayout::vectors_along(int side, const ProductLoops& along) const {
+  const Tensor& t = g_.tensor(side == 0 ? p_.a : p_.b);
+  if (!aligned(t) || t.dtype == DType::e8m0 || along.empty() || along[0].side[side] != 1) return false;
+  bool meets = p_.positions > 0 && p_.rows_meet == (side == 0);
+  // The run of memory that the first axes make together.
+  int64_t run = 1;
+  size_t axes = 0;
+  for (; axes < along.size() && along[axes].side[side] == run; ++axes) {
+    if (along[axes].dim >= 0 && (meets || p_.residues > 1)) break;
+    run *= along[axes].size;
+  }
+  if (axes == 0 || run % kVector != 0) return false;
+  for (int64_t stride : p_.position_stride)
+    if (meets && stride % kVector != 0) return false;
+  if (p_.moe && side == 1 && p_.moe->expert_step % kVector != 0) return false;
+  const ProductLoops& neighbours = side == 0 ? rows_ : columns_;
+  const ProductLoops& other = &along == &inner_ ? neighbours : inner_;
+  return multiples_of_four(along, side, axes) && multiples_of_four(other, side, 0) &&
+         multiples_of_four(batch_, side, 0);
+}
+
+const char* ProductLayout::access(int side) const {
+  const ProductLoops& neighbours = side == 0 ? rows_ : columns_;
+  // Ranges of experts and sizes that arrive at execution begin and end anywhere.
+  bool any_rows = side == 0 && p_.moe && p_.moe->mode != dev::kExpertGradient;
+  bool any_depth = p_.depth_limit != kNone || (p_.moe && p_.moe->mode == dev::kExpertGradient);
+  if (!any_rows && vectors_along(side, neighbours)) return "across_vector";
+  if (!any_depth && vectors_along(side, inner_)) return "along_vector";
+  if (inner_.empty() || neighbours.empty()) return inner_.empty() ? "across" : "along";
+  int64_t inside = std::abs(inner_[0].side[side]), across = std::abs(neighbours[0].side[side]);
+  return inside != 0 && (across == 0 || inside < across) ? "along" : "across";
+}
+
+const char* ProductLayout::lie(int side) const {
+  const Tensor& t = g_.tensor(side == 0 ? p_.a : p_.b);
+  if (columns_.empty() || columns_[0].side[side] == 0) return "same";
+  bool vectors = vector_ > 1 && columns_[0].side[side] == 1 && aligned(t) && multiples_of_four(columns_, side, 1) &&
+                 multiples_of_four(rows_, side, 0) && multiples_of_four(inner_, side, 0);
+  for (int64_t stride : p_.position_stride) vectors = vectors && (side == 1 || stride % kVector == 0);
+  return vectors ? "vector" : "strided";
+}
+
+OperandPlan::Access ProductLayout::epilogue_access(size_t k) const {
+  const OperandPlan& o = epilogue_.operands()[k];
+  if (columns_.empty() || o.tensor == kNone) return OperandPlan::strided;
+  int64_t stride = columns_[0].epilogue[k];
+  if (stride == 0 && o.kind == Instr::load) return OperandPlan::same;
+  if (stride != 1 || vector_ == 1 || !aligned(epilogue_.tensor(o))) return OperandPlan::strided;
+  for (const ProductLoops* list : {&batch_, &rows_, &columns_})
+    for (size_t i = list == &columns_ ? 1 : 0; i < list->size(); ++i)
+      if ((*list)[i].epilogue[k] % kVector != 0) return OperandPlan::strided;
+  return OperandPlan::vector;
+}
+
+std::vector<OperandPlan::Access> ProductLayout::epilogue_access() const {
+  std::vector<OperandPlan::Access> all;
+  for (size_t k = 0; k < epilogue_.operands().size(); ++k) all.push_back(epilogue_access(k));
+  return all;
+}
+
+}  // namespace tsr::cuda

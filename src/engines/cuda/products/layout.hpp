@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the axes of a product meet memory: as few as their strides allow, and which elements can be moved four at once.
+#pragma once
+
+#include "engines/cuda/products/problem.hpp"
+#include "engines/cuda/toolkit/epilogue.hpp"
+
+namespace tsr::cuda {
+
+struct ProductLoop {
+  int64_t size = 1;
+  int64_t side[2] = {0, 0};       // strides of a and b
+  std::vector<int64_t> epilogue;  // of the operands of what follows
+  int64_t step = 0;
+  int dim = -1;
+};
+using ProductLoops = std::vector<ProductLoop>;  // innermost first
+
+class ProductLayout {
+ public:
+  // `flat`: for direct.cuh, whose threads take columns of both operands.
+  ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, bool flat = false);
+
+  // Why the kernel cannot take it, if it cannot.
+  Reason check() const;
+
+  const ProductLoops& batch() const { return batch_; }
+  const ProductLoops& rows() const { return rows_; }
+  const ProductLoops& columns() const { return columns_; }
+  const ProductLoops& inner() const { return inner_; }
+
+  // Name of dev::Access for operand a (0) or b (1).
+  const char* access(int side) const;
+  // The same for direct.cuh: name of dev::Lie.
+  const char* lie(int side) const;
+  int vector() const { return vector_; }  // columns that the generated code takes at once
+  std::vector<OperandPlan::Access> epilogue_access() const;
+
+ private:
+  ProductLoops merged(const AxisList& list) const;
+  bool vectors_along(int side, const ProductLoops& along) const;
+  bool multiples_of_four(const ProductLoops& list, int side, size_t from) const;
+  OperandPlan::Access epilogue_access(size_t operand) const;
+
+  const Graph& g_;
+  const Problem& p_;
+  const Epilogue& epilogue_;
+  ProductLoops batch_, rows_, columns_, inner_;
+  int vector_ = 1;
+};
+
+}  // namespace tsr::cuda

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products. A batch that only one operand has counts as rows of a or columns of b.
+#include "engines/cuda/products/problem.hpp"
+#include "graph/ops/list.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+enum In : size_t { kA, kB, kM, kN, kK };
+
+TensorId input(const Node& n, size_t slot) { return slot < n.in.size() ? n.in[slot] : kNone; }
+
+// One batch axis. Where an operand has fewer batches, runs of them share one.
+void add_batch(int i, const Tensor& a, const Tensor& b, int64_t size, AxisList& to) {
+  int64_t share_a = a.dims[i] ? size / a.dims[i] : 1, share_b = b.dims[i] ? size / b.dims[i] : 1;
+  int64_t run = std::max(share_a, share_b);  // one of them is 1
+  if (run > 1) to.push_back({run, share_a > 1 ? 0 : a.strides[i], share_b > 1 ? 0 : b.strides[i], i});
+  int64_t a_runs = share_a > 1 ? 1 : run, b_runs = share_b > 1 ? 1 : run;
+  if (size / run != 1) to.push_back({size / run, a.strides[i] * a_runs, b.strides[i] * b_runs, i, run});
+}
+
+}  // namespace
+
+Problem matmul_problem(const Graph& g, const Node& n) {
+  const Tensor &a = g.tensor(n.in[kA]), &b = g.tensor(n.in[kB]), &y = g.tensor(n.out[0]);
+  Problem p;
+  p.a = n.in[kA], p.b = n.in[kB];
+  p.row_limit = input(n, kM), p.column_limit = input(n, kN), p.depth_limit = input(n, kK);
+  p.padding = attrs<tessera::MatmulOptions>(n).padding_value;
+  bool limited = p.row_limit != kNone || p.column_limit != kNone || p.depth_limit != kNone;
+  int r = y.rank();
+  p.rows.push_back({a.dims[r - 2], a.strides[r - 2], 0, r - 2});
+  p.columns.push_back({b.dims[r - 1], 0, b.strides[r - 1], r - 1});
+  p.inner.push_back({a.dims[r - 1], a.strides[r - 1], b.strides[r - 2]});
+  for (int i = r - 3; i >= 0; --i) {
+    bool fold = !limited && a.dims[i] != b.dims[i];
+    if (fold && b.dims[i] == 1)
+      p.rows.push_back({a.dims[i], a.strides[i], 0, i});
+    else if (fold && a.dims[i] == 1)
+      p.columns.push_back({b.dims[i], 0, b.strides[i], i});
+    else
+      add_batch(i, a, b, y.dims[i], p.batch);
+  }
+  if (limited && r > 2)
+    for (int i = 1; i < r - 2; ++i) p.limit_batches *= y.dims[i];
+  return p;
+}
+
+}  // namespace tsr::cuda

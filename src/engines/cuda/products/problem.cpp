@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/products/problem.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tsr::cuda {
+namespace {
+
+int64_t extent(const AxisList& list) {
+  int64_t n = 1;
+  for (const ProductAxis& x : list) n *= x.size;
+  return n;
+}
+
+}  // namespace
+
+int64_t Problem::row_count() const { return extent(rows); }
+int64_t Problem::column_count() const { return extent(columns); }
+int64_t Problem::depth() const { return extent(inner); }
+int64_t Problem::batches() const { return extent(batch); }
+
+void turn(Problem& p) {
+  std::swap(p.rows, p.columns);
+  std::swap(p.a, p.b);
+  std::swap(p.row_limit, p.column_limit);
+  p.rows_meet = !p.rows_meet;
+  for (AxisList* list : {&p.batch, &p.rows, &p.columns, &p.inner})
+    for (ProductAxis& x : *list) std::swap(x.a, x.b);
+}
+
+int64_t smallest_step(const AxisList& list, const Tensor& y) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const ProductAxis& x : list)
+    if (x.size > 1 && x.out >= 0) least = std::min(least, y.strides[x.out] * x.times);
+  return least;
+}
+
+}  // namespace tsr::cuda

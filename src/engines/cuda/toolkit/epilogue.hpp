@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a finished tile: the pointwise work behind the product, and the stores, as generated code. A product
+// alone is stored by the same means.
+#pragma once
+
+#include "engines/cuda/toolkit/code.hpp"
+#include "planner/epilogue.hpp"
+
+namespace tsr::cuda {
+
+class Epilogue {
+ public:
+  // The product arrives in `type`: f32, f64 or i64.
+  Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling);
+  // Why not, if it cannot be. `most`: operands that the kernel has room for, the product among them.
+  Reason check(size_t most) const;
+
+  const std::vector<OperandPlan>& operands() const { return layout_.operands; }  // the first is the product
+  const Tensor& tensor(const OperandPlan& o) const { return parts_.graph.tensor(o.tensor); }
+  // Prints the code for `vector` columns at once; accesses of the operands are to be set. `args`: the type that holds
+  // them.
+  Code print(const std::vector<OperandPlan::Access>& access, int vector,
+             const std::string& args = "EpilogueArgs") const;
+
+  // Pairs of an input and an output of the region, of which the output may lie in the memory of the input.
+  std::vector<std::pair<TensorId, TensorId>> overwritable() const;
+
+  // The tensor of the region's graph; kNone: the product, or no tensor.
+  TensorId id(TensorId local) const { return local == kNone ? kNone : parts_.ids[static_cast<size_t>(local)]; }
+
+ private:
+  const Graph* graph_;
+  EpilogueParts parts_;
+  Layout layout_;
+  Reason found_ = Reason::yes();
+};
+
+}  // namespace tsr::cuda

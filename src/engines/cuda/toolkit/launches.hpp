@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step that is one kernel after the other, all with the same arguments.
+#pragma once
+
+#include <cstring>
+
+#include "device/operand.cuh"
+#include "engines/cuda/toolkit/tensors.hpp"
+#include "planner/engine.hpp"
+#include "runtime/kernel.hpp"
+
+namespace tsr::cuda {
+
+inline int64_t blocks_for(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
+
+// The tensor in a slot of a node, kNone where there is none.
+inline TensorId slot_of(const std::vector<TensorId>& slots, int slot) {
+  return slot < static_cast<int>(slots.size()) ? slots[static_cast<size_t>(slot)] : kNone;
+}
+
+// A result, or kNone if nobody wants it: it has no memory then.
+TensorId wanted(const Region& r, TensorId t);
+
+// Strides of a tensor; the pointer is set at each launch.
+dev::Operand operand(const Tensor& t);
+// Bytes of a tensor that is host memory at the launch, 0 for one in device memory.
+size_t host_bytes(const Tensor& t);
+// Sets the pointer, or copies the value of a scalar that is host memory.
+inline void set_memory(dev::Operand& o, size_t host_bytes, void* memory) {
+  o.data = host_bytes ? nullptr : memory;
+  if (host_bytes) std::memcpy(&o.value, memory, host_bytes);
+}
+// The type's name in device code, `none` without a tensor.
+std::string device_type_of(const Graph& g, TensorId t);
+// Whether kernels can read and write the region's tensors one element at a time.
+Reason check_elements(const Region& r);
+// What to compute in: "double" if the node or one of these tensors needs it, "float" otherwise.
+std::string lane_of(const Graph& g, const Node& n, std::initializer_list<TensorId> tensors);
+// The instance of a function template of device code for these arguments.
+template <class... Arguments>
+std::string instance(std::string_view name, const Arguments&... arguments) {
+  std::string list;
+  ((list += cat(list.empty() ? "" : ", ", arguments)), ...);
+  return cat(name, "<", list, ">");
+}
+
+// `Args` has a member `workspace`.
+template <class Args>
+class Launches : public Step {
+ public:
+  Args args{};  // but for the pointers
+  size_t workspace = 0;
+
+  // `o` is one of the operands in `args`.
+  void bind(dev::Operand& o, const Graph& g, TensorId t) {
+    if (t == kNone) return;
+    o = operand(g.tensor(t));
+    auto offset = reinterpret_cast<std::byte*>(&o) - reinterpret_cast<std::byte*>(&args);
+    bound_.push_back({static_cast<size_t>(offset), t, host_bytes(g.tensor(t))});
+  }
+  // Without blocks there is nothing to do.
+  void add(const std::string& include, const std::string& args_type, const std::string& body, const Grid& grid,
+           const Device& d, const std::string& generated = "") {
+    if (grid.blocks == 0) return;
+    Program p;
+    p.include = include;
+    p.generated = generated + "using namespace tsr::dev;";
+    p.args = args_type;
+    p.body = body;
+    p.threads = grid.threads;
+    p.blocks_per_unit = 1;  // otherwise the compiler spills a few registers to fit more blocks
+    kernels_.emplace_back(get_kernel(p, d), grid);
+  }
+
+  size_t workspace_bytes() const override { return workspace; }
+  int kernels() const override { return static_cast<int>(kernels_.size()); }
+  void run(const StepArgs& a) const override {
+    Args now = args;
+    for (const Bound& b : bound_) {
+      auto* o = reinterpret_cast<dev::Operand*>(reinterpret_cast<std::byte*>(&now) + b.offset);
+      set_memory(*o, b.host_bytes, a.tensors[b.tensor]);
+    }
+    now.workspace = a.workspace;
+    for (const auto& [kernel, grid] : kernels_) kernel->launch(grid, a.stream, now);
+  }
+
+ private:
+  struct Bound {
+    size_t offset;  // of the operand in the arguments
+    TensorId tensor;
+    size_t host_bytes;
+  };
+  std::vector<Bound> bound_;
+  std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> kernels_;
+};
+
+// Steps after each other, in the same workspace.
+class Sequence : public Step {
+ public:
+  void add(std::unique_ptr<Step> s) { steps_.push_back(std::move(s)); }
+  size_t workspace_bytes() const override;
+  int kernels() const override;
+  void run(const StepArgs& a) const override;
+
+ private:
+  std::vector<std::unique_ptr<Step>> steps_;
+};
+
+}  // namespace tsr::cuda
