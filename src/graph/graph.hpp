@@ -44,6 +44,8 @@ struct Tensor {
   int rank() const { return dims.size(); }
   int64_t numel() const { return volume(dims); }
   bool is_constant() const { return !constant.empty(); }
+  // By-value scalars and constants of one element lie in the host's memory when a step runs.
+  bool on_host() const { return by_value || (is_constant() && numel() == 1); }
   // Element offset of a multi-index. Vectorised types keep groups of info(dtype).vector scalars of dimension 1 together
   // and count strides in such groups.
   int64_t offset(const Dims& index) const;
@@ -61,6 +63,9 @@ struct Node {
   DType compute = DType::f32;
   bool compute_given = false;
 };
+
+// What a node has in a slot of `in` or `out`; kNone: nothing.
+inline TensorId slot(const std::vector<TensorId>& list, size_t i) { return i < list.size() ? list[i] : kNone; }
 
 template <class Options>
 const Options& attrs(const Node& n) {

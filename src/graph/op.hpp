@@ -18,8 +18,12 @@ using tessera::Ratio;
 
 struct Slot {
   enum Kind : uint8_t { required, optional, variadic };
+  Slot(std::string_view name, Kind kind = required) : name(name), kind(kind) {}  // NOLINT: slots are listed by name
+  // Of an operation that has its slots in ops/slots.hpp: under the place that it has there.
+  Slot(int place, std::string_view name, Kind kind = required) : name(name), kind(kind), place(place) {}
   std::string_view name;
   Kind kind = required;
+  int place = -1;
 };
 
 // A named enumeration field: an integer behind a list of spellings.

@@ -138,7 +138,7 @@ EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, DType type, const
     Tensor copy;
     copy.dtype = like.dtype, copy.dims = like.dims, copy.strides = like.strides;
     copy.stored = like.stored, copy.alignment = like.alignment;
-    copy.by_value = like.by_value || (like.is_constant() && like.numel() == 1);
+    copy.by_value = like.on_host();
     p.graph.add_tensor(copy);
   }
   return p;

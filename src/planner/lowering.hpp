@@ -101,6 +101,5 @@ class Lowering {
 };
 
 inline bool is(const Node& n, std::string_view op) { return n.op->name == op; }
-inline TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms and their parts as instructions.
+#include "graph/ops/slots.hpp"
 #include "planner/lowering.hpp"
 
 namespace tsr {
@@ -27,17 +28,17 @@ int Lowering::centre(bool centred, int x, int& d, int& average) {
 }
 
 void Lowering::norm(const Node& n) {
-  enum In { kX, kScale, kBias, kMean, kInv, kVar, kRunMean, kRunVar, kEps, kMomentum };
+  using namespace slots::norm_fwd;
   const auto& o = attrs<NormOptions>(n);
   Lane lane = compute_lane(n);
   int x = value(n.in[kX], lane);
-  int eps = slot(n.in, kEps) == kNone ? scalar(o.eps, lane) : value(n.in[kEps], lane);
+  int eps = slot(n.in, kEpsilon) == kNone ? scalar(o.eps, lane) : value(n.in[kEpsilon], lane);
   int average = -1, inverse = -1, variance = -1, d = x;
   bool given = o.mode == NormMode::batch && o.phase == Phase::inference;
   if (given) {
     average = value(n.in[kMean], lane);
-    inverse = slot(n.in, kInv) != kNone ? value(n.in[kInv], lane)
-                                        : apply(M::rsqrt, apply(M::add, value(n.in[kVar], lane), eps));
+    inverse = slot(n.in, kInvVariance) != kNone ? value(n.in[kInvVariance], lane)
+                                                : apply(M::rsqrt, apply(M::add, value(n.in[kVariance], lane), eps));
     d = apply(M::sub, x, average);
   } else {
     variance = centre(o.mode != NormMode::rms, x, d, average);
@@ -60,22 +61,22 @@ void Lowering::norm(const Node& n) {
   };
   auto count = static_cast<double>(e_.row_length());
   int unbiased = apply(M::mul, variance, scalar(count > 1 ? count / (count - 1) : 1, lane));
-  if (slot(n.out, 3) != kNone) define(n.out[3], blend(n.in[kRunMean], average));
-  if (slot(n.out, 4) != kNone) define(n.out[4], blend(n.in[kRunVar], unbiased));
+  if (slot(n.out, 3) != kNone) define(n.out[3], blend(n.in[kRunningMean], average));
+  if (slot(n.out, 4) != kNone) define(n.out[4], blend(n.in[kRunningVar], unbiased));
 }
 
 void Lowering::norm_backward(const Node& n) {
-  enum In { kX, kDy, kScale, kMean, kInv, kEps };
+  using namespace slots::norm_bwd;
   const auto& o = attrs<NormOptions>(n);
   Lane lane = compute_lane(n);
   int x = value(n.in[kX], lane), dy = value(n.in[kDy], lane);
   bool rms = o.mode == NormMode::rms, fixed = o.mode == NormMode::batch && o.phase == Phase::inference;
   int d = x, average = -1, inverse = -1;
-  if (slot(n.in, kInv) != kNone) {
-    inverse = value(n.in[kInv], lane);
+  if (slot(n.in, kInvVariance) != kNone) {
+    inverse = value(n.in[kInvVariance], lane);
     if (!rms) d = apply(M::sub, x, value(n.in[kMean], lane));
   } else {
-    int eps = slot(n.in, kEps) == kNone ? scalar(o.eps, lane) : value(n.in[kEps], lane);
+    int eps = slot(n.in, kEpsilon) == kNone ? scalar(o.eps, lane) : value(n.in[kEpsilon], lane);
     inverse = apply(M::rsqrt, apply(M::add, centre(!rms, x, d, average), eps));
   }
   int normal = apply(M::mul, d, inverse), factor = inverse, g = dy;
@@ -118,16 +119,16 @@ void Lowering::channel_sums(const Node& n) {
 }
 
 void Lowering::finalize_batch_norm(const Node& n) {
-  enum In { kSum, kSqSum, kScale, kBias, kRunMean, kRunVar, kEps, kMomentum, kCount };
+  using namespace slots::bn_finalize;
   const auto& o = attrs<tessera::BnFinalizeOptions>(n);
   Lane lane = compute_lane(n);
   auto given = [&](size_t at, double fallback) {
     return slot(n.in, at) == kNone ? scalar(fallback, lane) : value(n.in[at], lane);
   };
-  int eps = given(kEps, o.eps), average = -1, variance = -1;
+  int eps = given(kEpsilon, o.eps), average = -1, variance = -1;
   if (o.phase == Phase::inference) {
-    average = value(n.in[kRunMean], lane);
-    variance = value(n.in[kRunVar], lane);
+    average = value(n.in[kRunningMean], lane);
+    variance = value(n.in[kRunningVar], lane);
   } else {
     int count = given(kCount, static_cast<double>(o.count)), one = scalar(1, lane);
     average = apply(M::div, value(n.in[kSum], lane), count);
@@ -137,12 +138,12 @@ void Lowering::finalize_batch_norm(const Node& n) {
     auto blend = [&](TensorId old, int fresh) {
       return apply(M::add, apply(M::mul, value(old, lane), rest), apply(M::mul, fresh, momentum));
     };
-    if (slot(n.out, 4) != kNone) define(n.out[4], blend(n.in[kRunMean], average));
+    if (slot(n.out, 4) != kNone) define(n.out[4], blend(n.in[kRunningMean], average));
     if (slot(n.out, 5) != kNone) {
       // A single element has no unbiased variance; it stays as it is.
       int others = apply(M::max, apply(M::sub, count, one), one);
       int factor = apply(M::select, apply(M::div, count, others), one, apply(M::cmp_gt, count, one));
-      define(n.out[5], blend(n.in[kRunVar], apply(M::mul, variance, factor)));
+      define(n.out[5], blend(n.in[kRunningVar], apply(M::mul, variance, factor)));
     }
   }
   int inverse = apply(M::rsqrt, apply(M::add, variance, eps)),
@@ -154,9 +155,9 @@ void Lowering::finalize_batch_norm(const Node& n) {
 }
 
 void Lowering::batch_norm_weights(const Node& n) {
-  enum In { kDy, kX, kMean, kInv, kScale };
+  using namespace slots::bn_bwd_weights;
   Lane lane = compute_lane(n);
-  int dy = value(n.in[kDy], lane), average = value(n.in[kMean], lane), inverse = value(n.in[kInv], lane);
+  int dy = value(n.in[kDy], lane), average = value(n.in[kMean], lane), inverse = value(n.in[kInvStd], lane);
   int normal = apply(M::mul, apply(M::sub, value(n.in[kX], lane), average), inverse);
   int dscale = reduce(ReduceMode::add, apply(M::mul, dy, normal)), dbias = reduce(ReduceMode::add, dy);
   int count = scalar(static_cast<double>(e_.row_length()), lane);

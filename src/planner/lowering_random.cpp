@@ -2,6 +2,7 @@
 // Random numbers, dropout and masks as instructions.
 #include <cmath>
 
+#include "graph/ops/slots.hpp"
 #include "planner/lowering.hpp"
 
 namespace tsr {
@@ -59,7 +60,7 @@ void Lowering::dropout_backward(const Node& n) {
 }
 
 void Lowering::band_mask(const Node& n) {
-  enum In { kX, kFill, kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv, kLeft, kShiftRight };
+  using namespace slots::band_mask;
   for (size_t i : {kCuSeqQ, kCuSeqKv})
     if (slot(n.in, i) != kNone) decline(spelling(n), " with cumulative lengths of sequences");
   for (size_t i : {kSeqQ, kSeqKv}) {

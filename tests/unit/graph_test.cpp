@@ -187,5 +187,16 @@ TEST(Graph, FingerprintIsOfTheContent) {
   EXPECT_NE(a.fingerprint(), c.fingerprint());
 }
 
+// The file of an operation names its slots in the order of ops/slots.hpp, all of them or, where it has none there, none.
+TEST(Graph, SlotsHaveTheirNamesInTheirPlaces) {
+  for (const OpSpec* op : all_ops())
+    for (const auto* list : {&op->in, &op->out})
+      for (size_t i = 0; i < list->size(); ++i) {
+        int place = (*list)[i].place;
+        EXPECT_TRUE(place == static_cast<int>(i) || ((*list)[0].place < 0 && place < 0))
+            << op->name << ": slot '" << (*list)[i].name << "' is number " << i << ", its place is " << place;
+      }
+}
+
 }  // namespace
 }  // namespace tsr

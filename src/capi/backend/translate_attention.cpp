@@ -155,8 +155,8 @@ int64_t longest_sequence(const Descriptor& op, const Descriptor* softmax, const 
 
 // Programs give a block mask one byte for each tile of scores, as it is documented, or one bit.
 TensorId mask_of_tiles(TensorId mask, int64_t keys, OpGraph& to) {
-  int64_t tiles = sdpa::ceil_div(keys, sdpa::kMaskBlock);
-  if (mask == kNone || to[mask].dims.back() != sdpa::ceil_div(tiles, 8)) return mask;
+  int64_t tiles = ceil_div(keys, sdpa::kMaskBlock);
+  if (mask == kNone || to[mask].dims.back() != ceil_div(tiles, 8)) return mask;
   to.read_as_bits(mask);
   TensorId all = to.like(mask, DType::boolean), tile = to.inferred(DType::boolean);
   to.add(ops::pointwise, {mask}, {all}, {}, DType::boolean);

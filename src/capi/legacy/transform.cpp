@@ -112,8 +112,6 @@ Dims result_dims(const cudnnTensorTransformStruct& t, const Shape& source) {
   return d;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The unfolded side takes every fold-th element of a dimension; the channels are those of the residue already.
 void copy_residue(const Copy& c, const cudnnTensorTransformStruct& t, View from, View to, Dims before,
                   int64_t residue) {

@@ -8,6 +8,7 @@
 #include "engines/composite/composites_strided.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/rope.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 using M = tessera::PointwiseMode;
 using tessera::NormMode;
 using tessera::NormOptions;
-
-TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 
 Reason check_tensors(const Graph& g, const Node& n) {
   if (!is_real(n.compute) && !is(n, "rng")) return Reason::no(spelling(n), " computes in ", n.compute);
@@ -137,7 +136,7 @@ TensorId grouped(TensorId t, int64_t channels, int64_t length, Composite& c) {
 
 // Statistics where they are missing; the gradient of x, row by row; the gradients of scale and bias, across the rows.
 void norm_gradient(const Region& region, const Node& n, Composite& c) {
-  enum In { kX, kDy, kScale, kMean, kInv, kEps };
+  using namespace slots::norm_bwd;
   const Graph& g = *region.graph;
   const auto& o = attrs<NormOptions>(n);
   DType type = wide(n);
@@ -152,24 +151,24 @@ void norm_gradient(const Region& region, const Node& n, Composite& c) {
   for (TensorId& t : dx.in)
     if (t != kNone) t = c.whole(g, t);
   dx.in.resize(6, kNone);
-  if (slot(n.in, kInv) == kNone) {
+  if (slot(n.in, kInvVariance) == kNone) {
     Dims stats = norm_shape(g, n).stats;
-    dx.in[kInv] = c.temporary(type, stats);
+    dx.in[kInvVariance] = c.temporary(type, stats);
     if (!rms) dx.in[kMean] = c.temporary(type, stats);
     Node forward;
     forward.op = &op("norm_fwd");
     forward.attrs = o;
     forward.compute = n.compute;
     forward.compute_given = true;
-    forward.in = {dx.in[kX], dx.in[kScale], kNone, kNone, kNone, kNone, kNone, kNone, dx.in[kEps]};
-    forward.out = {kNew, rms ? kNone : dx.in[kMean], dx.in[kInv]};
+    forward.in = {dx.in[kX], dx.in[kScale], kNone, kNone, kNone, kNone, kNone, kNone, dx.in[kEpsilon]};
+    forward.out = {kNew, rms ? kNone : dx.in[kMean], dx.in[kInvVariance]};
     c.add(forward);
     c.end_stage();
   }
   TensorId dscale = wanted(1), dbias = wanted(2);
   if (wanted(0) != kNone) {
     dx.out = {c.whole(g, n.out[0])};
-    dx.in[kEps] = kNone;
+    dx.in[kEpsilon] = kNone;
     c.add(dx);
     c.end_stage();
   }
@@ -179,7 +178,8 @@ void norm_gradient(const Region& region, const Node& n, Composite& c) {
   };
   if (dscale != kNone) {
     TensorId x = operand(dx.in[kX]), d = rms ? x : c.apply(M::sub, type, x, operand(dx.in[kMean]));
-    TensorId product = c.apply(M::mul, type, operand(dx.in[kDy]), c.apply(M::mul, type, d, operand(dx.in[kInv])));
+    TensorId product =
+        c.apply(M::mul, type, operand(dx.in[kDy]), c.apply(M::mul, type, d, operand(dx.in[kInvVariance])));
     sum_over(product, operand(padded(g, dscale, rank, c)), type, c);
   }
   if (dbias != kNone) sum_over(operand(dx.in[kDy]), operand(padded(g, dbias, rank, c)), type, c);

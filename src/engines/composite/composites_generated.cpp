@@ -9,7 +9,6 @@ namespace {
 using M = tessera::PointwiseMode;
 using tessera::PointwiseOptions;
 
-TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 PointwiseOptions mode(M m) {
   PointwiseOptions o;
   o.mode = m;

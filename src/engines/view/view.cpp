@@ -29,7 +29,7 @@ class ViewEngine : public Engine {
     if (!is_view(g, n))
       return Reason::no(spelling(n), " is no view of memory that lies ready, or its result is the caller's");
     const Tensor& x = g.tensor(n.in[0]);
-    if (info_.device == DeviceKind::cuda && (x.by_value || (x.is_constant() && x.numel() == 1)))
+    if (info_.device == DeviceKind::cuda && x.on_host())
       return Reason::no("input ", describe(x), " lies in host memory");
     return one_way(0.0, [source = n.in[0]] { return std::make_unique<ViewStep>(source); });
   }

@@ -3,11 +3,12 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/causal_conv1d.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum In { kX, kProj, kMixer, kSkip };
+using namespace slots::b2b_causal_conv1d;
 
 void infer(Infer& ctx) {
   Dims y = check_b2b_causal_conv1d(ctx);
@@ -37,7 +38,7 @@ void backward(Gradient& g) {
 const OpSpec ops::b2b_causal_conv1d = {
     .name = "b2b_causal_conv1d",
     .family = Family::conv,
-    .in = {{"x"}, {"w_proj"}, {"w_mixer"}, {"skip_bias"}},
+    .in = {{kX, "x"}, {kProj, "w_proj"}, {kMixer, "w_mixer"}, {kSkip, "skip_bias"}},
     .out = {{"y"}, {"y_gated"}},
     .infer = infer,
     .flops = flops,

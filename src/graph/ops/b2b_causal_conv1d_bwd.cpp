@@ -2,11 +2,12 @@
 // Gradients of b2b_causal_conv1d for a gradient of its gated output.
 #include "graph/ops/causal_conv1d.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum In { kX, kProj, kMixer, kSkip, kY, kDy };
+using namespace slots::b2b_causal_conv1d_bwd;
 
 void infer(Infer& ctx) {
   Dims y = check_b2b_causal_conv1d(ctx);
@@ -32,7 +33,7 @@ double flops(const Graph& g, const Node& n) {
 const OpSpec ops::b2b_causal_conv1d_bwd = {
     .name = "b2b_causal_conv1d_bwd",
     .family = Family::conv,
-    .in = {{"x"}, {"w_proj"}, {"w_mixer"}, {"skip_bias"}, {"y"}, {"dy"}},
+    .in = {{kX, "x"}, {kProj, "w_proj"}, {kMixer, "w_mixer"}, {kSkip, "skip_bias"}, {kY, "y"}, {kDy, "dy"}},
     .out = {{"dx"}, {"dw_proj"}, {"dw_mixer"}, {"dskip_bias"}},
     .infer = infer,
     .flops = flops,

@@ -2,13 +2,14 @@
 // Diagonal band mask on attention scores: causal masks, sliding windows, aligned at the first or the last element.
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 #include "graph/pointwise_modes.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::BandMaskOptions;
-enum In { kX, kFill, kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv, kLeft, kShiftRight };
+using namespace slots::band_mask;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BandMaskOptions>(&options);
@@ -57,14 +58,14 @@ void backward(Gradient& g) {
 const OpSpec ops::band_mask = {
     .name = "band_mask",
     .family = Family::other,
-    .in = {{"x"},
-           {"fill"},
-           {"seq_len_q", Slot::optional},
-           {"seq_len_kv", Slot::optional},
-           {"cu_seq_len_q", Slot::optional},
-           {"cu_seq_len_kv", Slot::optional},
-           {"left", Slot::optional},
-           {"shift_right", Slot::optional}},
+    .in = {{kX, "x"},
+           {kFill, "fill"},
+           {kSeqQ, "seq_len_q", Slot::optional},
+           {kSeqKv, "seq_len_kv", Slot::optional},
+           {kCuSeqQ, "cu_seq_len_q", Slot::optional},
+           {kCuSeqKv, "cu_seq_len_kv", Slot::optional},
+           {kLeft, "left", Slot::optional},
+           {kShiftRight, "shift_right", Slot::optional}},
     .out = {{"y"}},
     .defaults = BandMaskOptions{},
     .fields = fields,

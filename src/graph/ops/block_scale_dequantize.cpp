@@ -3,12 +3,13 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/block_scale.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::BlockScaleOptions;
-enum In { kX, kScale };
+using namespace slots::block_scale_dequantize;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BlockScaleOptions>(&options);
@@ -43,7 +44,7 @@ void backward(Gradient& g) {
 const OpSpec ops::block_scale_dequantize = {
     .name = "block_scale_dequantize",
     .family = Family::quantize,
-    .in = {{"x"}, {"scale"}},
+    .in = {{kX, "x"}, {kScale, "scale"}},
     .out = {{"y"}},
     .defaults = BlockScaleOptions{},
     .fields = fields,

@@ -3,12 +3,12 @@
 // makes dx from dy and x.
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum In { kDy, kX, kMean, kInvStd, kScale };
-enum Out { kDscale, kDbias, kEqDyScale, kEqXScale, kEqBias };
+using namespace slots::bn_bwd_weights;
 
 void infer(Infer& ctx) {
   const Tensor& x = ctx.in(kX);
@@ -35,8 +35,12 @@ double flops(const Graph& g, const Node& n) { return 5 * static_cast<double>(g.t
 const OpSpec ops::bn_bwd_weights = {
     .name = "bn_bwd_weights",
     .family = Family::norm,
-    .in = {{"dy"}, {"x"}, {"mean"}, {"inv_std"}, {"scale"}},
-    .out = {{"dscale"}, {"dbias"}, {"eq_dy_scale"}, {"eq_x_scale"}, {"eq_bias"}},
+    .in = {{kDy, "dy"}, {kX, "x"}, {kMean, "mean"}, {kInvStd, "inv_std"}, {kScale, "scale"}},
+    .out = {{kDscale, "dscale"},
+            {kDbias, "dbias"},
+            {kEqDyScale, "eq_dy_scale"},
+            {kEqXScale, "eq_x_scale"},
+            {kEqBias, "eq_bias"}},
     .infer = infer,
     .flops = flops,
     .terms = terms,

@@ -6,14 +6,14 @@
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/phase.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::BnFinalizeOptions;
 using tessera::Phase;
-enum In { kSum, kSqSum, kScale, kBias, kRunningMean, kRunningVar, kEpsilon, kMomentum, kCount };
-enum Out { kEqScale, kEqBias, kMean, kInvStd, kNewMean, kNewVar };
+using namespace slots::bn_finalize;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BnFinalizeOptions>(&options);
@@ -89,21 +89,21 @@ void backward(Gradient& g) {
 const OpSpec ops::bn_finalize = {
     .name = "bn_finalize",
     .family = Family::norm,
-    .in = {{"sum", Slot::optional},
-           {"sq_sum", Slot::optional},
-           {"scale"},
-           {"bias"},
-           {"running_mean", Slot::optional},
-           {"running_var", Slot::optional},
-           {"epsilon", Slot::optional},
-           {"momentum", Slot::optional},
-           {"accum_count", Slot::optional}},
-    .out = {{"eq_scale"},
-            {"eq_bias"},
-            {"mean", Slot::optional},
-            {"inv_std", Slot::optional},
-            {"new_running_mean", Slot::optional},
-            {"new_running_var", Slot::optional}},
+    .in = {{kSum, "sum", Slot::optional},
+           {kSqSum, "sq_sum", Slot::optional},
+           {kScale, "scale"},
+           {kBias, "bias"},
+           {kRunningMean, "running_mean", Slot::optional},
+           {kRunningVar, "running_var", Slot::optional},
+           {kEpsilon, "epsilon", Slot::optional},
+           {kMomentum, "momentum", Slot::optional},
+           {kCount, "accum_count", Slot::optional}},
+    .out = {{kEqScale, "eq_scale"},
+            {kEqBias, "eq_bias"},
+            {kMean, "mean", Slot::optional},
+            {kInvStd, "inv_std", Slot::optional},
+            {kNewMean, "new_running_mean", Slot::optional},
+            {kNewVar, "new_running_var", Slot::optional}},
     .defaults = BnFinalizeOptions{},
     .fields = fields,
     .infer = infer,

@@ -3,11 +3,12 @@
 #include "graph/ops/causal_conv1d.hpp"
 
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum In { kX, kWeight, kDy, kBias };
+using namespace slots::causal_conv1d_bwd;
 
 void infer(Infer& ctx) {
   check_causal_conv1d(ctx, kBias);
@@ -33,7 +34,7 @@ double flops(const Graph& g, const Node& n) {
 const OpSpec ops::causal_conv1d_bwd = {
     .name = "causal_conv1d_bwd",
     .family = Family::conv,
-    .in = {{"x"}, {"weight"}, {"dy"}, {"bias", Slot::optional}},
+    .in = {{kX, "x"}, {kWeight, "weight"}, {kDy, "dy"}, {kBias, "bias", Slot::optional}},
     .out = {{"dx"}, {"dweight"}, {"dbias", Slot::optional}},
     .defaults = tessera::CausalConvOptions{},
     .fields = causal_conv1d_fields,

@@ -3,11 +3,12 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/conv.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum In { kDy, kW, kC };
+using namespace slots::conv_dgrad;
 
 void infer(Infer& ctx) {
   const Tensor &dy = ctx.in(kDy), &w = ctx.in(kW), &declared = ctx.out(0);
@@ -60,7 +61,7 @@ void backward(Gradient& g) {
 const OpSpec ops::conv_dgrad = {
     .name = "conv_dgrad",
     .family = Family::conv,
-    .in = {{"dy"}, {"w"}, {"c", Slot::optional}},
+    .in = {{kDy, "dy"}, {kW, "w"}, {kC, "c", Slot::optional}},
     .out = {{"dx"}},
     .defaults = tessera::ConvOptions{},
     .fields = conv_fields,

@@ -3,11 +3,12 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/conv.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum In { kX, kW, kC };
+using namespace slots::conv_fprop;
 
 void infer(Infer& ctx) {
   const Tensor &x = ctx.in(kX), &w = ctx.in(kW);
@@ -40,7 +41,7 @@ void backward(Gradient& g) {
 const OpSpec ops::conv_fprop = {
     .name = "conv_fprop",
     .family = Family::conv,
-    .in = {{"x"}, {"w"}, {"c", Slot::optional}},
+    .in = {{kX, "x"}, {kW, "w"}, {kC, "c", Slot::optional}},
     .out = {{"y"}},
     .defaults = tessera::ConvOptions{},
     .fields = conv_fields,

@@ -3,11 +3,12 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/conv.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum In { kDy, kX, kC };
+using namespace slots::conv_wgrad;
 
 void infer(Infer& ctx) {
   const Tensor &dy = ctx.in(kDy), &x = ctx.in(kX), &declared = ctx.out(0);
@@ -53,7 +54,7 @@ void backward(Gradient& g) {
 const OpSpec ops::conv_wgrad = {
     .name = "conv_wgrad",
     .family = Family::conv,
-    .in = {{"dy"}, {"x"}, {"c", Slot::optional}},
+    .in = {{kDy, "dy"}, {kX, "x"}, {kC, "c", Slot::optional}},
     .out = {{"dw"}},
     .defaults = tessera::ConvOptions{},
     .fields = conv_fields,

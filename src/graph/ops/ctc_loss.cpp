@@ -5,13 +5,13 @@
 
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::CtcOptions;
-enum In { kLogits, kLabels, kLabelLengths, kInputLengths };
-enum Out { kCosts, kGradients };
+using namespace slots::ctc_loss;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<CtcOptions>(&options);
@@ -60,8 +60,11 @@ void backward(Gradient& g) {
 const OpSpec ops::ctc_loss = {
     .name = "ctc_loss",
     .family = Family::recurrent,
-    .in = {{"logits"}, {"labels"}, {"label_lengths"}, {"input_lengths"}},
-    .out = {{"costs"}, {"gradients", Slot::optional}},
+    .in = {{kLogits, "logits"},
+           {kLabels, "labels"},
+           {kLabelLengths, "label_lengths"},
+           {kInputLengths, "input_lengths"}},
+    .out = {{kCosts, "costs"}, {kGradients, "gradients", Slot::optional}},
     .defaults = CtcOptions{},
     .fields = fields,
     .infer = infer,

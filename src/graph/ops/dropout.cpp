@@ -3,12 +3,13 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/random.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::DropoutOptions;
-enum In { kX, kSeed, kOffset };
+using namespace slots::dropout;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<DropoutOptions>(&options);
@@ -36,7 +37,7 @@ void backward(Gradient& g) {
 const OpSpec ops::dropout = {
     .name = "dropout",
     .family = Family::random,
-    .in = {{"x"}, {"seed", Slot::optional}, {"offset", Slot::optional}},
+    .in = {{kX, "x"}, {kSeed, "seed", Slot::optional}, {kOffset, "offset", Slot::optional}},
     .out = {{"y"}, {"mask", Slot::optional}},
     .defaults = DropoutOptions{},
     .fields = fields,

@@ -3,11 +3,12 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
-enum Out { kSum, kSqSum };
+using namespace slots::gen_stats;
 
 void infer(Infer& ctx) {
   const Tensor& x = ctx.in(0);
@@ -36,7 +37,7 @@ const OpSpec ops::gen_stats = {
     .name = "gen_stats",
     .family = Family::norm,
     .in = {{"x"}},
-    .out = {{"sum"}, {"sq_sum"}},
+    .out = {{kSum, "sum"}, {kSqSum, "sq_sum"}},
     .infer = infer,
     .flops = flops,
     .terms = terms,

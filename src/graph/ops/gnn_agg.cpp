@@ -3,13 +3,14 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/check_real.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::AggMode;
 using tessera::AggOptions;
-enum In { kOffsets, kIndices, kNode, kEdge, kConcat, kMap };
+using namespace slots::gnn_agg;
 constexpr std::string_view kModes[] = {"sum", "mean", "max", "min"};
 
 void fields(std::any& options, FieldVisitor& v) { v("mode", std::any_cast<AggOptions>(&options)->mode, kModes); }
@@ -68,12 +69,12 @@ void backward(Gradient& g) {
 const OpSpec ops::gnn_agg = {
     .name = "gnn_agg",
     .family = Family::other,
-    .in = {{"offsets"},
-           {"indices"},
-           {"node", Slot::optional},
-           {"edge", Slot::optional},
-           {"concat", Slot::optional},
-           {"edge_map", Slot::optional}},
+    .in = {{kOffsets, "offsets"},
+           {kIndices, "indices"},
+           {kNode, "node", Slot::optional},
+           {kEdge, "edge", Slot::optional},
+           {kConcat, "concat", Slot::optional},
+           {kMap, "edge_map", Slot::optional}},
     .out = {{"y"}, {"positions", Slot::optional}},
     .defaults = AggOptions{},
     .fields = fields,

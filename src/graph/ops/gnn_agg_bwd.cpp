@@ -2,14 +2,14 @@
 // Gradient of gnn_agg: each destination's gradient goes back along its edges.
 #include "graph/ops/check_real.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::AggBwdOptions;
 using tessera::AggMode;
-enum In { kDy, kOffsets, kIndices, kMap, kPositions };
-enum Out { kDnode, kDedge, kDconcat };
+using namespace slots::gnn_agg_bwd;
 constexpr std::string_view kModes[] = {"sum", "mean", "max", "min"};
 
 void fields(std::any& options, FieldVisitor& v) {
@@ -61,8 +61,14 @@ double terms(const Graph& g, const Node& n) {
 const OpSpec ops::gnn_agg_bwd = {
     .name = "gnn_agg_bwd",
     .family = Family::other,
-    .in = {{"dy"}, {"offsets"}, {"indices"}, {"edge_map", Slot::optional}, {"positions", Slot::optional}},
-    .out = {{"dnode", Slot::optional}, {"dedge", Slot::optional}, {"dconcat", Slot::optional}},
+    .in = {{kDy, "dy"},
+           {kOffsets, "offsets"},
+           {kIndices, "indices"},
+           {kMap, "edge_map", Slot::optional},
+           {kPositions, "positions", Slot::optional}},
+    .out = {{kDnode, "dnode", Slot::optional},
+            {kDedge, "dedge", Slot::optional},
+            {kDconcat, "dconcat", Slot::optional}},
     .defaults = AggBwdOptions{},
     .fields = fields,
     .infer = infer,

@@ -2,12 +2,13 @@
 // Batched matrix product. Batch dimensions broadcast; a batch size may also divide the other (grouped heads).
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::MatmulOptions;
-enum In { kA, kB, kM, kN, kK };
+using namespace slots::matmul;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<MatmulOptions>(&options);
@@ -59,8 +60,11 @@ void backward(Gradient& g) {
 const OpSpec ops::matmul = {
     .name = "matmul",
     .family = Family::matmul,
-    .in =
-        {{"a"}, {"b"}, {"m_override", Slot::optional}, {"n_override", Slot::optional}, {"k_override", Slot::optional}},
+    .in = {{kA, "a"},
+           {kB, "b"},
+           {kM, "m_override", Slot::optional},
+           {kN, "n_override", Slot::optional},
+           {kK, "k_override", Slot::optional}},
     .out = {{"c"}},
     .defaults = MatmulOptions{},
     .fields = fields,

@@ -3,13 +3,14 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/moe.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::MoeMode;
 using tessera::MoeOptions;
-enum In { kToken, kWeight, kOffset, kIndex, kKs };
+using namespace slots::moe_matmul;
 constexpr std::string_view kModes[] = {"none", "gather", "scatter"};
 
 void fields(std::any& options, FieldVisitor& v) {
@@ -73,8 +74,11 @@ void backward(Gradient& g) {
 const OpSpec ops::moe_matmul = {
     .name = "moe_matmul",
     .family = Family::matmul,
-    .in =
-        {{"token"}, {"weight"}, {"first_token_offset"}, {"token_index", Slot::optional}, {"token_ks", Slot::optional}},
+    .in = {{kToken, "token"},
+           {kWeight, "weight"},
+           {kOffset, "first_token_offset"},
+           {kIndex, "token_index", Slot::optional},
+           {kKs, "token_ks", Slot::optional}},
     .out = {{"output"}},
     .defaults = MoeOptions{},
     .fields = fields,

@@ -2,12 +2,13 @@
 // Gradient of moe_matmul with respect to the weights, for tokens that are ordered by expert.
 #include "graph/ops/list.hpp"
 #include "graph/ops/moe.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::MoeBwdOptions;
-enum In { kDoutput, kToken, kOffset };
+using namespace slots::moe_matmul_bwd;
 
 void fields(std::any& options, FieldVisitor& v) { v("experts", std::any_cast<MoeBwdOptions>(&options)->experts); }
 
@@ -42,7 +43,7 @@ double flops(const Graph& g, const Node& n) {
 const OpSpec ops::moe_matmul_bwd = {
     .name = "moe_matmul_bwd",
     .family = Family::matmul,
-    .in = {{"doutput"}, {"token"}, {"first_token_offset"}},
+    .in = {{kDoutput, "doutput"}, {kToken, "token"}, {kOffset, "first_token_offset"}},
     .out = {{"dweight"}},
     .defaults = MoeBwdOptions{},
     .fields = fields,

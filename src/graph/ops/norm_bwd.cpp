@@ -3,6 +3,7 @@
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/phase.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
@@ -10,8 +11,7 @@ namespace {
 using tessera::NormMode;
 using tessera::NormOptions;
 using tessera::Phase;
-enum In { kX, kDy, kScale, kMean, kInvVariance, kEpsilon };
-enum Out { kDx, kDscale, kDbias };
+using namespace slots::norm_bwd;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<NormOptions>(&options);
@@ -45,13 +45,13 @@ double flops(const Graph& g, const Node& n) { return 14 * static_cast<double>(g.
 const OpSpec ops::norm_bwd = {
     .name = "norm_bwd",
     .family = Family::norm,
-    .in = {{"x"},
-           {"dy"},
-           {"scale", Slot::optional},
-           {"mean", Slot::optional},
-           {"inv_variance", Slot::optional},
-           {"epsilon", Slot::optional}},
-    .out = {{"dx"}, {"dscale", Slot::optional}, {"dbias", Slot::optional}},
+    .in = {{kX, "x"},
+           {kDy, "dy"},
+           {kScale, "scale", Slot::optional},
+           {kMean, "mean", Slot::optional},
+           {kInvVariance, "inv_variance", Slot::optional},
+           {kEpsilon, "epsilon", Slot::optional}},
+    .out = {{kDx, "dx"}, {kDscale, "dscale", Slot::optional}, {kDbias, "dbias", Slot::optional}},
     .defaults = NormOptions{},
     .fields = fields,
     .infer = infer,

@@ -5,6 +5,7 @@
 #include "graph/ops/list.hpp"
 #include "graph/ops/norm_shape.hpp"
 #include "graph/ops/phase.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
@@ -12,8 +13,7 @@ namespace {
 using tessera::NormMode;
 using tessera::NormOptions;
 using tessera::Phase;
-enum In { kX, kScale, kBias, kMean, kInvVariance, kVariance, kRunningMean, kRunningVar, kEpsilon, kMomentum };
-enum Out { kY, kOutMean, kOutInvVariance, kNewMean, kNewVar };
+using namespace slots::norm_fwd;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<NormOptions>(&options);
@@ -125,21 +125,21 @@ void backward(Gradient& g) {
 const OpSpec ops::norm_fwd = {
     .name = "norm_fwd",
     .family = Family::norm,
-    .in = {{"x"},
-           {"scale", Slot::optional},
-           {"bias", Slot::optional},
-           {"mean", Slot::optional},
-           {"inv_variance", Slot::optional},
-           {"variance", Slot::optional},
-           {"running_mean", Slot::optional},
-           {"running_var", Slot::optional},
-           {"epsilon", Slot::optional},
-           {"momentum", Slot::optional}},
-    .out = {{"y"},
-            {"mean", Slot::optional},
-            {"inv_variance", Slot::optional},
-            {"new_running_mean", Slot::optional},
-            {"new_running_var", Slot::optional}},
+    .in = {{kX, "x"},
+           {kScale, "scale", Slot::optional},
+           {kBias, "bias", Slot::optional},
+           {kMean, "mean", Slot::optional},
+           {kInvVariance, "inv_variance", Slot::optional},
+           {kVariance, "variance", Slot::optional},
+           {kRunningMean, "running_mean", Slot::optional},
+           {kRunningVar, "running_var", Slot::optional},
+           {kEpsilon, "epsilon", Slot::optional},
+           {kMomentum, "momentum", Slot::optional}},
+    .out = {{kY, "y"},
+            {kOutMean, "mean", Slot::optional},
+            {kOutInvVariance, "inv_variance", Slot::optional},
+            {kNewMean, "new_running_mean", Slot::optional},
+            {kNewVar, "new_running_var", Slot::optional}},
     .defaults = NormOptions{},
     .fields = fields,
     .infer = infer,

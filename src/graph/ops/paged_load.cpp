@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gathers sequences from a container of pages (paged key/value caches).
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::PagedLoadOptions;
-enum In { kContainer, kTable, kSeqLen };
+using namespace slots::paged_load;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<PagedLoadOptions>(&options);
@@ -42,7 +43,7 @@ void infer(Infer& ctx) {
 const OpSpec ops::paged_load = {
     .name = "paged_load",
     .family = Family::movement,
-    .in = {{"container"}, {"page_table"}, {"seq_len", Slot::optional}},
+    .in = {{kContainer, "container"}, {kTable, "page_table"}, {kSeqLen, "seq_len", Slot::optional}},
     .out = {{"y"}},
     .defaults = PagedLoadOptions{},
     .fields = fields,

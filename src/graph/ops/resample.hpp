@@ -12,7 +12,6 @@ namespace tsr {
 tessera::ResampleOptions with_defaults(const tessera::ResampleOptions& o, int spatial);
 
 int64_t floor_div(int64_t a, int64_t b);  // b > 0
-int64_t ceil_div(int64_t a, int64_t b);   // b > 0
 
 // The position s of output element o in dimension d, exactly.
 Ratio resample_position(const tessera::ResampleOptions& o, int64_t element, int d);

@@ -2,13 +2,14 @@
 // Gradient of resample: each element of dy goes back to where its value came from.
 #include "graph/ops/list.hpp"
 #include "graph/ops/resample.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::ResampleMode;
 using tessera::ResampleOptions;
-enum In { kDy, kX, kY, kIndex };
+using namespace slots::resample_bwd;
 
 // The smallest size whose window count is `count`.
 int64_t smallest_size(const ResampleOptions& o, int64_t count, int d) {
@@ -70,7 +71,7 @@ double terms(const Graph& g, const Node& n) {
 const OpSpec ops::resample_bwd = {
     .name = "resample_bwd",
     .family = Family::resample,
-    .in = {{"dy"}, {"x", Slot::optional}, {"y", Slot::optional}, {"index", Slot::optional}},
+    .in = {{kDy, "dy"}, {kX, "x", Slot::optional}, {kY, "y", Slot::optional}, {kIndex, "index", Slot::optional}},
     .out = {{"dx"}},
     .defaults = ResampleOptions{},
     .fields = resample_fields,

@@ -19,7 +19,6 @@ Ratios filled(const Ratios& v, int spatial, Ratio fallback) {
 }  // namespace
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
 
 ResampleOptions with_defaults(const ResampleOptions& o, int spatial) {
   ResampleOptions r = o;

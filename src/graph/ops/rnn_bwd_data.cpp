@@ -2,13 +2,14 @@
 // Gradients of recurrent networks with respect to the input sequence and the first states.
 #include "graph/ops/list.hpp"
 #include "graph/ops/rnn_layout.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::RnnMode;
 using tessera::RnnOptions;
-enum Out { kDx, kDh0, kDc0 };
+using namespace slots::rnn_bwd_data;
 
 void infer(Infer& ctx) {
   RnnSizes s = check_rnn(ctx, kRnnBwdDataSlots);
@@ -35,7 +36,7 @@ const OpSpec ops::rnn_bwd_data = {
            {"seq_lengths", Slot::optional},
            {"dhn", Slot::optional},
            {"dcn", Slot::optional}},
-    .out = {{"dx"}, {"dh0", Slot::optional}, {"dc0", Slot::optional}},
+    .out = {{kDx, "dx"}, {kDh0, "dh0", Slot::optional}, {kDc0, "dc0", Slot::optional}},
     .defaults = RnnOptions{},
     .fields = rnn_fields,
     .infer = infer,

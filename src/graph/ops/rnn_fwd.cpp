@@ -3,13 +3,14 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/rnn_layout.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::RnnMode;
 using tessera::RnnOptions;
-enum Out { kY, kHn, kCn };
+using namespace slots::rnn_fwd;
 
 void infer(Infer& ctx) {
   RnnSizes s = check_rnn(ctx, kRnnFwdSlots);
@@ -40,8 +41,12 @@ void backward(Gradient& g) {
 const OpSpec ops::rnn_fwd = {
     .name = "rnn_fwd",
     .family = Family::recurrent,
-    .in = {{"x"}, {"weight"}, {"h0", Slot::optional}, {"c0", Slot::optional}, {"seq_lengths", Slot::optional}},
-    .out = {{"y"}, {"hn", Slot::optional}, {"cn", Slot::optional}},
+    .in = {{kX, "x"},
+           {kWeight, "weight"},
+           {kH0, "h0", Slot::optional},
+           {kC0, "c0", Slot::optional},
+           {kLengths, "seq_lengths", Slot::optional}},
+    .out = {{kY, "y"}, {kHn, "hn", Slot::optional}, {kCn, "cn", Slot::optional}},
     .defaults = RnnOptions{},
     .fields = rnn_fields,
     .infer = infer,

@@ -199,8 +199,6 @@ bool has(const Node& n, int slot) {
   return slot >= 0 && slot < static_cast<int>(n.in.size()) && n.in[static_cast<size_t>(slot)] != kNone;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 Shape shape(const Graph& g, const Node& n) {
   const Slots& s = slots(n);
   auto input = [&](int slot) -> const Tensor& {

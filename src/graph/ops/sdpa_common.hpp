@@ -45,7 +45,6 @@ Open open_sides(const Graph& g, const Node& n);
 
 bool is_fp8(DType t);
 bool has(const Node& n, int slot);
-int64_t ceil_div(int64_t a, int64_t b);
 
 void common_fields(tessera::SdpaOptions& o, FieldVisitor& v);
 // Checks everything that the two operations share.

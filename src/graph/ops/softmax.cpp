@@ -6,13 +6,13 @@
 #include "graph/ops/softmax.hpp"
 
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr {
 namespace {
 
 using tessera::SoftmaxOptions;
-enum In { kX, kSink };
-enum Out { kY, kStats, kMax, kSumExp };
+using namespace slots::softmax;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<SoftmaxOptions>(&options);
@@ -63,8 +63,11 @@ void backward(Gradient& g) {
 const OpSpec ops::softmax = {
     .name = "softmax",
     .family = Family::softmax,
-    .in = {{"x"}, {"sink", Slot::optional}},
-    .out = {{"y"}, {"stats", Slot::optional}, {"max", Slot::optional}, {"sum_exp", Slot::optional}},
+    .in = {{kX, "x"}, {kSink, "sink", Slot::optional}},
+    .out = {{kY, "y"},
+            {kStats, "stats", Slot::optional},
+            {kMax, "max", Slot::optional},
+            {kSumExp, "sum_exp", Slot::optional}},
     .defaults = SoftmaxOptions{},
     .fields = fields,
     .infer = infer,

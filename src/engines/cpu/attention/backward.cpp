@@ -130,9 +130,9 @@ BackwardStep::BackwardStep(const Region& r, const Graph& g, const Node& n, int t
   scale_dp_ = numbers(kScaleDp);
   unit_ = std::lcm(p_.n.hq / p_.n.hk, p_.n.hq / p_.n.hv);
   units_ = p_.n.hq / unit_;
-  int64_t tasks = p_.n.b * units_, blocks = sdpa::ceil_div(p_.group * p_.n.sq, kRows);
+  int64_t tasks = p_.n.b * units_, blocks = ceil_div(p_.group * p_.n.sq, kRows);
   if (tasks > 0 && tasks < 2 * threads_ && threads_ > 1)
-    splits_ = std::clamp<int64_t>(sdpa::ceil_div(2 * threads_, tasks), 1, std::max<int64_t>(blocks, 1));
+    splits_ = std::clamp<int64_t>(ceil_div(2 * threads_, tasks), 1, std::max<int64_t>(blocks, 1));
   Pieces one(nullptr), all(nullptr);
   cut(one);
   worker_bytes_ = one.used();
@@ -237,7 +237,7 @@ void BackwardStep::run(const StepArgs& a) const {
   each(n.b * n.hq, 1, [&](const Worker& w, int64_t x) { write_padding(run, w, x / n.hq, x % n.hq); });
   if (dbias_.given()) {
     const Dims& d = dbias_.dims;
-    int64_t tiles = sdpa::ceil_div(d[2], kRows) * sdpa::ceil_div(d[3], p_.key_tile);
+    int64_t tiles = ceil_div(d[2], kRows) * ceil_div(d[3], p_.key_tile);
     each(d[0] * d[1] * tiles, 1, [&](const Worker& w, int64_t x) { bias_gradient(run, w, x); });
   }
   if (dsink_.given()) sink_gradient(run);
@@ -433,7 +433,7 @@ void BackwardStep::write_padding(const Run& run, const Worker& w, int64_t b, int
 void BackwardStep::bias_gradient(const Run& run, const Worker& w, int64_t task) const {
   const sdpa::Shape& n = p_.n;
   const Dims& d = dbias_.dims;
-  int64_t key_tiles = sdpa::ceil_div(d[3], p_.key_tile), query_tiles = sdpa::ceil_div(d[2], kRows);
+  int64_t key_tiles = ceil_div(d[3], p_.key_tile), query_tiles = ceil_div(d[2], kRows);
   int64_t key_tile = task % key_tiles, query_tile = task / key_tiles % query_tiles;
   int64_t h = task / key_tiles / query_tiles % d[1], b = task / key_tiles / query_tiles / d[1];
   int64_t queries = std::min(kRows, d[2] - query_tile * kRows), key0 = key_tile * p_.key_tile;

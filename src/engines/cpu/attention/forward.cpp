@@ -130,13 +130,13 @@ ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int thr
       scale_o_(make_numbers(g, n, kScaleO)),
       narrow_(p_.narrow(p_.q, p_.k)),
       columns_(round_up(p_.n.dv, tile().columns)) {
-  int64_t rows = p_.group * p_.n.sq, blocks = sdpa::ceil_div(rows, kRows), heads = p_.n.b * p_.groups();
+  int64_t rows = p_.group * p_.n.sq, blocks = ceil_div(rows, kRows), heads = p_.n.b * p_.groups();
   int64_t wanted = kTasksOfThread * threads_;
   if (p_.k.type != DType::f32 || p_.v.type != DType::f32)
     blocks_of_task_ = std::clamp<int64_t>(heads * blocks / wanted, 1, kBlocksOfTask);
   cut_ = cut_rows(p_.n.sq);
   if (cut_.tasks > 0 && cut_.tasks < wanted && threads_ > 1 && !two_passes())
-    cut_.splits = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, sdpa::ceil_div(wanted, cut_.tasks));
+    cut_.splits = std::clamp<int64_t>(p_.n.skv / kLeastKeys, 1, ceil_div(wanted, cut_.tasks));
   Pieces one(nullptr), all(nullptr);
   cut(one);
   worker_bytes_ = one.used();
@@ -145,7 +145,7 @@ ForwardStep::ForwardStep(const Region& r, const Graph& g, const Node& n, int thr
 }
 
 Cut ForwardStep::cut_rows(int64_t queries) const {
-  int64_t blocks = sdpa::ceil_div(p_.group * queries, kRows), tasks = sdpa::ceil_div(blocks, blocks_of_task_);
+  int64_t blocks = ceil_div(p_.group * queries, kRows), tasks = ceil_div(blocks, blocks_of_task_);
   return {tasks, p_.n.b * p_.groups() * tasks, 1};
 }
 
@@ -228,7 +228,7 @@ ForwardStep::Task ForwardStep::start(const Run& run, const Worker& w, int64_t ta
   int64_t count = run.cut.tasks_of_group, group = task / count, block = count - 1 - task % count;
   Task y = {group / p_.groups(), group % p_.groups(), block * blocks_of_task_ * kRows, 0};
   int64_t rows = p_.group * p_.length_q(run.tensors, y.b) - y.row;
-  y.blocks = std::clamp<int64_t>(sdpa::ceil_div(std::max<int64_t>(rows, 0), kRows), 0, blocks_of_task_);
+  y.blocks = std::clamp<int64_t>(ceil_div(std::max<int64_t>(rows, 0), kRows), 0, blocks_of_task_);
   for (int64_t i = 0; i < y.blocks; ++i)
     p_.fill(w.blocks[i].lanes, run.tensors, y.b, y.g * p_.group, p_.group, y.row + i * kRows);
   return y;
@@ -272,8 +272,7 @@ void ForwardStep::walk(const Run& run, const Worker& w, const Task& task, int64_
     lo = std::min(lo, w.blocks[i].lanes.lo);
     hi = std::max(hi, w.blocks[i].lanes.hi);
   }
-  int64_t start = lo / step * step,
-          part = round_up(sdpa::ceil_div(std::max<int64_t>(hi - start, 0), run.cut.splits), step);
+  int64_t start = lo / step * step, part = round_up(ceil_div(std::max<int64_t>(hi - start, 0), run.cut.splits), step);
   int64_t from = std::max(lo, start + split * part), to = std::min(hi, start + (split + 1) * part);
   for (int64_t first = from; first < to; first = round_up(first + 1, step)) {
     int64_t keys = std::min(to, round_up(first + 1, step)) - first;

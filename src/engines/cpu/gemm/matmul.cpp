@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "engines/cpu/gemm/problem.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cpu {
 namespace {
 
-enum In : size_t { kA, kB, kM, kN, kK };
+using namespace slots::matmul;
 
 bool has_limits(const Anchored& a) { return a.has(kM) || a.has(kN) || a.has(kK); }
 

@@ -6,13 +6,14 @@
 #include "base/thread_pool.hpp"
 #include "engines/cpu/product/tile.hpp"
 #include "engines/cpu/vector/kernels.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cpu {
 namespace {
 
 using tessera::MoeMode;
-enum In : size_t { kToken, kWeight, kOffset, kIndex, kKs };
-enum BwdIn : size_t { kDy, kBwdToken };
+using namespace slots::moe_matmul;
+namespace bwd = slots::moe_matmul_bwd;
 // Pointers that operands find; those of a range are set for each.
 enum Table : TensorId { kLeft, kRight, kRows };
 
@@ -191,10 +192,10 @@ template <class T>
 class MoeBwdStep : public Step {
  public:
   MoeBwdStep(const Anchored& a, int threads)
-      : dy_(a.in(kDy)),
-        token_(a.in(kBwdToken)),
-        dy_id_(a.node().in[kDy]),
-        token_id_(a.node().in[kBwdToken]),
+      : dy_(a.in(bwd::kDoutput)),
+        token_(a.in(bwd::kToken)),
+        dy_id_(a.node().in[bwd::kDoutput]),
+        token_id_(a.node().in[bwd::kToken]),
         offsets_(a, kOffset),
         experts_(a.out().dims[0]),
         threads_(threads),
@@ -279,7 +280,7 @@ std::unique_ptr<Step> build_moe(const Anchored& a) {
 }
 
 Reason check_moe_bwd(const Anchored& a) { return check_rows(a); }
-bool moe_bwd_is_wide(const Anchored& a) { return needs_wide(a, kDy, kBwdToken, a.in(kBwdToken).dims[1]); }
+bool moe_bwd_is_wide(const Anchored& a) { return needs_wide(a, bwd::kDoutput, bwd::kToken, a.in(bwd::kToken).dims[1]); }
 std::unique_ptr<Step> build_moe_bwd(const Anchored& a) {
   if (moe_bwd_is_wide(a)) return std::make_unique<MoeBwdStep<double>>(a, thread_count());
   return std::make_unique<MoeBwdStep<float>>(a, thread_count());

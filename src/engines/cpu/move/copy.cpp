@@ -19,8 +19,6 @@ constexpr int64_t kSquare = 512;  // and of a square of tiles: the pages of its 
 constexpr int64_t kGrainBytes = 128 * 1024;  // worth waking another thread for
 constexpr int64_t kPiece = 64 * 1024;        // elements of a longer line that make a piece of work
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 template <class T>
 void copy_line(const char* from, char* to, const CopyAxis& a) {
   const T* x = reinterpret_cast<const T*>(from);

@@ -7,11 +7,12 @@
 #include "engines/cpu/onednn/chain.hpp"
 #include "engines/cpu/onednn/families.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::onednn {
 namespace {
 
-enum In { kA, kB, kM, kN, kK };
+using namespace slots::matmul;
 bool handles(const Node& n) { return n.op->name == "matmul"; }
 
 Reason check(const Region& r) {

@@ -6,6 +6,7 @@
 #include "engines/cpu/onednn/families.hpp"
 #include "engines/cpu/onednn/operands.hpp"
 #include "graph/ops/rnn_layout.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::onednn {
 namespace {
@@ -16,12 +17,9 @@ using tessera::RnnInput;
 using tessera::RnnLayout;
 using tessera::RnnMode;
 using tessera::RnnOptions;
-enum In { kX, kWeight, kH0, kC0, kLengths };
-enum Out { kY, kHn, kCn };
+using namespace slots::rnn_fwd;
 
 bool handles(const Node& n) { return n.op->name == "rnn_fwd"; }
-
-TensorId slot(const std::vector<TensorId>& list, size_t i) { return i < list.size() ? list[i] : kNone; }
 
 Reason check_options(const RnnOptions& o) {
   if (o.packed) return Reason::no("packed sequences");

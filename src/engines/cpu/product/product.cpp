@@ -13,7 +13,6 @@ constexpr int64_t kDepth = 256;    // inner positions that a tile takes at once:
 constexpr double kFewFlops = 1e6;  // not worth waking another thread
 constexpr int64_t kLargestTile = 48 * 1024;  // elements: a tile stays in the second cache
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 

@@ -18,7 +18,6 @@ template <class T>
 constexpr Lane kLane = sizeof(T) == 8 ? Lane::f64 : Lane::f32;
 
 size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 
 bool in_f64(const Graph& g, const Node& n) {
   if (n.compute == DType::f64) return true;

@@ -9,6 +9,7 @@
 #include "engines/cpu/resample/gather.hpp"
 #include "engines/cpu/resample/grid.hpp"
 #include "engines/cpu/resample/separable.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using tessera::PaddingMode;
 using tessera::ResampleMode;
 using tessera::ResampleOptions;
-enum BackwardIn { kDy, kX, kY, kIndex };
+using namespace slots::resample_bwd;
 
 // Elements of windows, as part of the machine's multiply-adds: with channels side by side, or planes transposed.
 constexpr double kByChannels = 0.15, kByPlanes = 0.06;
@@ -25,7 +26,6 @@ constexpr double kMemory = 0.8;  // part of the bandwidth of a plain copy
 constexpr int64_t kMostPlaces = 1 << 24;
 
 bool is_forward(const Node& n) { return n.op->name == "resample"; }
-TensorId slot(const std::vector<TensorId>& v, size_t i) { return i < v.size() ? v[i] : kNone; }
 
 struct Problem {
   const Graph& g;

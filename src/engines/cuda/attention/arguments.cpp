@@ -16,8 +16,8 @@ Arguments::Arguments(const Graph& g, const attention::Problem& p) : g_(g) {
   a.b = size(p.n.b), a.hq = size(p.n.hq), a.hk = size(p.n.hk), a.hv = size(p.n.hv);
   a.sq = size(p.n.sq), a.skv = size(p.n.skv), a.d = size(p.n.d), a.dv = size(p.n.dv);
   a.group = size(p.group);
-  a.row_tiles = size(sdpa::ceil_div(p.group * p.n.sq, dev::attention::kTile));
-  a.key_tiles = size(sdpa::ceil_div(p.n.skv, dev::attention::kTile));
+  a.row_tiles = size(ceil_div(p.group * p.n.sq, dev::attention::kTile));
+  a.key_tiles = size(ceil_div(p.n.skv, dev::attention::kTile));
   a.parts = a.splits = 1;
   a.left = std::min(p.options.left.value_or(attention::kFar), attention::kFar);
   a.right = std::min(p.options.right.value_or(attention::kFar), attention::kFar);
@@ -55,7 +55,7 @@ void Arguments::set(dev::attention::Numbers& to, const attention::Numbers& from,
   to = {nullptr, dev::ElementType::f32, from.stride, fallback, 0};
   if (!from.given()) return;
   to.type = element_type(from.type);
-  if (lies_on_host(g_.tensor(from.id)))
+  if (g_.tensor(from.id).on_host())
     values_.push_back({position(to), from.id, from.type, true});
   else
     bind(to.data, from.id);
@@ -64,7 +64,7 @@ void Arguments::set(dev::attention::Numbers& to, const attention::Numbers& from,
 void Arguments::set(dev::attention::Spread& to, const attention::Broadcast& from) {
   if (!from.given()) return;
   to = {nullptr, 0, {from.batch, from.head, from.query, from.key}};
-  if (lies_on_host(g_.tensor(from.id)))
+  if (g_.tensor(from.id).on_host())
     set(to.value, from.id);
   else
     bind(to.data, from.id);

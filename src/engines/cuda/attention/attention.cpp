@@ -23,7 +23,7 @@ Reason check_memory(const Graph& g, const Node& n) {
   for (int slot : {s.descale_q, s.descale_k, s.descale_v})
     if (const Tensor* t = attention::input(g, n, slot); t && t->dtype == DType::e8m0) slots.push_back(slot);
   for (int slot : slots)
-    if (const Tensor* t = attention::input(g, n, slot); t && lies_on_host(*t))
+    if (const Tensor* t = attention::input(g, n, slot); t && t->on_host())
       return Reason::no("tensor ", describe(*t), " is a number in the host's memory");
   return Reason::yes();
 }
@@ -35,7 +35,7 @@ Reason check_offsets(const Graph& g, const Node& n) {
       const Tensor& offsets = g.tensor(g.tensor(id).ragged);
       if (offsets.dtype != DType::i32 && offsets.dtype != DType::i64)
         return Reason::no("tensor ", describe(offsets), " of offsets is neither i32 nor i64");
-      if (lies_on_host(offsets)) return Reason::no("tensor ", describe(offsets), " is a number in the host's memory");
+      if (offsets.on_host()) return Reason::no("tensor ", describe(offsets), " is a number in the host's memory");
     }
   return Reason::yes();
 }
@@ -44,8 +44,8 @@ Reason check_offsets(const Graph& g, const Node& n) {
 Reason check_sizes(const sdpa::Shape& n) {
   constexpr double kMost = 2147483647.0;
   auto real = [](int64_t v) { return static_cast<double>(v); };
-  double heads = real(n.b) * real(n.hq), parts = real(sdpa::ceil_div(std::max(n.d, n.dv), dev::attention::kTile));
-  double rows = heads * real(n.sq), key_tiles = heads * real(sdpa::ceil_div(n.skv, dev::attention::kTile));
+  double heads = real(n.b) * real(n.hq), parts = real(ceil_div(std::max(n.d, n.dv), dev::attention::kTile));
+  double rows = heads * real(n.sq), key_tiles = heads * real(ceil_div(n.skv, dev::attention::kTile));
   for (double blocks : {rows, rows / dev::attention::kTile * parts, key_tiles * parts})
     if (blocks > kMost)
       return Reason::no("attention of ", n.scores(), " needs ", blocks, " blocks, the limit is ", kMost);

@@ -20,8 +20,7 @@ class BackwardStep : public AttentionStep {
     dev::attention::AttentionArgs& a = arguments_.base();
     arguments_.reserve(a.row_stats, rows * lane_bytes_);
     arguments_.reserve(a.row_delta, rows * lane_bytes_);
-    launches_.add(plain("prepare<", {o.type, do_type_}), sdpa::ceil_div(rows, dev::attention::kRestThreads / 32), 0,
-                  {});
+    launches_.add(plain("prepare<", {o.type, do_type_}), ceil_div(rows, dev::attention::kRestThreads / 32), 0, {});
     Columns of_d = columns_of(p_.n.d), of_dv = columns_of(p_.n.dv);
     if (wants(r, {kDq, kAmaxDq, kAmaxDp})) {
       int64_t blocks = add(r, kDq, {"query_gradient<", "query_gradient_beyond<", p_.open.q}, of_d,
@@ -92,7 +91,7 @@ class BackwardStep : public AttentionStep {
     dev::attention::AttentionArgs& a = arguments_.base();
     const dev::i64* size = a.dbias_sizes;
     int64_t all = size[0] * size[1] * size[2] * size[3];
-    auto tiles_of = [](int64_t n) { return sdpa::ceil_div(n, dev::attention::kTile); };
+    auto tiles_of = [](int64_t n) { return ceil_div(n, dev::attention::kTile); };
     int64_t blocks = size[0] * size[1] * tiles_of(size[2]) * tiles_of(size[3]);
     if (blocks == 0) return;
     int64_t scores = p_.n.b * p_.n.hq * tiles_of(p_.n.sq) * tiles_of(p_.n.skv);
@@ -100,7 +99,7 @@ class BackwardStep : public AttentionStep {
     arguments_.reserve(a.bias_parts, splits * all * lane_bytes_);
     launches_.add(tiles("backward", "bias_gradient<", {p_.q.type, p_.k.type, p_.v.type, do_type_}, "", 1),
                   blocks * splits, tile_bytes(), {1, splits});
-    launches_.add(plain("join_bias<"), sdpa::ceil_div(all, dev::attention::kRestThreads), 0, {1, splits});
+    launches_.add(plain("join_bias<"), ceil_div(all, dev::attention::kRestThreads), 0, {1, splits});
   }
 
   DType do_type_;

@@ -25,9 +25,9 @@ class ForwardStep : public AttentionStep {
     else
       add_tiles(r);
     if (attention::make_output(r, kRngDump).given()) {
-      int64_t runs = p_.n.b * p_.n.hq * p_.n.sq * sdpa::ceil_div(p_.n.skv, 4);
+      int64_t runs = p_.n.b * p_.n.hq * p_.n.sq * ceil_div(p_.n.skv, 4);
       launches_.add(program("rest", "dump<", {}, ", tsr::dev::attention::Options", dev::attention::kRestThreads),
-                    sdpa::ceil_div(runs, dev::attention::kRestThreads), 0, {});
+                    ceil_div(runs, dev::attention::kRestThreads), 0, {});
     }
     join_amax();
     launches_.compile(d);
@@ -49,7 +49,7 @@ class ForwardStep : public AttentionStep {
   void add_few(const Region& r) {
     int rows = 1;
     while (rows < rows_ && rows < dev::attention::kFewRows) rows *= 2;
-    int64_t tiles_of_group = sdpa::ceil_div(rows_, rows), blocks = groups() * tiles_of_group;
+    int64_t tiles_of_group = ceil_div(rows_, rows), blocks = groups() * tiles_of_group;
     arguments_.base().row_tiles = static_cast<int>(tiles_of_group);
     int splits = splits_of(blocks, int64_t{4} * d_.units, p_.n.skv, 2 * dev::attention::kFewKeys);
     launches_.add(tiles("few", "few<", {p_.q.type, p_.k.type, p_.v.type}, cat(", ", rows), 2), blocks * splits,

@@ -58,7 +58,7 @@ class Printer {
         why_ = Reason::no("constant ", describe(t), " of the sub-graph on scores has more than one element");
       return number(c.lane, tsr::load<double>(t.dtype, from.constant, 0), kNone);
     }
-    if (lies_on_host(g_.tensor(from.memory.id))) return number(c.lane, 0, from.memory.id);
+    if (g_.tensor(from.memory.id).on_host()) return number(c.lane, 0, from.memory.id);
     int k = captures_++;
     if (arguments_) arguments_->set(arguments_->base().captures[k], from.memory);
     return cat("to_lane<", lane_name(c.lane), ">(static_cast<const ", device_type(from.memory.type), "*>(a.captures[",

@@ -44,9 +44,9 @@ AttentionStep::AttentionStep(const Region& r, const Device& d)
 
 // In f64 a number takes two registers.
 AttentionStep::Columns AttentionStep::columns_of(int64_t width) const {
-  int64_t slices = sdpa::ceil_div(width, dev::attention::kTile);
+  int64_t slices = ceil_div(width, dev::attention::kTile);
   int held = slices <= 1 || wide_ ? 1 : slices <= 2 ? 2 : 4;
-  return {held, static_cast<int>(std::max<int64_t>(1, sdpa::ceil_div(slices, held)))};
+  return {held, static_cast<int>(std::max<int64_t>(1, ceil_div(slices, held)))};
 }
 
 Program AttentionStep::program(const char* include, const std::string& function, std::initializer_list<DType> types,

@@ -29,7 +29,7 @@ class Conv1dEngine : public Engine {
       for (TensorId t : *list) {
         if (t == kNone) continue;
         const Tensor& x = g.tensor(t);
-        if (lies_on_host(x)) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
+        if (x.on_host()) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
         if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
         if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");
         if (!is_real(x.dtype))

@@ -12,8 +12,6 @@ constexpr int64_t kBlocksOfUnit = 16;  // enough to keep a multiprocessor busy t
 constexpr int64_t kWarp = 32;
 constexpr int64_t kMostRounds = 4;  // of a block without sums; more gain nothing
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 int64_t power_of_two(int64_t n) {
   int64_t p = 1;
   while (p < n) p *= 2;

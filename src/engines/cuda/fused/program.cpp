@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kBlock = 256, kRowBlock = 128, kMaxPerRow = 1024;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The smallest that is not below n, or the largest there is.
 int power_of_two(int64_t n) {
   int p = 1;

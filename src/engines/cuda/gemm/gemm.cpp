@@ -40,7 +40,7 @@ Reason check_operand(const Node& n, const Tensor& t) {
   if (info(t.dtype).vector > 1) return Reason::no("input ", describe(t), " is vectorised");
   if (t.reordering != Reordering::none) return Reason::no("input ", describe(t), " is reordered");
   if (t.ragged != kNone) return Reason::no("input ", describe(t), " is ragged");
-  if (on_host(t)) return Reason::no("input ", describe(t), " of ", spelling(n), " is a scalar in host memory");
+  if (t.on_host()) return Reason::no("input ", describe(t), " of ", spelling(n), " is a scalar in host memory");
   return Reason::yes();
 }
 

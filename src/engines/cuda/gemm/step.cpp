@@ -12,7 +12,6 @@ namespace {
 constexpr int kRouteThreads = 256;
 constexpr size_t kAlign = 256;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 size_t rounded(int64_t bytes) { return (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign; }
 
 template <int N>
@@ -201,7 +200,7 @@ GemmStep::IntegerPlan GemmStep::integers(const Graph& g, TensorId id, int64_t ot
   p.otherwise = otherwise;
   if (id == kNone) return p;
   const Tensor& t = g.tensor(id);
-  p.tensor = id, p.type = t.dtype, p.host = on_host(t);
+  p.tensor = id, p.type = t.dtype, p.host = t.on_host();
   for (int i = 0; i < t.rank(); ++i)
     if (t.dims[i] != 1) p.stride = t.strides[i];
   return p;

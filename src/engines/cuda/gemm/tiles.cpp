@@ -18,8 +18,6 @@ constexpr TileShape kWideTiles[] = {
     {16, 128, 4, 4, 8, 4, 0.3},
 };
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // How fast a type is multiplied and added, f32 being 1.
 double speed(DType sum) { return sum == DType::f32 ? 1 : sum == DType::i64 ? 0.1 : 0.5; }
 

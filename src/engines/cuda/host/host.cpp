@@ -63,7 +63,7 @@ class HostStep : public Step {
       auto bytes = static_cast<size_t>(x.bytes());
       if (bytes == 0) continue;
       void* given = a.tensors[t];
-      if (on_host(x))
+      if (x.on_host())
         std::memcpy(host, given, bytes);
       else  // outputs too: a tensor with gaps keeps what lies between its elements
         check(driver().MemcpyDtoHAsync(host, reinterpret_cast<Pointer>(given), bytes, stream), "cuMemcpyDtoHAsync");
@@ -81,7 +81,6 @@ class HostStep : public Step {
 
  private:
   static constexpr size_t kAlign = 256;
-  static bool on_host(const Tensor& t) { return t.by_value || (t.is_constant() && t.numel() == 1); }
 
   void place(const std::vector<TensorId>& tensors) {
     for (TensorId t : tensors) {

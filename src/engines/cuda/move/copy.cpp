@@ -15,8 +15,6 @@ constexpr int64_t kSmall = 16;               // axes that are shorter leave most
 constexpr int64_t kWideIndex = 2000000000;   // elements from which 32 bits do not count them
 constexpr int64_t kWorthTwoLaunches = 4096;  // elements; below it a rest that is no whole word narrows all words
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 int bits_of(const Tensor& t) { return info(t.dtype).bits; }
 int64_t bytes_of(const Tensor& t) { return bits_of(t) / 8; }
 
@@ -263,7 +261,7 @@ Reason check_alignment(const Tensor& t) {
 Reason check_copy(const Graph& g, const Copy& c, TensorId target) {
   const Tensor &from = g.tensor(c.source), &to = g.tensor(target);
   for (const Tensor* t : {&from, &to}) {
-    if (lies_on_host(*t)) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
+    if (t->on_host()) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
     if (t->ragged != kNone) return Reason::no("tensor ", describe(*t), " is ragged");
     if (t->reordering != Reordering::none) return Reason::no("tensor ", describe(*t), " is reordered");
     if (Reason why = check_alignment(*t); !why) return why;

@@ -7,17 +7,16 @@
 #include "engines/cuda/move/copy.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cuda {
 namespace {
 
-enum In { kContainer, kTable, kSeqLen };
+using namespace slots::paged_load;
 
 constexpr int kThreads = 256, kUnroll = 4;
 constexpr int64_t kSmall = 16;
 constexpr int64_t kWideIndex = 2000000000;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The step between neighbours of a tensor that holds one number for each batch, if there is one step.
 std::optional<int64_t> single_step(const Tensor& t) {
@@ -81,7 +80,7 @@ class PagesStep : public Step {
   };
   static void set_index(const Graph& g, TensorId id, Index& index, dev::IndexArg& a) {
     const Tensor& t = g.tensor(id);
-    index = {id, t.dtype, lies_on_host(t)};
+    index = {id, t.dtype, t.on_host()};
     a.wide = t.dtype == DType::i64;
   }
   static void fill_index(const StepArgs& s, const Index& index, dev::IndexArg& a) {
@@ -146,7 +145,7 @@ class PagesStep : public Step {
 Reason check_pages(const Graph& g, const Node& n) {
   const Tensor &x = g.tensor(n.in[kContainer]), &y = g.tensor(n.out[0]);
   for (const Tensor* t : {&x, &y}) {
-    if (lies_on_host(*t)) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
+    if (t->on_host()) return Reason::no("tensor ", describe(*t), " is a number that travels with the launch");
     if (t->ragged != kNone) return Reason::no("tensor ", describe(*t), " is ragged");
     if (info(t->dtype).bits < 8) return Reason::no("tensor ", describe(*t), " packs elements into bytes");
     if (info(t->dtype).vector > 1) return Reason::no("tensor ", describe(*t), " is vectorised");

@@ -244,7 +244,7 @@ Reason check_ragged(const Graph& g, const Node& n) {
   for (TensorId id : n.in) {
     if (id == kNone) continue;
     const Tensor& x = g.tensor(id);
-    if (lies_on_host(x)) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
+    if (x.on_host()) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
     for (const Tensor* t : {&x, &y}) {
       if (info(t->dtype).vector > 1 && !whole)
         return Reason::no("tensor ", describe(*t), " is vectorised; of packed sequences it is copied whole only");

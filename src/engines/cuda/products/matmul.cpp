@@ -2,13 +2,12 @@
 // Matrix products. A batch that only one operand has counts as rows of a or columns of b.
 #include "engines/cuda/products/problem.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cuda {
 namespace {
 
-enum In : size_t { kA, kB, kM, kN, kK };
-
-TensorId input(const Node& n, size_t slot) { return slot < n.in.size() ? n.in[slot] : kNone; }
+using namespace slots::matmul;
 
 // One batch axis. Where an operand has fewer batches, runs of them share one.
 void add_batch(int i, const Tensor& a, const Tensor& b, int64_t size, AxisList& to) {
@@ -25,7 +24,7 @@ Problem matmul_problem(const Graph& g, const Node& n) {
   const Tensor &a = g.tensor(n.in[kA]), &b = g.tensor(n.in[kB]), &y = g.tensor(n.out[0]);
   Problem p;
   p.a = n.in[kA], p.b = n.in[kB];
-  p.row_limit = input(n, kM), p.column_limit = input(n, kN), p.depth_limit = input(n, kK);
+  p.row_limit = slot(n.in, kM), p.column_limit = slot(n.in, kN), p.depth_limit = slot(n.in, kK);
   p.padding = attrs<tessera::MatmulOptions>(n).padding_value;
   bool limited = p.row_limit != kNone || p.column_limit != kNone || p.depth_limit != kNone;
   int r = y.rank();

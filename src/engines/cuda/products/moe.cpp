@@ -2,14 +2,13 @@
 // Products of experts. Rows are routed on the device: route.cuh cuts them into items that share an expert.
 #include "engines/cuda/products/problem.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cuda {
 namespace {
 
-enum In : size_t { kToken, kWeight, kOffset, kIndex, kKs };
-enum BwdIn : size_t { kDy, kBwdToken };
-
-TensorId input(const Node& n, size_t slot) { return slot < n.in.size() ? n.in[slot] : kNone; }
+using namespace slots::moe_matmul;
+namespace bwd = slots::moe_matmul_bwd;
 
 }  // namespace
 
@@ -25,7 +24,7 @@ Problem moe_problem(const Graph& g, const Node& n) {
   m.mode = o.mode == tessera::MoeMode::gather    ? dev::kGather
            : o.mode == tessera::MoeMode::scatter ? dev::kScatter
                                                  : dev::kInOrder;
-  m.offsets = n.in[kOffset], m.index = input(n, kIndex), m.ks = input(n, kKs);
+  m.offsets = n.in[kOffset], m.index = slot(n.in, kIndex), m.ks = slot(n.in, kKs);
   m.ranges = g.tensor(m.offsets).numel(), m.experts = weight.dims[0], m.expert_step = weight.strides[0];
   m.rows = y.dims[1], m.sources = token.dims[1], m.top_k = o.top_k;
   p.moe = m;
@@ -33,9 +32,9 @@ Problem moe_problem(const Graph& g, const Node& n) {
 }
 
 Problem moe_bwd_problem(const Graph& g, const Node& n) {
-  const Tensor &dy = g.tensor(n.in[kDy]), &token = g.tensor(n.in[kBwdToken]), &dw = g.tensor(n.out[0]);
+  const Tensor &dy = g.tensor(n.in[bwd::kDoutput]), &token = g.tensor(n.in[bwd::kToken]), &dw = g.tensor(n.out[0]);
   Problem p;
-  p.a = n.in[kBwdToken], p.b = n.in[kDy];
+  p.a = n.in[bwd::kToken], p.b = n.in[bwd::kDoutput];
   p.batch = {{dw.dims[0], 0, 0, 0}};
   p.rows = {{token.dims[2], token.strides[2], 0, 1}};
   p.columns = {{dy.dims[2], 0, dy.strides[2], 2}};

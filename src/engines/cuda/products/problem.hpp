@@ -59,7 +59,4 @@ Problem conv_problem(const Graph& g, const Node& n);
 Problem moe_problem(const Graph& g, const Node& n);
 Problem moe_bwd_problem(const Graph& g, const Node& n);
 
-// Does a tensor lie in host memory when steps run?
-inline bool on_host(const Tensor& t) { return t.by_value || (t.is_constant() && t.numel() == 1); }
-
 }  // namespace tsr::cuda

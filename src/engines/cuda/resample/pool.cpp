@@ -74,8 +74,7 @@ std::string types_of_bwd(const Graph& g, const PoolTensors& t) {
 Grid share_tiles(const PoolTensors& t, int64_t all_rows, int64_t all_columns, dev::ResampleArgs& a) {
   int64_t vectors = t.size[1] / t.channels.count, group = std::min(kGroup, vectors);
   int64_t rows = std::min(kTileRows, all_rows), columns = std::min(kThreads / (group * rows), all_columns);
-  int64_t down = blocks_for(all_rows, rows), across = blocks_for(all_columns, columns),
-          groups = blocks_for(vectors, group);
+  int64_t down = ceil_div(all_rows, rows), across = ceil_div(all_columns, columns), groups = ceil_div(vectors, group);
   a.channels = dev::make_divisor(group), a.tile = dev::make_divisor(rows);
   a.columns = dev::make_divisor(across), a.rows = dev::make_divisor(down), a.depth = dev::make_divisor(groups);
   a.tile_columns = static_cast<int>(columns), a.vectors = static_cast<int>(vectors);
@@ -107,7 +106,7 @@ std::optional<Grid> share_pieces(const PoolTensors& t, int64_t pieces, int64_t r
   a.columns = dev::make_divisor(pieces), a.rows = dev::make_divisor(rows), a.channels = dev::make_divisor(t.size[1]);
   a.threads = t.size[0] * t.size[1] * rows * pieces;
   if (a.threads > kMost - kThreads) return {};
-  return Grid{blocks_for(a.threads, kThreads), kThreads, 0};
+  return Grid{ceil_div(a.threads, kThreads), kThreads, 0};
 }
 
 std::optional<PoolKernel> use_rows(const Graph& g, const PoolTensors& t, dev::ResampleArgs& a) {
@@ -121,7 +120,7 @@ std::optional<PoolKernel> use_rows(const Graph& g, const PoolTensors& t, dev::Re
 }
 
 // Squares of elements with which windows begin.
-int64_t starts(const dev::ResampleAxis& a) { return blocks_for(a.x + a.first.base, a.first.scale.value); }
+int64_t starts(const dev::ResampleAxis& a) { return ceil_div(a.x + a.first.base, a.first.scale.value); }
 
 std::optional<PoolKernel> use_rows_bwd(const Graph& g, const PoolTensors& t, dev::ResampleArgs& a) {
   int64_t v = choose_piece(g, t, a);

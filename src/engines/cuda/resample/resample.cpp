@@ -8,6 +8,7 @@
 #include "engines/cuda/toolkit/launches.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ops/resample.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -18,7 +19,7 @@ using tessera::ResampleOptions;
 
 constexpr int kThreads = 128, kTileRows = 4, kPlanes = 4;
 
-enum In { kX = 0, kDy = 0, kForwardX, kY, kIndex };
+using namespace slots::resample_bwd;
 
 dev::Line make_line(int64_t scale, int64_t shift, int64_t unit) {
   int64_t base = shift < 0 ? ceil_div(-shift, unit) : 0;
@@ -113,14 +114,14 @@ class Builder {
         n_(g_.node(r.nodes[0])),
         d_(d),
         forward_(n_.op == &ops::resample),
-        x_(side(g_, forward_ ? n_.in[kX] : n_.out[0])),
+        x_(side(g_, forward_ ? n_.in[0] : n_.out[0])),
         y_(side(g_, forward_ ? n_.out[0] : n_.in[kDy])),
         step_(std::make_unique<Launches<dev::ResampleArgs>>()) {}
 
   std::unique_ptr<Step> run() {
     set_options();
     if (forward_) {
-      index_ = wanted(r_, slot_of(n_.out, 1));
+      index_ = wanted(r_, slot(n_.out, 1));
       bind_all();
       TensorId y = wanted(r_, y_.id);
       forward(*step_,
@@ -128,7 +129,7 @@ class Builder {
               number({x_.id, y_.id, index_}));
       return std::move(step_);
     }
-    index_ = slot_of(n_.in, kIndex);
+    index_ = slot(n_.in, kIndex);
     bind_all();
     if (args().kind == dev::kMaximum && index_ == kNone) return with_maxima();
     backward(device_type_of(g_, index_), choose_channels(g_, x_.id, {x_.id, y_.id, index_}));
@@ -179,12 +180,12 @@ class Builder {
   Grid share_out(const Side& s, const Channels& c, dev::ResampleArgs& a) const {
     const Dims& n = s.dims;
     a.channels_last = channels_last(g_.tensor(s.id));
-    int64_t tile = a.channels_last ? std::clamp<int64_t>(n[3], 1, kTileRows) : 1, rows = blocks_for(n[3], tile);
+    int64_t tile = a.channels_last ? std::clamp<int64_t>(n[3], 1, kTileRows) : 1, rows = ceil_div(n[3], tile);
     auto divisor = [](int64_t size) { return dev::make_divisor(std::max<int64_t>(1, size)); };
     a.channels = divisor(n[1] / c.count), a.tile = divisor(tile), a.columns = divisor(n[4]), a.rows = divisor(rows);
     a.depth = divisor(n[2]);
     a.threads = n[0] * (n[1] / c.count) * n[2] * rows * tile * n[4];
-    return {blocks_for(a.threads, kThreads), kThreads, 0};
+    return {ceil_div(a.threads, kThreads), kThreads, 0};
   }
 
   // From x to y and the index, of which one may be unwanted.
@@ -226,7 +227,7 @@ class Builder {
 // Where the maxima of x are, then as if their index had been given. The index lies in the workspace, packed in the
 // order of dy.
 std::unique_ptr<Step> Builder::with_maxima() {
-  TensorId x = n_.in[kForwardX];
+  TensorId x = n_.in[kX];
   const Dims& n = y_.dims;
   bool last = channels_last(g_.tensor(y_.id));
   dev::Operand index{};

@@ -171,24 +171,23 @@ void RnnExecution::launch(const std::shared_ptr<const Kernel>& kernel, int64_t b
 
 template <class Args>
 void RnnExecution::launch_each(const std::shared_ptr<const Kernel>& kernel, int64_t elements, const Args& args) {
-  launch(kernel, blocks_for(elements, dev::kRnnThreads), args);
+  launch(kernel, ceil_div(elements, dev::kRnnThreads), args);
 }
 
 void RnnExecution::step(RnnNetwork::Kernels which, int64_t units, int64_t units_per_block, const dev::RnnStepArgs& args,
                         int64_t shared) {
-  launch(n_.kernels_[which], blocks_for(units, units_per_block) * blocks_for(n_.e_.batch, dev::kRnnBatch), args,
-         shared);
+  launch(n_.kernels_[which], ceil_div(units, units_per_block) * ceil_div(n_.e_.batch, dev::kRnnBatch), args, shared);
 }
 
 void RnnExecution::multiply(dev::RnnProductArgs args) {
-  launch(n_.kernels_[RnnNetwork::kProduct], blocks_for(args.m, kTile) * blocks_for(args.n, kTile), args,
+  launch(n_.kernels_[RnnNetwork::kProduct], ceil_div(args.m, kTile) * ceil_div(args.n, kTile), args,
          kTileElements * n_.lane_bytes_);
 }
 
 void RnnExecution::sum_columns(const void* rows, int64_t stride, const RnnPart& to) {
   if (to.rows == 0) return;
   dev::RnnSumArgs args{rows, dweight(to.offset), n_.e_.rows, to.rows, stride};
-  launch(n_.kernels_[RnnNetwork::kSum], blocks_for(to.rows, 32), args, dev::kRnnThreads * n_.lane_bytes_);
+  launch(n_.kernels_[RnnNetwork::kSum], ceil_div(to.rows, 32), args, dev::kRnnThreads * n_.lane_bytes_);
 }
 
 void RnnExecution::drop(int64_t layer, size_t rows) {

@@ -97,7 +97,7 @@ class RopeEngine : public Engine {
     if (n.op->name != "rope" && n.op->name != "rope_bwd") return Reason::no(spelling(n), " is no rotary embedding");
     for (TensorId t : {n.in[0], n.in[1], n.out[0]}) {
       const Tensor& x = r.graph->tensor(t);
-      if (lies_on_host(x)) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
+      if (x.on_host()) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
       if (x.ragged != kNone && (t == n.in[1] || ragged_axis(x) != 2))
         return Reason::no("tensor ", describe(x), " is ragged; here only x and y may be, along dimension 2");
       if (tsr::info(x.dtype).bits < 8) return Reason::no("tensor ", describe(x), " packs elements into bytes");

@@ -6,6 +6,7 @@
 #include "engines/cuda/special/special.hpp"
 #include "engines/cuda/toolkit/launches.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -20,29 +21,28 @@ class AggregationBuilder {
       : r_(r), g_(*r.graph), n_(g_.node(r.nodes[0])), d_(d), all_(std::make_unique<Sequence>()) {}
 
   std::unique_ptr<Step> forward() {
-    enum In { kOffsets, kIndices, kNode, kEdge, kConcat, kMap };
+    using namespace slots::gnn_agg;
     offsets_ = n_.in[kOffsets], indices_ = n_.in[kIndices], whole_ = wanted(r_, n_.out[0]);
-    positions_ = wanted(r_, slot_of(n_.out, 1));
+    positions_ = wanted(r_, slot(n_.out, 1));
     mode_ = static_cast<int>(attrs<tessera::AggOptions>(n_).mode);
     int64_t column = 0;
-    if (TensorId node = slot_of(n_.in, kNode); node != kNone) column += aggregate(node, indices_, column);
-    if (TensorId edge = slot_of(n_.in, kEdge); edge != kNone) column += aggregate(edge, slot_of(n_.in, kMap), column);
-    if (TensorId concat = slot_of(n_.in, kConcat); concat != kNone && whole_ != kNone) copy(concat, column, false);
+    if (TensorId node = slot(n_.in, kNode); node != kNone) column += aggregate(node, indices_, column);
+    if (TensorId edge = slot(n_.in, kEdge); edge != kNone) column += aggregate(edge, slot(n_.in, kMap), column);
+    if (TensorId concat = slot(n_.in, kConcat); concat != kNone && whole_ != kNone) copy(concat, column, false);
     return std::move(all_);
   }
 
   std::unique_ptr<Step> backward() {
-    enum In { kDy, kOffsets, kIndices, kMap, kPositions };
-    enum Out { kDnode, kDedge, kDconcat };
+    using namespace slots::gnn_agg_bwd;
     const auto& o = attrs<tessera::AggBwdOptions>(n_);
     offsets_ = n_.in[kOffsets], indices_ = n_.in[kIndices], whole_ = n_.in[kDy];
-    positions_ = slot_of(n_.in, kPositions);
+    positions_ = slot(n_.in, kPositions);
     mode_ = static_cast<int>(o.mode);
     bool only_nodes = o.node_features == 0 && o.edge_features == 0;
     int64_t nodes = only_nodes ? g_.tensor(whole_).dims[1] : o.node_features;
-    if (TensorId node = wanted(r_, slot_of(n_.out, kDnode)); node != kNone) spread(node, indices_, 0);
-    if (TensorId edge = wanted(r_, slot_of(n_.out, kDedge)); edge != kNone) spread(edge, slot_of(n_.in, kMap), nodes);
-    if (TensorId concat = wanted(r_, slot_of(n_.out, kDconcat)); concat != kNone)
+    if (TensorId node = wanted(r_, slot(n_.out, kDnode)); node != kNone) spread(node, indices_, 0);
+    if (TensorId edge = wanted(r_, slot(n_.out, kDedge)); edge != kNone) spread(edge, slot(n_.in, kMap), nodes);
+    if (TensorId concat = wanted(r_, slot(n_.out, kDconcat)); concat != kNone)
       copy(concat, nodes + o.edge_features, true);
     return std::move(all_);
   }
@@ -74,7 +74,7 @@ class AggregationBuilder {
   int64_t aggregate(TensorId part, TensorId keys, int64_t column) {
     auto step = start(part, keys, column);
     add(*step, instance("aggregate", lane_of(g_, n_, {part, whole_}), type(part), type(whole_)),
-        blocks_for(step->args.destinations * columns(part), kThreads), kThreads);
+        ceil_div(step->args.destinations * columns(part), kThreads), kThreads);
     all_->add(std::move(step));
     return columns(part);
   }
@@ -82,7 +82,7 @@ class AggregationBuilder {
   void copy(TensorId part, int64_t column, bool back) {
     auto step = start(part, kNone, column);
     add(*step, instance("copy_columns", lane_of(g_, n_, {part, whole_}), type(part), type(whole_), back),
-        blocks_for(step->args.destinations * columns(part), kThreads), kThreads);
+        ceil_div(step->args.destinations * columns(part), kThreads), kThreads);
     all_->add(std::move(step));
   }
 
@@ -94,18 +94,18 @@ class AggregationBuilder {
     if (sorts) {
       // About four counts for each edge: enough chunks to keep many warps busy, few enough to scan.
       a.chunks = std::clamp<int64_t>(4 * a.edges / a.rows, 1, 1024);
-      a.chunk_edges = blocks_for(blocks_for(a.edges, a.chunks), 32) * 32;
+      a.chunk_edges = ceil_div(ceil_div(a.edges, a.chunks), 32) * 32;
     }
     step->workspace = static_cast<size_t>(2 * a.edges + a.destinations + a.rows * a.chunks) * 4;
     int64_t most = std::max<int64_t>({a.edges, a.destinations, a.rows * a.chunks});
-    add(*step, "find_destinations", std::min<int64_t>(blocks_for(most, kThreads), int64_t{d_.units} * 16), kThreads);
+    add(*step, "find_destinations", std::min<int64_t>(ceil_div(most, kThreads), int64_t{d_.units} * 16), kThreads);
     if (sorts) {
-      add(*step, instance("sort_edges", false), blocks_for(a.chunks * 32, kThreads), kThreads);
+      add(*step, instance("sort_edges", false), ceil_div(a.chunks * 32, kThreads), kThreads);
       add(*step, instance("scan_counts", kScanThreads), 1, kScanThreads, kScanThreads / 32 * 4);
-      add(*step, instance("sort_edges", true), blocks_for(a.chunks * 32, kThreads), kThreads);
+      add(*step, instance("sort_edges", true), ceil_div(a.chunks * 32, kThreads), kThreads);
     }
     add(*step, instance("spread", lane_of(g_, n_, {part, whole_}), type(whole_), type(part)),
-        blocks_for(a.rows * columns(part), kThreads), kThreads);
+        ceil_div(a.rows * columns(part), kThreads), kThreads);
     all_->add(std::move(step));
   }
 

@@ -4,12 +4,13 @@
 #include "engines/cuda/special/special.hpp"
 #include "engines/cuda/toolkit/launches.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::cuda {
 namespace {
 
 using Args = dev::CtcArgs;
-enum In { kLogits, kLabels, kLabelLengths, kInputLengths };
+using namespace slots::ctc_loss;
 constexpr int kThreads = 128;
 
 int64_t room_of(const Tensor& labels) { return labels.rank() == 2 ? labels.dims[1] : labels.numel(); }
@@ -35,7 +36,7 @@ std::unique_ptr<Step> build_ctc(const Region& r, const Device& d) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
   const auto& o = attrs<tessera::CtcOptions>(n);
-  TensorId logits = n.in[kLogits], costs = wanted(r, n.out[0]), gradients = wanted(r, slot_of(n.out, 1));
+  TensorId logits = n.in[kLogits], costs = wanted(r, n.out[0]), gradients = wanted(r, slot(n.out, 1));
   const Tensor &x = g.tensor(logits), &labels = g.tensor(n.in[kLabels]);
   auto step = std::make_unique<Launches<Args>>();
   step->bind(step->args.logits, g, logits), step->bind(step->args.labels, g, n.in[kLabels]);
@@ -57,7 +58,7 @@ std::unique_ptr<Step> build_ctc(const Region& r, const Device& d) {
   auto add = [&](const std::string& body, int64_t blocks) {
     step->add("engines/cuda/special/ctc.cuh", "CtcArgs", body, {blocks, kThreads, 0}, d);
   };
-  int64_t rows = blocks_for(a.steps * a.batch * 32, kThreads);
+  int64_t rows = ceil_div(a.steps * a.batch * 32, kThreads);
   if (!a.log_probs) add(instance("ctc_row_sums", lane, type), rows);
   add(instance("ctc_lattice", lane, type, device_type_of(g, costs)), a.batch);
   if (a.with_gradients) add(instance("ctc_gradients", lane, type, device_type_of(g, gradients)), rows);

@@ -31,9 +31,9 @@ struct Slots {
 
 Slots slots_of(const Region& r, const Node& n) {
   Slots s{.x = n.in[0], .out = wanted(r, n.out[0])};
-  if (n.op == &ops::divisive_norm) s.mean = slot_of(n.in, 1);
+  if (n.op == &ops::divisive_norm) s.mean = slot(n.in, 1);
   if (n.op == &ops::lrn_bwd || n.op == &ops::divisive_norm_bwd) s.dy = n.in[1];
-  if (n.op == &ops::divisive_norm_bwd) s.mean = slot_of(n.in, 2), s.dmean = wanted(r, slot_of(n.out, 1));
+  if (n.op == &ops::divisive_norm_bwd) s.mean = slot(n.in, 2), s.dmean = wanted(r, slot(n.out, 1));
   return s;
 }
 
@@ -78,7 +78,7 @@ std::unique_ptr<Step> build_local_norm(const Region& r, const Device& d) {
   }
   a.k = options.k, a.alpha = options.alpha / box, a.beta = options.beta;
 
-  Grid grid{blocks_for(a.elements, kThreads), kThreads, 0};
+  Grid grid{ceil_div(a.elements, kThreads), kThreads, 0};
   std::string lane = lane_of(g, n, {s.x, s.mean, s.dy, s.out, s.dmean}), number = small ? "i32" : "i64";
   auto type = [&](TensorId t) { return device_type_of(g, t); };
   if (s.dy == kNone) {

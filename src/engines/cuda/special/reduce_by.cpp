@@ -118,7 +118,7 @@ std::unique_ptr<Step> build_reduce_by(const Region& r, const Device& d) {
   std::string lane = n.compute == DType::f64 ? "double" : "float";
   step->add("engines/cuda/special/reduce_by.cuh", "ReduceByArgs",
             instance("reduce_by", "Combine", lane, device_type_of(g, n.in[0]), device_type_of(g, n.out[0])),
-            {blocks_for(a.rows, kThreads), kThreads, 0}, d, combination.text);
+            {ceil_div(a.rows, kThreads), kThreads, 0}, d, combination.text);
   return step;
 }
 

@@ -83,14 +83,14 @@ class SamplingBuilder {
     if (forward) {
       std::string lane = lane_of(g_, n_, {x, grid, y});
       add(instance("grid_sample", lane, type(x), type(grid), type(y)),
-          {blocks_for(a_.batch * a_.channels * a_.all_places, kThreads), kThreads, 0});
+          {ceil_div(a_.batch * a_.channels * a_.all_places, kThreads), kThreads, 0});
       return;
     }
     TensorId dx = wanted(r_, n_.out[0]), dgrid = wanted(r_, n_.out[1]);
     std::string lane = lane_of(g_, n_, {x, grid, y, dx, dgrid});
     bind_image(a_.dx, dx), bind_grid(a_.dgrid, dgrid);
-    a_.pieces = blocks_for(a_.all_pixels, dev::kPiecePixels);
-    a_.channel_pieces = blocks_for(a_.channels, dev::kPieceChannels);
+    a_.pieces = ceil_div(a_.all_pixels, dev::kPiecePixels);
+    a_.channel_pieces = ceil_div(a_.channels, dev::kPieceChannels);
     int64_t shared = int64_t{dev::kPiecePixels} * dev::kPieceChannels * (lane == "double" ? 8 : 4) +
                      dev::kPieceThreads * 8 + dev::kPieceThreads / 32 * 4;
     if (dx != kNone)
@@ -98,7 +98,7 @@ class SamplingBuilder {
           {a_.batch * a_.channel_pieces * a_.pieces, dev::kPieceThreads, shared});
     if (dgrid != kNone)
       add(instance("grid_sample_dgrid", lane, type(x), type(grid), type(y), type(dgrid)),
-          {blocks_for(a_.batch * a_.all_places, kThreads), kThreads, 0});
+          {ceil_div(a_.batch * a_.all_places, kThreads), kThreads, 0});
   }
 
   void affine() {
@@ -110,7 +110,7 @@ class SamplingBuilder {
     std::string lane = lane_of(g_, n_, {theta, grid});
     if (forward)
       add(instance("affine_grid", lane, type(theta), type(grid)),
-          {blocks_for(a_.batch * a_.all_places, kThreads), kThreads, 0});
+          {ceil_div(a_.batch * a_.all_places, kThreads), kThreads, 0});
     else
       add(instance("affine_grid_bwd", lane, type(grid), type(theta), kThreads),
           {a_.batch * a_.spatial * (a_.spatial + 1), kThreads, kThreads / 32 * 8});

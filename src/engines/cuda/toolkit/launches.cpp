@@ -33,7 +33,7 @@ dev::Operand operand(const Tensor& t) {
   return o;
 }
 
-size_t host_bytes(const Tensor& t) { return lies_on_host(t) ? static_cast<size_t>(byte_size(t.dtype, 1)) : 0; }
+size_t host_bytes(const Tensor& t) { return t.on_host() ? static_cast<size_t>(byte_size(t.dtype, 1)) : 0; }
 
 std::string device_type_of(const Graph& g, TensorId t) { return t == kNone ? "none" : device_type(g.tensor(t).dtype); }
 

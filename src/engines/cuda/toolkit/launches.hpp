@@ -11,13 +11,6 @@
 
 namespace tsr::cuda {
 
-inline int64_t blocks_for(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
-
-// The tensor in a slot of a node, kNone where there is none.
-inline TensorId slot_of(const std::vector<TensorId>& slots, int slot) {
-  return slot < static_cast<int>(slots.size()) ? slots[static_cast<size_t>(slot)] : kNone;
-}
-
 // A result, or kNone if nobody wants it: it has no memory then.
 TensorId wanted(const Region& r, TensorId t);
 

@@ -297,7 +297,7 @@ Reason find_operands(const Expr& e, const Graph& g, Layout* out) {
     o.tensor = c.tensor;
     if (c.tensor != kNone) {
       const Tensor& t = g.tensor(c.tensor);
-      if (t.by_value || (t.is_constant() && t.numel() == 1)) continue;  // travels as a number
+      if (t.on_host()) continue;  // travels as a number
       o.type = t.dtype;
       o.strides = e.strides_of(t);
       if (t.reordering != Reordering::none)

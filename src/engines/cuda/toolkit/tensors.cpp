@@ -21,8 +21,6 @@ std::string device_type(DType t) {
   }
 }
 
-bool lies_on_host(const Tensor& t) { return t.by_value || (t.is_constant() && t.numel() == 1); }
-
 dev::ElementType element_type(DType t) {
   using E = dev::ElementType;
   switch (t) {

@@ -30,7 +30,7 @@ Reason check_node(const Region& r, const Node& n) {
   if (n.compute != DType::f32) return Reason::no(spelling(n), " computes in ", n.compute, ", not f32");
   for (TensorId id : {n.in[0], n.in[1]}) {
     const Tensor& t = g.tensor(id);
-    if (t.reordering != Reordering::none || t.ragged != kNone || on_host(t))
+    if (t.reordering != Reordering::none || t.ragged != kNone || t.on_host())
       return Reason::no("input ", describe(t), " is no plain memory of the device");
     if (t.stored && t.alignment % kBoxAlignment != 0)
       return Reason::no("input ", describe(t), " is aligned to ", t.alignment, " bytes, copies of boxes need ",

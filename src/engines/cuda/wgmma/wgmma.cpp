@@ -13,8 +13,6 @@
 namespace tsr::cuda {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct TileChoice {
   int rows, columns, cluster;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
 using tessera::PointwiseMode;
-enum In { kX, kFill, kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv, kLeft, kShiftRight };
+using namespace slots::band_mask;
 
 bool compare(PointwiseMode mode, double a, double b) {
   switch (mode) {

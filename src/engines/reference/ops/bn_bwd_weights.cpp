@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
-enum In { kDy, kX, kMean, kInvStd, kScale };
-enum Out { kDscale, kDbias, kEqDyScale, kEqXScale, kEqBias };
+using namespace slots::bn_bwd_weights;
 
 }  // namespace
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/list.hpp"
 #include "engines/reference/ops/norm.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
 using tessera::BnFinalizeOptions;
-enum In { kSum, kSqSum, kScale, kBias, kRunningMean, kRunningVar, kEpsilon, kMomentum, kCount };
-enum Out { kEqScale, kEqBias, kMean, kInvStd, kNewMean, kNewVar };
+using namespace slots::bn_finalize;
 
 }  // namespace
 

@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "engines/reference/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
 using tessera::CtcOptions;
-enum In { kLogits, kLabels, kLabelLengths, kInputLengths };
-enum Out { kCosts, kGradients };
+using namespace slots::ctc_loss;
 
 // log(exp(a) + exp(b)); -infinity stands for probability 0.
 template <class R>

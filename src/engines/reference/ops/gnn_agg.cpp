@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/gnn_agg.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 
 template <class R>
 void gnn_agg(const Context<R>& c) {
   using tessera::AggMode;
-  enum In { kOffsets, kIndices, kNode, kEdge, kConcat, kMap };
+  using namespace slots::gnn_agg;
   AggMode mode = c.template options<tessera::AggOptions>().mode;
   Ints offsets = c.integers(kOffsets), indices = c.integers(kIndices), map;
   if (c.has(kMap)) map = c.integers(kMap);

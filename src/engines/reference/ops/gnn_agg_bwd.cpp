@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/gnn_agg.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 
 template <class R>
 void gnn_agg_bwd(const Context<R>& c) {
   using tessera::AggMode;
-  enum In { kDy, kOffsets, kIndices, kMap, kPositions };
-  enum Out { kDnode, kDedge, kDconcat };
+  using namespace slots::gnn_agg_bwd;
   const auto& o = c.template options<tessera::AggBwdOptions>();
   Array<R> dy = c.in(kDy);
   Ints offsets = c.integers(kOffsets), indices = c.integers(kIndices), map;

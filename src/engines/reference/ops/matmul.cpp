@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/list.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
-enum In { kA, kB, kM, kN, kK };
+using namespace slots::matmul;
 
 template <class T, class R>
 void apply(const Context<R>& c) {

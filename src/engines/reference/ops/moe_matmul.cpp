@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/moe.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
 using tessera::MoeMode;
-enum In { kToken, kWeight, kOffset, kIndex, kKs };
+using namespace slots::moe_matmul;
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/list.hpp"
 #include "engines/reference/ops/norm.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
@@ -8,8 +9,7 @@ namespace {
 using tessera::NormMode;
 using tessera::NormOptions;
 using tessera::Phase;
-enum In { kX, kDy, kScale, kMean, kInvVariance, kEpsilon };
-enum Out { kDx, kDscale, kDbias };
+using namespace slots::norm_bwd;
 
 }  // namespace
 

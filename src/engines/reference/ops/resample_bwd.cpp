@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/resample.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 
 template <class R>
 void resample_bwd(const Context<R>& c) {
   using tessera::ResampleOptions;
-  enum In { kDy, kX, kY, kIndex };
+  using namespace slots::resample_bwd;
   const auto& options = c.template options<ResampleOptions>();
   Array<R> dy = c.in(kDy), dx(c.out_tensor(0).dims), x;
   Ints index;

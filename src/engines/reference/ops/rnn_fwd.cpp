@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/reference/ops/list.hpp"
 #include "engines/reference/ops/rnn.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
-enum Out { kY, kHn, kCn };
+using namespace slots::rnn_fwd;
 
 }  // namespace
 

@@ -4,12 +4,12 @@
 
 #include "engines/reference/ops/list.hpp"
 #include "engines/reference/rows.hpp"
+#include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
 namespace {
 
-enum In { kX, kSink };
-enum Out { kY, kStats, kMax, kSumExp };
+using namespace slots::softmax;
 
 // A NaN wins.
 template <class R>
