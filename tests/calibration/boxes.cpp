@@ -29,6 +29,11 @@ int64_t box_words(const TensorBox& b) {
   return n / 4;
 }
 
+size_t tensor_words(const TensorBox& b) {
+  auto last = static_cast<size_t>(b.rank) - 1;
+  return static_cast<size_t>(b.strides[last] * b.dims[last]) / 4;
+}
+
 // p: how many words come, the coordinates, the taps.
 Program load_program(const std::string& call) {
   return program(
@@ -61,7 +66,7 @@ void add_loads(std::vector<MicroKernel>& all) {
                          : edge == 1 ? "/before"
                                      : "/beyond");
             m.program = p;
-            m.in = random_words(m.name, 65536 / 4), m.out.resize(static_cast<size_t>(box_words(*m.box)));
+            m.in = random_words(m.name, tensor_words(*m.box)), m.out.resize(static_cast<size_t>(box_words(*m.box)));
             m.p[0] = static_cast<int>(m.out.size()), m.p[11] = rank;
             for (size_t i = 0; i < static_cast<size_t>(rank); ++i)
               m.p[1 + i] = edge == 0   ? i == 1

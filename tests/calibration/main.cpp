@@ -3,7 +3,7 @@
 //   tessera_calibration DEVICE OUT [PREFIX]    a record to OUT, all words to OUT.words
 //   tessera_calibration DEVICE --pack FOLDER   only compiles them, for a machine without a compiler
 //   tessera_calibration DEVICE --compare FILE  says what differs from a record
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -16,6 +16,7 @@ namespace tsr::calibration {
 namespace {
 
 void pack(const Device& d, const std::string& folder) {
+  std::filesystem::create_directories(folder);
   record_kernels(folder);
   for (const MicroKernel& k : micro_kernels()) get_kernel(k.program, d);
 }

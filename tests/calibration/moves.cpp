@@ -69,12 +69,19 @@ std::vector<MicroKernel> moves() {
   all.push_back(micro("runs/store",
                       cat(kFill, "if (t == 0) { bulk_store(a.out + 4, s, 496); stores_commit(); stores_wait<0>(); }"),
                       256));
-  // Any bits at all: how additions round, what becomes of small numbers, infinities and NaN.
   for (const char* type : {"float", "f16", "bf16"})
-    all.push_back(micro(cat("runs/add/", type),
-                        cat(kFill, "if (t == 0) { bulk_add(reinterpret_cast<", type, "*>(a.out), reinterpret_cast<",
-                            type, "*>(s), 8192); stores_commit(); stores_wait<0>(); }"),
-                        2048));
+    for (bool special : {false, true}) {
+      MicroKernel m = micro(cat("runs/add/", type, special ? "/special" : ""),
+                            cat(kFill, "if (t == 0) { bulk_add(reinterpret_cast<", type, "*>(a.out), reinterpret_cast<",
+                                type, "*>(s), 8192); stores_commit(); stores_wait<0>(); }"),
+                            2048);
+      // Normal numbers, or any bits at all: small numbers, infinities, NaN.
+      bool wide = std::string(type) == "float";
+      if (!special)
+        for (Words* words : {&m.in, &m.out})
+          for (uint32_t& w : *words) w = (w & (wide ? 0xbfffffff : 0xbfffbfff)) | (wide ? 0x20000000 : 0x20002000);
+      all.push_back(std::move(m));
+    }
   MicroKernel remote =
       micro("remote/words-and-runs",
             cat(kFill,

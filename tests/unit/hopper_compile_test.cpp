@@ -83,8 +83,7 @@ Program every_width(const Types& t, bool registers, bool across) {
     if (!cuda::check_wgmma(shape)) continue;
     before += cuda::wgmma_text(cat("P", columns), shape);
     body += cat("{ P", columns, "::Sums d; wgmma_fence(); P", columns, "::run(d, ", registers ? "x" : "m",
-                ", m, false); wgmma_commit(); wgmma_wait<0>(); for (int i = 0; i < int(sizeof d / 4); ++i) ",
-                "a.out[t + 128 * i] += *reinterpret_cast<u32*>(&d[i]); }\n");
+                ", m, false); wgmma_commit(); wgmma_wait<0>(); a.out[t] += *reinterpret_cast<u32*>(&d[1]); }\n");
   }
   return body_program(
       "u64 m = operand_descriptor(s, 16, 1024, Swizzle::bytes_128);\n"

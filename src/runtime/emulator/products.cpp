@@ -138,10 +138,14 @@ void compute(Fibre* group, size_t number) {
 
 size_t sum_words(const Product& p) { return static_cast<size_t>(p.half_sums ? p.columns / 4 : p.columns / 2); }
 
-// Nobody may touch the registers of sums that are under way: they hold NaN.
+// What stands in the registers of sums that are under way: NaN of the kind that any arithmetic turns into the other
+// kind, so that it leaves a trace.
+uint32_t unknown_sum(const Product& p) { return p.half_sums ? 0xfdfffdff : 0xffbfffff; }
+
+// Nobody may touch these registers.
 void check_untouched(const Products::One& o, Here where) {
-  const auto* bytes = static_cast<const unsigned char*>(o.asked.sums);
-  if (std::any_of(bytes, bytes + sum_words(o.asked) * 4, [](unsigned char c) { return c != 0xff; }))
+  const auto* sums = static_cast<const uint32_t*>(o.asked.sums);
+  if (std::any_of(sums, sums + sum_words(o.asked), [&](uint32_t w) { return w != unknown_sum(o.asked); }))
     mistake(cat("sums of the product asked for at ", o.asked.here.file, ":", o.asked.here.line,
                 " were written before they were waited for"),
             where);
@@ -166,7 +170,7 @@ void wgmma(const Product& p) {
   if (!goes_on) std::memcpy(one.sums.data(), p.sums, one.sums.size() * 4);
   if (p.a_registers) std::memcpy(one.a.data(), p.a_registers, sizeof one.a);
   all.list.push_back(std::move(one));
-  std::memset(p.sums, 0xff, sum_words(p) * 4);
+  std::fill_n(static_cast<uint32_t*>(p.sums), sum_words(p), unknown_sum(p));
   Fibre* group = &f - x % kThreads;
   size_t number = all.list.size() - 1;
   for (int t = 0; t < kThreads; ++t)

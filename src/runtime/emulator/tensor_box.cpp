@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/tensor_box.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "base/dtype.hpp"
@@ -154,7 +155,13 @@ void put(char* to, const char* from, int64_t bytes, tsr_emulated::Adds adds) {
     return;
   }
   DType t = adds == Adds::f32 ? DType::f32 : adds == Adds::f16 ? DType::f16 : DType::bf16;
-  store(t, to, 0, load<double>(t, to, 0) + load<double>(t, from, 0));
+  double sum = load<double>(t, to, 0) + load<double>(t, from, 0);
+  if (std::isnan(sum)) {  // the one that GPUs make
+    uint32_t bits = t == DType::f32 ? 0x7fffffff : 0x7fff;
+    std::memcpy(to, &bits, static_cast<size_t>(bytes));
+  } else {
+    store(t, to, 0, sum);
+  }
 }
 
 }  // namespace tsr::emulator
