@@ -30,7 +30,8 @@ Program program(const std::string& body, const cuda::WgmmaShape& shape = {}) {
   p.include = "engines/cuda/wgmma/product.cuh";
   p.generated = cuda::wgmma_text("Product", shape) +
                 "namespace tsr::dev {\nstruct Args { TensorMap map; float* out; };\ninline void test(const Args& a) {\n"
-                "char* s = shared_memory(); u64* b = reinterpret_cast<u64*>(s + 32768); int t = threadIdx.x;\n" +
+                "char* s = shared_memory(); u64* b = reinterpret_cast<u64*>(s + 32768); int t = threadIdx.x;\n#line 1 "
+                "\"body\"\n" +
                 body + "\n}\n}";
   p.args = "tsr::dev::Args";
   p.body = "tsr::dev::test";
@@ -55,6 +56,7 @@ class Hopper : public testing::Test {
   void expect_mistake(const std::string& body, std::initializer_list<std::string> words,
                       const cuda::WgmmaShape& shape = {}) {
     expect_error([&] { run(body, shape); }, Status::execution_failed, words);
+    expect_error([&] { run(body, shape); }, Status::execution_failed, {"thread", "body:1"});
   }
   // Of the matrix that the map describes: 60 rows, 4 more beyond its end.
   double element(int row, int column) const {
@@ -258,7 +260,7 @@ TEST_F(Hopper, sums_that_are_written_under_way_are_found) {
                  {"thread 5", "were written before they were waited for"});
   expect_mistake(std::string(kBring) + kMultiply +
                      "d[0] *= 2; wgmma_fence(); Product::run(d, m, m, true); wgmma_commit(); wgmma_wait<0>();",
-                 {"thread 0", "were written before they were waited for"});
+                 {"were written before they were waited for"});
 }
 
 TEST_F(Hopper, products_of_what_has_not_come_are_found) {

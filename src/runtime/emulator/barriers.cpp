@@ -18,10 +18,13 @@ void settle(SharedBarrier& b) {
   cluster().progress = true;
 }
 
+std::string too_many(const SharedBarrier& b, int64_t offset) {
+  return cat("more arrive at the barrier at offset ", offset, " than the ", b.arrivals, " it was made for");
+}
+
 void arrive(BlockState& block, int64_t offset, unsigned arrivals, Here where) {
   SharedBarrier& b = barrier_at(block, offset, where);
-  if (b.missing < arrivals)
-    mistake(cat("more arrive at the barrier at offset ", offset, " than the ", b.arrivals, " it was made for"), where);
+  if (b.missing < arrivals) mistake(too_many(b, offset), where);
   b.missing -= arrivals;
   cluster().progress = true;
   settle(b);

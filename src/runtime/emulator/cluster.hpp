@@ -121,8 +121,9 @@ struct PendingCopy {
   tsr_emulated::Adds adds{};
   BlockState* target = nullptr;  // of what is sent
   int64_t target_first = 0;
-  int64_t barrier = 0;     // offset, in the block that gets the bytes
-  uint64_t contents = 0;   // hash, of what goes out
+  int64_t barrier = 0;    // offset, in the block that gets the bytes
+  uint64_t contents = 0;  // hash, of what goes out
+  const Fibre* asker = nullptr;
   Fibre* fibre = nullptr;  // whose copies are waited for
   size_t pieces = 0;       // how many it had asked for
   Here here;
@@ -155,6 +156,8 @@ Cluster& cluster();
 void yield(const char* what, Here where);
 // Ends the kernel with a report: who, where, what.
 [[noreturn]] void mistake(const std::string& what, Here where);
+// The same of a thread that asked for something and went on.
+void note_mistake(const Fibre& who, const std::string& what, Here where);
 
 // Waits until all lanes of the warp have come.
 void sync_lanes(const char* what, Here where);
@@ -167,6 +170,7 @@ SharedBarrier& barrier_at(BlockState& b, int64_t offset, Here where);
 // Passed, if nothing is missing.
 void settle(SharedBarrier& b);
 void arrive(BlockState& b, int64_t offset, unsigned arrivals, Here where);
+std::string too_many(const SharedBarrier& b, int64_t offset);
 // --- copies.cpp
 void add_copies(tsr_emulated::World& w);
 // Does the oldest work that is under way; false if there is none.

@@ -24,6 +24,7 @@ void begin_load(PendingCopy c) {
   check_no_barrier(*c.block, c.first, c.bytes, c.here);
   poison(*c.block, c.first, c.bytes);
   c.number = ++cluster().copies_asked;
+  c.asker = cluster().here;
   cluster().copies.push_back(c);
 }
 
@@ -75,6 +76,7 @@ void begin_store(PendingCopy c, const char* what) {
   check_fenced(*c.block, c.first, c.bytes, what, c.here);
   c.contents = hash_of(*c.block, c.first, c.bytes);
   c.number = ++cluster().copies_asked;
+  c.asker = cluster().here;
   if (c.kind == Kind::store) cluster().here->open_stores.push_back(c.number);
   cluster().copies.push_back(c);
 }
@@ -171,8 +173,7 @@ bool make_a_copy() {
     bring_pieces(*c.fibre, c.pieces);
     SharedBarrier& b = c.block->barriers.at(c.barrier);
     if (b.missing == 0) {
-      cluster().mistake = cat(c.here.file, ":", c.here.line, ": more arrive at the barrier at offset ", c.barrier,
-                              " than the ", b.arrivals, " it was made for");
+      note_mistake(*c.fibre, too_many(b, c.barrier), c.here);
       return true;
     }
     --b.missing;
@@ -185,8 +186,10 @@ bool make_a_copy() {
     make_load(c);
   } else {
     if (hash_of(*c.block, c.first, c.bytes) != c.contents) {
-      cluster().mistake = cat(c.here.file, ":", c.here.line, ": shared memory at offset ", c.first,
-                              " was overwritten before the copy out of it was waited for");
+      note_mistake(
+          *c.asker,
+          cat("shared memory at offset ", c.first, " was overwritten before the copy out of it was waited for"),
+          c.here);
       return true;
     }
     make_store(c);

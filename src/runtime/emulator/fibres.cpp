@@ -65,11 +65,15 @@ void yield(const char* what, Here where) {
   enter_fibre();
 }
 
-void mistake(const std::string& what, Here where) {
-  const tsr_emulated::Thread& t = current.here->thread;
+void note_mistake(const Fibre& who, const std::string& what, Here where) {
+  const tsr_emulated::Thread& t = who.thread;
   if (current.mistake.empty())
     current.mistake =
         cat("block ", t.block->index.x, ", thread ", t.index.x, ", ", where.file, ":", where.line, ": ", what);
+}
+
+void mistake(const std::string& what, Here where) {
+  note_mistake(*current.here, what, where);
   throw Mistake();
 }
 
