@@ -19,7 +19,7 @@ class HopperWarp : public testing::Test {
  protected:
   void run(const std::string& body, int threads = 32, int cluster = 1) {
     auto k = get_kernel(body_program(body), device_);
-    BodyArgs args{map_, in_.data(), out_.data()};
+    BodyArgs args{map_, source_, out_.data()};
     k->launch({.blocks = cluster, .threads = threads, .shared_bytes = kBodyShared, .cluster = cluster}, nullptr, args);
   }
   void expect_mistake(const std::string& body, std::initializer_list<std::string> words, int threads = 32,
@@ -40,6 +40,7 @@ class HopperWarp : public testing::Test {
   std::mt19937 random_{5};
   alignas(16) std::array<uint32_t, 4096> in_{};
   alignas(16) std::array<uint32_t, 4096> out_{};
+  const void* source_ = in_.data();
   dev::TensorMap map_{};
 };
 
@@ -261,6 +262,20 @@ TEST_F(HopperWarp, other_blocks_must_be_there) {
                  {"block 1, thread 0, body:2", "may have ended"}, 32, 2);
   expect_mistake("remote_load(reinterpret_cast<u32*>(s), 2);", {"thread 0, body:1", "block 2 of a cluster of 2"}, 32,
                  2);
+}
+
+TEST_F(HopperWarp, copies_beyond_a_tensor_are_found) {
+#if !defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the address sanitizer alone knows where memory ends";
+#endif
+  std::vector<uint32_t> tensor(20);
+  source_ = tensor.data();
+  expect_mistake("piece_load<16>(s + 16 * t, a.in + 4 * t);",
+                 {"thread 5, body:1", "a copy of 16 bytes of memory reaches beyond the end of a tensor"});
+  expect_mistake("if (t == 0) { barrier_init(b, 1);\nbulk_load(s, a.in, 96, b); }",
+                 {"thread 0, body:2", "from byte 80 on"});
+  expect_mistake("if (t == 0) bulk_store(const_cast<u32*>(a.in) + 16, s, 32);",
+                 {"thread 0, body:1", "a store of 32 bytes"});
 }
 
 }  // namespace

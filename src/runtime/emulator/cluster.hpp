@@ -190,6 +190,8 @@ void check_unread(const BlockState& b, int64_t first, int64_t bytes, const char*
 void check_came(const BlockState& b, int64_t first, int64_t bytes, const char* what, Here where);
 // Complains if a unit would read what ordinary stores wrote, without a fence between.
 void check_fenced(BlockState& b, int64_t first, int64_t bytes, const char* what, Here where);
+// Complains if memory outside the blocks ends before. The address sanitizer knows; other builds do not.
+void check_memory(const void* p, int64_t bytes, const char* what, Here where);
 uint64_t hash_of(const BlockState& b, int64_t first, int64_t bytes);
 // The offset of a pointer into this block's shared memory; complains if it is none, or if the bytes do not fit.
 int64_t shared_place(const BlockState& b, const void* p, int64_t bytes, const char* what, Here where);

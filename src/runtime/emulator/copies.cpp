@@ -39,6 +39,7 @@ void copy_run(void* to, const void* from, unsigned bytes, unsigned long long* ba
   PendingCopy c;
   c.block = &b, c.first = shared_place(b, to, bytes, "a copy", here), c.bytes = bytes, c.from = from, c.here = here;
   check_run(from, c.first, bytes, here);
+  check_memory(from, bytes, "a copy", here);
   c.barrier = shared_place(b, barrier, 8, "a barrier", here);
   barrier_at(b, c.barrier, here);
   begin_load(c);
@@ -115,6 +116,7 @@ void store_run(const tsr_emulated::RunCopy& r) {
     if (c.target != &b) poison(*c.target, c.target_first, c.bytes);
   }
   check_run(r.barrier ? nullptr : r.to, c.first, r.bytes, r.here);
+  if (!r.barrier) check_memory(r.to, r.bytes, "a store", r.here);
   begin_store(c, "a copy");
 }
 

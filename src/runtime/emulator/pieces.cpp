@@ -24,6 +24,7 @@ void copy_piece(const tsr_emulated::PieceCopy& c) {
   if (c.from_bytes < 0 || c.from_bytes > c.bytes)
     mistake(cat("a copy of ", c.from_bytes, " bytes into a piece of ", c.bytes), c.here);
   check_unread(b, first, c.bytes, "a copy", c.here);
+  if (c.from_bytes) check_memory(c.from, c.from_bytes, "a copy", c.here);
   if (b.coming.empty()) b.coming.assign(static_cast<size_t>(b.shared_bytes / 4 + 1), Here{"", 0});
   mark_coming(b, first, c.bytes, c.here);
   std::memset(b.block.shared + first, 0xff, static_cast<size_t>(c.bytes));

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "runtime/emulator/cluster.hpp"
@@ -94,6 +98,17 @@ void check_came(const BlockState& b, int64_t first, int64_t bytes, const char* w
     mistake(
         cat(what, " reads shared memory at offset ", first, ", which the copy ", asked_at(*h), " has not brought yet"),
         where);
+}
+
+void check_memory([[maybe_unused]] const void* p, [[maybe_unused]] int64_t bytes, [[maybe_unused]] const char* what,
+                  [[maybe_unused]] Here where) {
+#if defined(__SANITIZE_ADDRESS__)
+  const void* bad = __asan_region_is_poisoned(const_cast<void*>(p), static_cast<size_t>(bytes));
+  if (bad)
+    mistake(cat(what, " of ", bytes, " bytes of memory reaches beyond the end of a tensor, from byte ",
+                static_cast<const char*>(bad) - static_cast<const char*>(p), " on"),
+            where);
+#endif
 }
 
 void check_fenced(BlockState& b, int64_t first, int64_t bytes, const char* what, Here where) {
