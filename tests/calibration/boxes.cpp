@@ -136,8 +136,8 @@ void add_stores(std::vector<MicroKernel>& all) {
         m.in.resize(8192), m.out.resize(8192);
         Random r(m.name);
         DType t = adds == Adds::f32 ? DType::f32 : adds == Adds::f16 ? DType::f16 : DType::bf16;
-        fill_small(t, m.in.data(), 0, 32768 * 8 / info(t).bits, r);
-        fill_small(t, m.out.data(), 0, 32768 * 8 / info(t).bits, r);
+        fill_exact(t, m.in.data(), 0, 32768 * 8 / info(t).bits, r);
+        fill_exact(t, m.out.data(), 0, 32768 * 8 / info(t).bits, r);
         m.p = {(adds == Adds::nothing ? 0 : 2) + rank - 2, row / b.element_bytes, 4, 2};
         all.push_back(std::move(m));
       }

@@ -65,8 +65,20 @@ Words random_words(const std::string& name, size_t count) {
   return w;
 }
 
-void fill_small(DType t, void* data, int64_t first, int64_t count, Random& r) {
-  for (int64_t i = 0; i < count; ++i) store<double>(t, data, first + i, t == DType::u8 ? r.below(9) : r.below(9) - 4);
+void fill_exact(DType t, void* data, int64_t first, int64_t count, Random& r) {
+  auto value = [&]() -> double {
+    switch (t) {
+      case DType::i8:
+        return r.below(256) - 128;
+      case DType::u8:
+        return r.below(256);
+      case DType::i32:
+        return static_cast<int32_t>(r.word());
+      default:
+        return r.below(9) - 4;
+    }
+  };
+  for (int64_t i = 0; i < count; ++i) store<double>(t, data, first + i, value());
 }
 
 std::vector<MicroKernel> micro_kernels(const std::string& prefix) {

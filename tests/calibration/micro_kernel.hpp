@@ -54,8 +54,8 @@ class Random {
   uint64_t state_;
 };
 Words random_words(const std::string& name, size_t count);
-// Whole numbers of which sums of products are exact in every type.
-void fill_small(DType t, void* data, int64_t first, int64_t count, Random& r);
+// Numbers of which sums of products are exact: small whole ones of floats, any of integers, whose sums wrap around.
+void fill_exact(DType t, void* data, int64_t first, int64_t count, Random& r);
 
 std::vector<MicroKernel> warp_products();
 std::vector<MicroKernel> warpgroup_products();

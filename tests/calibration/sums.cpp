@@ -56,4 +56,17 @@ HardSums hard_sums(const std::string& name, DType a, DType b, DType sum, int dep
   return h;
 }
 
+uint32_t special_bits(DType t, int i) {
+  // Zeros, the smallest, the largest, infinities or what stands there, NaN, and plain numbers.
+  static const uint32_t f16[] = {0,      0x8000, 1,      0x8001, 0x03ff, 0x0400, 0x7bff, 0xfbff,
+                                 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x3c00, 0xbc01, 0x5555, 0x2bcd};
+  static const uint32_t small[] = {0, 0x80, 1, 0x81, 7, 8, 0x7e, 0xfe, 0x7c, 0xfc, 0x7f, 0xff, 0x38, 0xb9, 0x55, 0x2b};
+  if (t == DType::f16) return f16[i];
+  if (info(t).bits == 8) return small[i];
+  if (t == DType::bf16) return i >= 8 && i < 12 ? (i < 10 ? 0x7f80u : 0x7fc1u) | (i % 2 ? 0x8000u : 0) : f16[i];
+  return i >= 8 && i < 12 ? (i < 10 ? 0x7f800000u : 0x7fc02000u) | (i % 2 ? 0x80000000u : 0)
+         : i < 2          ? f16[i] << 16
+                          : f16[i] << 16 | 0x2000u * static_cast<uint32_t>(i);
+}
+
 }  // namespace tsr::calibration

@@ -17,4 +17,7 @@ struct HardSums {
 };
 HardSums hard_sums(const std::string& name, DType a, DType b, DType sum, int depth);
 
+// The first 16: zeros, the smallest, the largest, infinities or what stands there, NaN, and plain numbers.
+uint32_t special_bits(DType t, int i);
+
 }  // namespace tsr::calibration

@@ -80,9 +80,9 @@ MicroKernel whole(const Kind& k, int number) {
   Random r(m.name);
   for (int lane = 0; lane < 32; ++lane) {
     uint32_t* at = &m.in[static_cast<size_t>(lane) * 10];
-    fill_small(k.a, at, 0, 128 / info(k.a).bits, r);
-    fill_small(k.b, at + 4, 0, 64 / info(k.b).bits, r);
-    fill_small(k.sum, at + 6, 0, 4, r);
+    fill_exact(k.a, at, 0, 128 / info(k.a).bits, r);
+    fill_exact(k.b, at + 4, 0, 64 / info(k.b).bits, r);
+    fill_exact(k.sum, at + 6, 0, 4, r);
   }
   return m;
 }
@@ -92,23 +92,11 @@ MicroKernel special(const Kind& k, int number) {
   MicroKernel m = whole(k, number);
   m.name = cat("mma/", k.call, "/special");
   m.in.assign(320, 0);
-  auto bits_of = [](DType t, int i) -> uint32_t {
-    // Zeros, the smallest, the largest, infinities or what stands there, NaN, and plain numbers.
-    static const uint32_t f16[] = {0,      0x8000, 1,      0x8001, 0x03ff, 0x0400, 0x7bff, 0xfbff,
-                                   0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x3c00, 0xbc01, 0x5555, 0x2bcd};
-    static const uint32_t small[] = {0,    0x80, 1,    0x81, 7,    8,    0x7e, 0xfe,
-                                     0x7c, 0xfc, 0x7f, 0xff, 0x38, 0xb9, 0x55, 0x2b};
-    if (t == DType::f16) return f16[i];
-    if (info(t).bits == 8) return small[i];
-    if (t == DType::bf16) return i >= 8 && i < 12 ? (i < 10 ? 0x7f80u : 0x7fc1u) | (i % 2 ? 0x8000u : 0) : f16[i];
-    return i >= 8 && i < 12 ? (i < 10 ? 0x7f800000u : 0x7fc02000u) | (i % 2 ? 0x80000000u : 0)
-           : i < 2          ? f16[i] << 16
-                            : f16[i] << 16 | 0x2000u * static_cast<uint32_t>(i);
-  };
   // Element 0 of register 0 (and 1: the rows below) of lanes 1, 5, 9 ...: one place of the inner dimension.
-  for (int row = 0; row < 16; ++row) m.in[static_cast<size_t>((row % 8 * 4 + 1) * 10 + row / 8)] = bits_of(k.a, row);
+  for (int row = 0; row < 16; ++row)
+    m.in[static_cast<size_t>((row % 8 * 4 + 1) * 10 + row / 8)] = special_bits(k.a, row);
   for (int column = 0; column < 8; ++column)
-    m.in[static_cast<size_t>((column * 4 + 1) * 10 + 4)] = bits_of(k.b, column * 2 + (number % 2));
+    m.in[static_cast<size_t>((column * 4 + 1) * 10 + 4)] = special_bits(k.b, column * 2 + number % 2);
   return m;
 }
 

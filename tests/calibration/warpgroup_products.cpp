@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of warpgroups, for all types, operands in shared memory and in registers, and all layouts. Shared memory is
 // full of numbers: which of them an operand's description finds is what is compared.
+#include <cstring>
+
 #include "engines/cuda/wgmma_text.hpp"
 #include "micro_kernel.hpp"
 #include "sums.hpp"
@@ -110,17 +112,40 @@ void add_layouts(std::vector<MicroKernel>& all, const Program& p, const std::vec
                static_cast<int>(r.swizzle)};
         m.in.resize(kImage + kRegisters + kThreads * sum_words(s)), m.out.resize(kThreads * sum_words(s));
         Random random(m.name);
-        fill_small(s.a, m.in.data(), 0, 32768 * 8 / info(s.a).bits, random);
-        fill_small(s.b, m.in.data() + kImage / 2, 0, 32768 * 8 / info(s.b).bits, random);
-        fill_small(s.a, m.in.data() + kImage, 0, kRegisters * 32 / info(s.a).bits, random);
-        fill_small(s.sum, m.in.data() + kImage + kRegisters, 0,
+        fill_exact(s.a, m.in.data(), 0, 32768 * 8 / info(s.a).bits, random);
+        fill_exact(s.b, m.in.data() + kImage / 2, 0, 32768 * 8 / info(s.b).bits, random);
+        fill_exact(s.a, m.in.data() + kImage, 0, kRegisters * 32 / info(s.a).bits, random);
+        fill_exact(s.sum, m.in.data() + kImage + kRegisters, 0,
                    static_cast<int64_t>(m.out.size()) * 32 / info(s.sum).bits, random);
         all.push_back(std::move(m));
       }
   }
 }
 
-// The layout "none" of both operands; the result has equal columns.
+// In the layout "none" of both operands.
+int64_t place_of(const WgmmaShape& s, int row, int k) {
+  int each = 128 / info(s.a).bits;
+  return int64_t{row / 8 * 256 + k / each * 128 + row % 8 * 16} * 8 / info(s.a).bits + k % each;
+}
+
+// One term alone of each sum: special numbers by others; `odd`: which columns' half of them.
+MicroKernel special(const Program& p, const WgmmaShape& s, int odd) {
+  MicroKernel m;
+  m.name = cat("wgmma/", type_name(s), "/special", odd);
+  m.program = p, m.threads = kThreads;
+  m.p = {0, 0, 128, 256, 0, 32768, 128, 256, 0};
+  m.in.resize(kImage + kRegisters + kThreads * sum_words(s)), m.out.resize(kThreads * sum_words(s));
+  auto put = [&](DType t, uint32_t* image, int row, uint32_t bits) {
+    auto bytes = static_cast<size_t>(info(t).bits / 8);
+    std::memcpy(reinterpret_cast<char*>(image) + place_of(s, row, 1) * static_cast<int64_t>(bytes), &bits, bytes);
+  };
+  for (int row = 0; row < kSumRows; ++row) put(s.a, m.in.data(), row, special_bits(s.a, row % 16));
+  for (int column = 0; column < s.columns; ++column)
+    put(s.b, m.in.data() + kImage / 2, column, special_bits(s.b, column * 2 + odd));
+  return m;
+}
+
+// The result has equal columns.
 MicroKernel hard(const Program& p, const WgmmaShape& s) {
   MicroKernel m;
   m.name = cat("wgmma/", type_name(s), "/sums");
@@ -128,15 +153,12 @@ MicroKernel hard(const Program& p, const WgmmaShape& s) {
   m.p = {0, 0, 128, 256, 0, 32768, 128, 256, 0};
   size_t words = sum_words(s);
   m.in.resize(kImage + kRegisters + kThreads * words), m.out.resize(kThreads * words);
-  int depth = cuda::wgmma_depth(s), each = 128 / info(s.a).bits;
+  int depth = cuda::wgmma_depth(s);
   HardSums h = hard_sums(m.name, s.a, s.b, s.sum, depth);
-  auto place = [&](int row, int k) {
-    return (row / 8 * 256 + k / each * 128 + row % 8 * 16) * 8 / info(s.a).bits + k % each;
-  };
   for (int row = 0; row < kSumRows; ++row)
     for (int k = 0; k < depth; ++k) {
-      store(s.a, m.in.data(), place(row, k), h.a[static_cast<size_t>(row * depth + k)]);
-      if (row < s.columns) store(s.b, m.in.data() + kImage / 2, place(row, k), h.b[static_cast<size_t>(k)]);
+      store(s.a, m.in.data(), place_of(s, row, k), h.a[static_cast<size_t>(row * depth + k)]);
+      if (row < s.columns) store(s.b, m.in.data() + kImage / 2, place_of(s, row, k), h.b[static_cast<size_t>(k)]);
     }
   m.slack.resize(m.out.size());
   for (int row = 0; row < kSumRows; ++row)
@@ -159,7 +181,9 @@ std::vector<MicroKernel> warpgroup_products() {
     std::vector<WgmmaShape> list = shapes(type);  // 8 columns, from shared memory, is the first
     Program p = type_program(list);
     add_layouts(all, p, list);
-    if (type.sum != DType::i32) all.push_back(hard(p, list[0]));
+    if (type.sum == DType::i32) continue;
+    all.push_back(hard(p, list[0]));
+    for (int odd : {0, 1}) all.push_back(special(p, list[0], odd));
   }
   return all;
 }

@@ -58,12 +58,17 @@ void unit_wrote(BlockState& b, int64_t first, int64_t bytes, int swizzle) {
 void fence_stores(BlockState& b) {
   char* seen = fenced_memory(b);
   const char* now = b.block.shared;
-  if (std::memcmp(seen, now, b.fenced.size()) == 0) return;
-  for (int64_t at = 0; at < b.shared_bytes; at += kChunk) {
-    auto bytes = static_cast<size_t>(std::min(kChunk, b.shared_bytes - at));
-    if (std::memcmp(seen + at, now + at, bytes) == 0) continue;
-    std::memcpy(seen + at, now + at, bytes);
-    b.swizzles[static_cast<size_t>(at / kChunk)] = 0;  // the threads may lay it out as they like
+  // Each thread asks for this, and little is new: large pieces are passed over at once.
+  constexpr int64_t kPiece = 2048;
+  for (int64_t piece = 0; piece < b.shared_bytes; piece += kPiece) {
+    int64_t end = std::min(piece + kPiece, b.shared_bytes);
+    if (std::memcmp(seen + piece, now + piece, static_cast<size_t>(end - piece)) == 0) continue;
+    for (int64_t at = piece; at < end; at += kChunk) {
+      auto bytes = static_cast<size_t>(std::min(kChunk, end - at));
+      if (std::memcmp(seen + at, now + at, bytes) == 0) continue;
+      std::memcpy(seen + at, now + at, bytes);
+      b.swizzles[static_cast<size_t>(at / kChunk)] = 0;  // the threads may lay it out as they like
+    }
   }
 }
 
