@@ -82,10 +82,17 @@ void fill_exact(DType t, void* data, int64_t first, int64_t count, Random& r) {
 }
 
 std::vector<MicroKernel> micro_kernels(const std::string& prefix) {
+  struct Family {
+    std::string begin;  // of all its names
+    std::vector<MicroKernel> (*make)();
+  };
   std::vector<MicroKernel> all;
-  for (auto family : {warp_products, warpgroup_products, moves, boxes})
-    for (MicroKernel& k : family())
+  for (const Family& f : {Family{"mma", warp_products}, {"wgmma", warpgroup_products}, {"", moves}, {"boxes", boxes}}) {
+    size_t both = std::min(prefix.size(), f.begin.size());
+    if (prefix.compare(0, both, f.begin, 0, both) != 0) continue;
+    for (MicroKernel& k : f.make())
       if (k.name.rfind(prefix, 0) == 0) all.push_back(std::move(k));
+  }
   return all;
 }
 
