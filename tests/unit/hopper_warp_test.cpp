@@ -128,6 +128,14 @@ TEST_F(HopperWarp, barriers_take_several_arrivals_and_are_asked) {
   EXPECT_EQ(out_[1], 7u);
 }
 
+TEST_F(HopperWarp, asking_a_barrier_is_not_waiting) {
+  std::string body = "if (t == 0) { barrier_init(b, 40); barriers_ready(); } __syncthreads();\n";
+  run(body + "a.out[t] = barrier_passed(b, 0) ? 1 : 2;");
+  for (size_t l = 0; l < 32; ++l) EXPECT_EQ(out_[l], 2u);
+  expect_mistake(body + "while (!barrier_passed(b, 0)) {}",
+                 {"wait for each other for ever", "32 threads, the first is 0", "body:2", "40 of 40 arrivals"});
+}
+
 TEST_F(HopperWarp, stores_add_to_what_lies_there) {
   for (DType t : {DType::f32, DType::f16, DType::bf16}) {
     std::string name = t == DType::f32 ? "float" : t == DType::f16 ? "f16" : "bf16";

@@ -62,10 +62,17 @@ void barrier_wait(unsigned long long* barrier, unsigned parity, Here here) {
   cluster().here->barrier = nullptr;
 }
 
+// Who asks again and again lets others run, and waits; who asks once does not.
 bool barrier_passed(unsigned long long* barrier, unsigned parity, Here here) {
   SharedBarrier& b = mine(barrier, here);
-  if (!passed(b, parity))
-    yield("a barrier in shared memory to be passed", here);  // who asks again and again lets others run
+  Fibre& f = *cluster().here;
+  bool again = f.asked_of == &b && f.asked_phase == b.phase;
+  f.asked_of = &b, f.asked_phase = b.phase;
+  if (passed(b, parity)) return true;
+  if (!again) cluster().progress = true;
+  f.barrier = &b;
+  yield("a barrier in shared memory", here);
+  f.barrier = nullptr;
   return passed(b, parity);
 }
 

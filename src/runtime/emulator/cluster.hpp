@@ -96,8 +96,10 @@ struct Fibre {
   bool started = false, ended = false;
   const char* waits = "";  // for what
   Here where;
-  const SharedBarrier* barrier = nullptr;  // at which it waits
-  const char* asks = nullptr;              // for what, together with the other lanes of its warp
+  const SharedBarrier* barrier = nullptr;   // at which it waits
+  const SharedBarrier* asked_of = nullptr;  // whether it was passed, and in which phase
+  unsigned asked_phase = 0;
+  const char* asks = nullptr;  // for what, together with the other lanes of its warp
   const void* asked = nullptr;
   Products products;
   Pieces pieces;

@@ -60,15 +60,15 @@ void copy_box(const tsr_emulated::BoxCopy& box) {
   if (first % box_alignment(box) != 0)
     mistake(cat("a box goes to offset ", first, ", it must be a multiple of ", box_alignment(box)), box.here);
   int64_t barrier = shared_place(mine, box.barrier, 8, "a barrier", box.here);
-  unsigned blocks = box.blocks ? box.blocks : 1u << mine.block.rank;
-  for (int rank = 0; rank < 32; ++rank) {
-    if ((blocks >> rank & 1) == 0) continue;
-    BlockState& b = block_of_cluster(rank, box.here);
+  auto load_into = [&](BlockState& b) {
     PendingCopy c = box_copy(Kind::load, box, b, first);
     c.barrier = barrier;
     barrier_at(b, barrier, box.here);
     begin_load(c);
-  }
+  };
+  if (box.blocks == 0) load_into(mine);
+  for (int rank = 0; rank < 32; ++rank)
+    if (box.blocks >> rank & 1) load_into(block_of_cluster(rank, box.here));
 }
 
 // --- copies out of shared memory
