@@ -59,17 +59,17 @@ inline int warp_size() {  // the last warp may be a part
 
 // Every named lane offers a word; then each may read any lane's.
 template <class T, class Pick>
-T exchange(unsigned mask, T value, const Pick& pick) {
+T exchange(unsigned mask, T value, const Pick& pick, Here here = {}) {
   static_assert(sizeof(T) <= 8);
   unsigned long long* slots = world->here->block->exchange + (world->here->index.x - lane());
   memcpy(&slots[lane()], &value, sizeof value);
-  world->sync_warp(mask);
+  world->sync_warp(mask, here);
   T result = pick([&](int l) {
     T v;
     memcpy(&v, &slots[l], sizeof v);
     return v;
   });
-  world->sync_warp(mask);
+  world->sync_warp(mask, here);
   return result;
 }
 
@@ -88,8 +88,10 @@ To same_bits(From v) {
 #define blockDim (tsr_emulated::world->block_dim)
 #define gridDim (tsr_emulated::world->grid_dim)
 
-inline void __syncthreads() { tsr_emulated::world->sync_block(); }
-inline void __syncwarp(unsigned mask = ~0u) { tsr_emulated::world->sync_warp(mask); }
+inline void __syncthreads(tsr_emulated::Here here = {}) { tsr_emulated::world->sync_block(here); }
+inline void __syncwarp(unsigned mask = ~0u, tsr_emulated::Here here = {}) {
+  tsr_emulated::world->sync_warp(mask, here);
+}
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 template <class T>

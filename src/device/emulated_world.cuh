@@ -53,28 +53,82 @@ struct Product {
   Here here;
 };
 
+// A product of a warp, as one of its lanes asks for it.
+struct WarpProduct {
+  void* sums;  // of this lane: 4 floats or integers, or 2 pairs of f16
+  const unsigned* a;
+  const unsigned* b;
+  Product::Type a_type, b_type;
+  bool half_sums;
+  Here here;
+};
+
+// Matrices of 8 x 8 elements of 16 bits between shared memory and the registers of a warp, as a lane asks for them.
+struct MatrixMove {
+  unsigned* registers;  // one for each matrix
+  int count;
+  const void* row;  // of matrix lane / 8
+  bool turned, out;
+  Here here;
+};
+
+// Up to 16 bytes that come while the thread goes on.
+struct PieceCopy {
+  void* to;
+  const void* from;
+  int bytes, from_bytes;  // what is not in memory is 0
+  Here here;
+};
+
+// Numbers that stores add to what lies in memory.
+enum class Adds : int { nothing, f32, f16, bf16 };
+
+// A run of shared memory, to memory or to another block of the cluster.
+struct RunCopy {
+  void* to;
+  const void* from;
+  unsigned bytes;
+  Adds adds;
+  unsigned long long* barrier;  // of the other block; null: to memory
+  int rank;
+  Here here;
+};
+
 struct World {
   Triple block_dim{}, grid_dim{};
   Thread* here = nullptr;           // the thread that runs now
   Block* const* cluster = nullptr;  // blocks by rank
   int cluster_size = 1;
-  void (*sync_block)() = nullptr;
-  void (*sync_warp)(unsigned lanes) = nullptr;
+  void (*sync_block)(Here here) = nullptr;
+  void (*sync_warp)(unsigned lanes, Here here) = nullptr;
   void (*sync_cluster)() = nullptr;
-  void (*sync_named)(int barrier, int threads) = nullptr;
-  void (*arrive_named)(int barrier, int threads) = nullptr;
+  void (*sync_named)(int barrier, int threads, Here here) = nullptr;
+  void (*arrive_named)(int barrier, int threads, Here here) = nullptr;
   // --- barriers in shared memory; `rank`: of the block whose barrier is meant, -1: this one
   void (*barrier_init)(unsigned long long* barrier, unsigned arrivals, Here here) = nullptr;
-  void (*barrier_arrive)(unsigned long long* barrier, int rank, unsigned bytes, Here here) = nullptr;
+  void (*barrier_arrive)(unsigned long long* barrier, int rank, unsigned arrivals, unsigned bytes, Here here) = nullptr;
   void (*barrier_wait)(unsigned long long* barrier, unsigned parity, Here here) = nullptr;
+  bool (*barrier_passed)(unsigned long long* barrier, unsigned parity, Here here) = nullptr;
+  void (*barrier_end)(unsigned long long* barrier, Here here) = nullptr;
   // --- the copy engine
   void (*copy_run)(void* to, const void* from, unsigned bytes, unsigned long long* barrier, Here here) = nullptr;
   void (*copy_box)(const BoxCopy& c) = nullptr;
-  void (*store_box)(const BoxCopy& c) = nullptr;
+  void (*store_box)(const BoxCopy& c, bool adds) = nullptr;
+  void (*store_run)(const RunCopy& c) = nullptr;
   void (*stores_commit)() = nullptr;
   void (*stores_wait)(int left) = nullptr;
   void (*fence_proxy)() = nullptr;
+  // --- other blocks' shared memory: where a place of this block's lies there
+  void* (*remote)(const void* place, int rank, int bytes, bool writes, Here here) = nullptr;
+  // --- copies of the threads' own
+  void (*copy_piece)(const PieceCopy& c) = nullptr;
+  void (*pieces_commit)() = nullptr;
+  void (*pieces_wait)(int left) = nullptr;
+  void (*pieces_arrive)(unsigned long long* barrier, Here here) = nullptr;
   // --- tensor cores
+  void (*mma)(const WarpProduct& p) = nullptr;
+  void (*move_matrices)(const MatrixMove& m) = nullptr;
+  void (*check_operand)(const void* start, unsigned leap, unsigned step, Here here) = nullptr;
   void (*wgmma)(const Product& p) = nullptr;
   void (*wgmma_fence)() = nullptr;
   void (*wgmma_commit)() = nullptr;

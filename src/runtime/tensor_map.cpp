@@ -11,10 +11,20 @@ namespace tsr {
 namespace {
 
 // The driver's names for what a map holds.
-enum : int { kU8 = 0, kU16 = 1, kU32 = 2, kU64 = 4, kNoInterleave = 0, kPromote256 = 3, kFillZero = 0 };
+enum : int { kU8 = 0, kU16 = 1, kU32 = 2, kU64 = 4, kF16 = 6, kF32 = 7, kBf16 = 9 };
+enum : int { kNoInterleave = 0, kPromote256 = 3, kFillZero = 0 };
 
-int type_of(int element_bytes) {
-  return element_bytes == 1 ? kU8 : element_bytes == 2 ? kU16 : element_bytes == 4 ? kU32 : kU64;
+int type_of(const TensorBox& b) {
+  switch (b.adds) {
+    case TensorBox::Adds::f32:
+      return kF32;
+    case TensorBox::Adds::f16:
+      return kF16;
+    case TensorBox::Adds::bf16:
+      return kBf16;
+    default:
+      return b.element_bytes == 1 ? kU8 : b.element_bytes == 2 ? kU16 : b.element_bytes == 4 ? kU32 : kU64;
+  }
 }
 
 int driver_swizzle(dev::Swizzle s) {
@@ -62,6 +72,8 @@ Reason check_box(const TensorBox& b, int64_t alignment) {
   }
   if (b.strides[0] != b.element_bytes)
     return Reason::no("elements lie ", b.strides[0], " bytes apart, not side by side");
+  if (b.adds != TensorBox::Adds::nothing && b.element_bytes != (b.adds == TensorBox::Adds::f32 ? 4 : 2))
+    return Reason::no("elements of ", b.element_bytes, " bytes are not the numbers that stores add to");
   if (b.windows)
     if (Reason why = check_windows(b); !why) return why;
   int inner = b.box[0] * b.element_bytes;
@@ -83,14 +95,14 @@ dev::TensorMap encode_map(const TensorBox& b, const void* data, const Device& d)
   }
   if (b.windows) {
     steps[1] = static_cast<uint32_t>(b.steps[0]), steps[2] = static_cast<uint32_t>(b.steps[1]);
-    cuda::check(cuda::driver().TensorMapEncodeIm2col(&map, type_of(b.element_bytes), static_cast<uint32_t>(b.rank),
-                                                     const_cast<void*>(data), dims, strides + 1, b.lower.data(),
-                                                     b.upper.data(), box[0], box[1], steps, kNoInterleave,
-                                                     driver_swizzle(b.swizzle), kPromote256, kFillZero),
-                "cuTensorMapEncodeIm2col");
+    cuda::check(
+        cuda::driver().TensorMapEncodeIm2col(&map, type_of(b), static_cast<uint32_t>(b.rank), const_cast<void*>(data),
+                                             dims, strides + 1, b.lower.data(), b.upper.data(), box[0], box[1], steps,
+                                             kNoInterleave, driver_swizzle(b.swizzle), kPromote256, kFillZero),
+        "cuTensorMapEncodeIm2col");
     return map;
   }
-  cuda::check(cuda::driver().TensorMapEncodeTiled(&map, type_of(b.element_bytes), static_cast<uint32_t>(b.rank),
+  cuda::check(cuda::driver().TensorMapEncodeTiled(&map, type_of(b), static_cast<uint32_t>(b.rank),
                                                   const_cast<void*>(data), dims, strides + 1, box, steps, kNoInterleave,
                                                   driver_swizzle(b.swizzle), kPromote256, kFillZero),
               "cuTensorMapEncodeTiled");

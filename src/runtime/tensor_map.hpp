@@ -23,6 +23,9 @@ struct TensorBox {
   // channels of box[1] pixels. Positions begin at `lower`, lie `steps` apart, and end before the size plus `upper`.
   bool windows = false;
   std::array<int, 2> lower{}, upper{}, steps{1, 1};
+  // What numbers the elements are, for stores that add to them; other copies move bits.
+  enum class Adds : int { nothing, f32, f16, bf16 };
+  Adds adds = Adds::nothing;
 };
 
 // Why the copy engine cannot take it, if it cannot; `alignment` is that of the pointer.

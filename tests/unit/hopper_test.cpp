@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "engines/cuda/toolkit/wgmma_text.hpp"
@@ -29,7 +30,8 @@ Program program(const std::string& body, const cuda::WgmmaShape& shape = {}) {
   p.include = "engines/cuda/wgmma/product.cuh";
   p.generated = cuda::wgmma_text("Product", shape) +
                 "namespace tsr::dev {\nstruct Args { TensorMap map; float* out; };\ninline void test(const Args& a) {\n"
-                "char* s = shared_memory(); u64* b = reinterpret_cast<u64*>(s + 32768); int t = threadIdx.x;\n" +
+                "char* s = shared_memory(); u64* b = reinterpret_cast<u64*>(s + 32768); int t = threadIdx.x;\n#line 1 "
+                "\"body\"\n" +
                 body + "\n}\n}";
   p.args = "tsr::dev::Args";
   p.body = "tsr::dev::test";
@@ -54,6 +56,7 @@ class Hopper : public testing::Test {
   void expect_mistake(const std::string& body, std::initializer_list<std::string> words,
                       const cuda::WgmmaShape& shape = {}) {
     expect_error([&] { run(body, shape); }, Status::execution_failed, words);
+    expect_error([&] { run(body, shape); }, Status::execution_failed, {"thread", "body:1"});
   }
   // Of the matrix that the map describes: 60 rows, 4 more beyond its end.
   double element(int row, int column) const {
@@ -100,6 +103,49 @@ TEST_F(Hopper, left_operands_come_from_registers) {
     for (int k = 0; k < 64; ++k) sum += element(j, k);
     EXPECT_EQ(out_[static_cast<size_t>(j % 8 / 2 * 32 + j / 8 * 4 + j % 2)], sum) << j;
   }
+}
+
+// Every type from shared memory and from registers: whole numbers, whose sums are exact.
+TEST_F(Hopper, all_types_are_multiplied) {
+  struct Case {
+    DType a, b, sum;
+  };
+  for (const Case& c : {Case{DType::f16, DType::f16, DType::f32}, Case{DType::f16, DType::f16, DType::f16},
+                        Case{DType::f32, DType::f32, DType::f32}, Case{DType::e4m3, DType::e5m2, DType::f32},
+                        Case{DType::e5m2, DType::e4m3, DType::f16}, Case{DType::i8, DType::u8, DType::i32}})
+    for (bool registers : {false, true}) {
+      cuda::WgmmaShape shape{.columns = 16, .a = c.a, .b = c.b, .sum = c.sum, .a_in_registers = registers};
+      int depth = cuda::wgmma_depth(shape), each = 128 / info(c.a).bits;
+      // Rows of 16 bytes, eight of which make a matrix: the first half of all rows, then the second.
+      auto place = [&](int row, int k) { return (k / each * 64 + row) * each + k % each; };
+      auto value = [&](DType t, int row, int k) { return (row * 5 + k * 3 + row * k) % 7 - (t == DType::u8 ? 0 : 3); };
+      auto* bytes = reinterpret_cast<char*>(data_.data());
+      for (int row = 0; row < 64; ++row)
+        for (int k = 0; k < depth; ++k) {
+          store<double>(c.a, bytes, place(row, k), value(c.a, row, k));
+          store<double>(c.b, bytes + 2048, place(row, k), value(c.b, row, k));
+        }
+      args_.out = out_.data();
+      std::memcpy(out_.data(), bytes, 4096);  // what the kernel brings to shared memory
+      run("for (int i = t; i < 1024; i += 128) reinterpret_cast<float*>(s)[i] = a.out[i]; fence_for_copies(); "
+          "__syncthreads();\nu64 l = operand_descriptor(s, 1024, 128, Swizzle::none), r = operand_descriptor(s + 2048, "
+          "1024, 128, Swizzle::none); u32 x[4]; const u32* w = reinterpret_cast<u32*>(s); int row = t / 32 * 16 + t % "
+          "32 "
+          "/ 4;\nfor (int i = 0; i < 4; ++i) x[i] = w[(i / 2 * 64 + row + i % 2 * 8) * 4 + t % 4];\n"
+          "Product::Sums d; wgmma_fence(); Product::run(d, " +
+              std::string(registers ? "x" : "l") +
+              ", r, false); wgmma_commit(); wgmma_wait<0>();"
+              "memcpy(a.out + t * (sizeof d / 4), d, sizeof d);",
+          shape);
+      for (int i = 0; i < 64; ++i)
+        for (int j = 0; j < 16; ++j) {
+          double sum = 0;
+          for (int k = 0; k < depth; ++k) sum += value(c.a, i, k) * value(c.b, j, k);
+          int thread = i / 16 * 32 + i % 8 * 4 + j % 8 / 2, slot = j / 8 * 4 + i % 16 / 8 * 2 + j % 2;
+          ASSERT_EQ(load<double>(c.sum, out_.data(), thread * 8 + slot), sum)
+              << c.a << " " << c.b << " " << i << " " << j;
+        }
+    }
 }
 
 TEST_F(Hopper, copies_reach_all_blocks_of_a_cluster) {
@@ -207,6 +253,45 @@ TEST_F(Hopper, what_lies_outside_is_found) {
                  {"outside the block's 33000 bytes"});
   expect_mistake("if (t == 0) { barrier_init(b, 1); tensor_load<3>(s, &a.map, {0, 0, 0}, b); }",
                  {"3 coordinates by a map of rank 2"});
+}
+
+TEST_F(Hopper, sums_that_are_written_under_way_are_found) {
+  expect_mistake(std::string(kBring) + kMultiply + "if (t == 5) d[3] = 0; wgmma_wait<0>();",
+                 {"thread 5", "were written before they were waited for"});
+  expect_mistake(std::string(kBring) + kMultiply +
+                     "d[0] *= 2; wgmma_fence(); Product::run(d, m, m, true); wgmma_commit(); wgmma_wait<0>();",
+                 {"were written before they were waited for"});
+}
+
+TEST_F(Hopper, products_of_what_has_not_come_are_found) {
+  expect_mistake(
+      "if (t == 0) { barrier_init(b, 1); barriers_ready(); barrier_expect(b, 8192); tensor_load<2>(s, &a.map, {0, 0}, "
+      "b); "
+      "}"
+      "__syncthreads();" +
+          std::string(kMultiply) + "wgmma_wait<0>();",
+      {"a product reads shared memory at offset 0", "has not brought yet"});
+}
+
+TEST_F(Hopper, the_first_use_needs_a_fence_too) {
+  expect_mistake(
+      "for (int i = t; i < 4096; i += 128) reinterpret_cast<bf16*>(s)[i] = from_lane<bf16>(1.0f);"
+      "__syncthreads();" +
+          std::string(kMultiply) + "wgmma_wait<0>();",
+      {"a product reads shared memory", "without fence_for_copies"});
+}
+
+TEST_F(Hopper, descriptions_with_another_swizzle_are_found) {
+  expect_mistake(std::string(kBring) +
+                     "u64 m = operand_descriptor(s, 16, 512, Swizzle::bytes_64); Product::Sums d; wgmma_fence();"
+                     "Product::run(d, m, m, false); wgmma_commit(); wgmma_wait<0>();",
+                 {"is described with a swizzle of 64 bytes, but came in boxes with a swizzle of 128 bytes"});
+  // What threads write themselves may lie as they like.
+  run(std::string(kBring) +
+      "for (int i = t; i < 4096; i += 128) reinterpret_cast<bf16*>(s)[i] = from_lane<bf16>(float(i % 7 + 20));"
+      "fence_for_copies(); __syncthreads();"
+      "u64 m = operand_descriptor(s, 16, 512, Swizzle::bytes_64); Product::Sums d; wgmma_fence();"
+      "Product::run(d, m, m, false); wgmma_commit(); wgmma_wait<0>();");
 }
 
 // The first threads of a warpgroup alone cannot multiply.

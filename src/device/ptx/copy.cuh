@@ -106,7 +106,7 @@ template <int RANK>
 void tensor_store(const TensorMap* map, const int (&at)[RANK], const void* from, Here here = {}) {
   static_assert(RANK >= 2 && RANK <= 3);
 #if defined(TSR_EMULATED)
-  tsr_emulated::world->store_box({const_cast<void*>(from), map, at, RANK, nullptr, 0, here});
+  tsr_emulated::world->store_box({const_cast<void*>(from), map, at, RANK, nullptr, 0, here}, false);
 #else
   u32 s = shared_address(from);
   if constexpr (RANK == 2)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of a warpgroup (wgmma, sm_90a): 64 rows by N columns, sums in registers, operands in shared memory or, the
 // left one, in registers. The instruction itself has as many operands as it has sums, so that its text is made for each
-// shape (engines/cuda/common/wgmma_text): a struct `Product` with a function `run`. What all shapes share is here.
+// shape (engines/cuda/wgmma_text): a struct `Product` with a function `run`. What all shapes share is here.
 //
 // Sums lie as follows: thread t of the warpgroup, w = t / 32, l = t % 32, has in d[4 j + 2 i + e] the element of row
 // 16 w + l / 4 + 8 i and column 8 j + 2 (l % 4) + e.
@@ -15,8 +15,11 @@ namespace tsr::dev {
 // An operand in shared memory. Elements that follow each other along the inner dimension of the product: `step` is the
 // distance from eight rows to the next eight; without a swizzle `leap` is that from 16 bytes to the next 16. Elements
 // that follow each other across it (16-bit types): `leap` is the distance from one run of a pattern's row to the next
-// run, `step` that from eight inner elements to the next eight.
-inline u64 operand_descriptor(const void* start, u32 leap, u32 step, Swizzle s) {
+// run, `step` that from eight inner elements to the next eight; without a swizzle it is the other way round.
+inline u64 operand_descriptor(const void* start, u32 leap, u32 step, Swizzle s, Here here = {}) {
+#if defined(TSR_EMULATED)
+  tsr_emulated::world->check_operand(start, leap, step, here);
+#endif
   auto field = [](u32 bytes) { return u64(bytes >> 4 & 0x3fff); };
   return field(shared_address(start)) | field(leap) << 16 | field(step) << 32 | u64(s) << 62;
 }

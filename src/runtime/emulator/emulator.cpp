@@ -68,7 +68,9 @@ int run_compiler(const std::vector<std::string>& words, const std::string& log) 
 }  // namespace
 
 std::string compile(const std::string& text, const std::string& key) {
-  std::string library = folder() + "/" + key + ".so";
+  // The key does not know of what every emulated kernel includes besides its own sources: how it meets this library.
+  static const std::string version = hex(jit::closure_hash("device/emulated.cuh"));
+  std::string library = folder() + "/" + key + "-" + version + ".so";
   std::error_code missing;
   fs::last_write_time(library, fs::file_time_type::clock::now(), missing);  // used now: trimming takes others first
   if (!missing) return library;

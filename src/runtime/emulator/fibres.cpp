@@ -65,18 +65,22 @@ void yield(const char* what, Here where) {
   enter_fibre();
 }
 
-void mistake(const std::string& what, Here where) {
-  const tsr_emulated::Thread& t = current.here->thread;
+void note_mistake(const Fibre& who, const std::string& what, Here where) {
+  const tsr_emulated::Thread& t = who.thread;
   if (current.mistake.empty())
     current.mistake =
         cat("block ", t.block->index.x, ", thread ", t.index.x, ", ", where.file, ":", where.line, ": ", what);
+}
+
+void mistake(const std::string& what, Here where) {
+  note_mistake(*current.here, what, where);
   throw Mistake();
 }
 
 namespace {
 
 // Waits until `count` threads have come; the number may fall while threads end.
-void wait(Barrier& b, const int& count, const char* what) {
+void wait(Barrier& b, const int& count, const char* what, Here where) {
   unsigned generation = b.generation;
   ++b.arrived;
   current.progress = true;
@@ -86,30 +90,58 @@ void wait(Barrier& b, const int& count, const char* what) {
       ++b.generation;
       current.progress = true;
     } else {
-      yield(what, {"", 0});
+      yield(what, where);
     }
   }
 }
 
-void sync_block() { wait(current.here->block->all, current.here->block->alive, "a barrier of the block"); }
-void sync_cluster() { wait(current.all, current.alive, "a barrier of the cluster"); }
-void sync_named(int barrier, int threads) {
-  wait(current.here->block->named.at(static_cast<size_t>(barrier)), threads, "a barrier by number");
+void sync_block(Here here) {
+  wait(current.here->block->all, current.here->block->alive, "a barrier of the block", here);
+}
+void sync_cluster() { wait(current.all, current.alive, "a barrier of the cluster", {"", 0}); }
+Barrier& named(int barrier, Here here) {
+  std::array<Barrier, 16>& all = current.here->block->named;
+  if (barrier < 0 || barrier >= static_cast<int>(all.size()))
+    mistake(cat("a barrier by number ", barrier, ": there are ", all.size()), here);
+  return all[static_cast<size_t>(barrier)];
+}
+void sync_named(int barrier, int threads, Here here) {
+  wait(named(barrier, here), threads, "a barrier by number", here);
 }
 // Others wait for this thread, it does not wait for them.
-void arrive_named(int barrier, int threads) {
-  Barrier& b = current.here->block->named.at(static_cast<size_t>(barrier));
+void arrive_named(int barrier, int threads, Here here) {
+  Barrier& b = named(barrier, here);
   current.progress = true;
   if (++b.arrived < threads) return;
   b.arrived = 0;
   ++b.generation;
 }
-void sync_warp(unsigned lanes) {
+void sync_warp(unsigned lanes, Here here) {
   unsigned x = current.here->thread.index.x, first = x / 32 * 32, size = current.world.block_dim.x - first;
   if (size < 32) lanes &= (1u << size) - 1;  // the last warp may be a part
   wait(current.here->block->warps[first + static_cast<unsigned>(std::countr_zero(lanes))], std::popcount(lanes),
-       "its warp");
+       "its warp", here);
 }
+
+}  // namespace
+
+void sync_lanes(const char* what, Here where) {
+  wait(current.here->block->warps[current.here->thread.index.x / 32 * 32], 32, what, where);
+}
+
+BlockState& block_of_cluster(int rank, Here where) {
+  if (rank < 0 || rank >= static_cast<int>(current.blocks.size()))
+    mistake(cat("block ", rank, " of a cluster of ", current.blocks.size()), where);
+  auto index = static_cast<size_t>(rank);
+  BlockState& b = current.blocks[index];
+  if (!current.fibres[index * current.world.block_dim.x].started)
+    mistake(cat("block ", rank, " of the cluster may not have begun: a barrier of the cluster must come first"), where);
+  if (b.alive == 0)
+    mistake(cat("block ", rank, " of the cluster may have ended: a barrier of the cluster must come last"), where);
+  return b;
+}
+
+namespace {
 
 // The frames of this and the next function are left by jumps, so the sanitizer may not mark them.
 [[gnu::no_sanitize_address]] void begin() {
@@ -154,6 +186,8 @@ std::string waiting() {
   for (const Fibre& f : current.fibres) {
     if (f.ended) continue;
     std::string where = f.where.line ? cat(", ", f.where.file, ":", f.where.line) : std::string();
+    if (const SharedBarrier* b = f.barrier)
+      where += cat(" (", b->missing, " of ", b->arrivals, " arrivals and ", b->bytes, " bytes are missing)");
     places[cat("block ", f.thread.block->index.x, " for ", f.waits, where)].insert(f.thread.index.x);
   }
   std::string text = "threads wait for each other for ever:";
@@ -248,7 +282,10 @@ std::string run_fibres(const Grid& g, Enter enter, const void* args) {
   current.world.sync_cluster = sync_cluster;
   current.world.sync_named = sync_named;
   current.world.arrive_named = arrive_named;
+  add_barriers(current.world);
   add_copies(current.world);
+  add_pieces(current.world);
+  add_warp(current.world);
   add_products(current.world);
   current.enter = enter;
   current.args = args;

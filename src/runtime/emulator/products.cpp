@@ -3,13 +3,12 @@
 // its sums reach the registers of a thread when that waits for them, and are NaN until then. Operands in shared memory
 // may not change before.
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
+#include <vector>
 
-#include "base/dtype.hpp"
 #include "base/error.hpp"
 #include "runtime/emulator/cluster.hpp"
+#include "runtime/emulator/numbers.hpp"
 #include "runtime/emulator/tensor_box.hpp"
 
 namespace tsr::emulator {
@@ -18,30 +17,6 @@ namespace {
 using tsr_emulated::Product;
 
 constexpr int kRows = 64, kThreads = 128;  // of a warpgroup
-
-int bytes_of(Product::Type t) { return t == Product::tf32 ? 4 : t <= Product::bf16 ? 2 : 1; }
-
-double value_of(Product::Type t, const void* p) {
-  switch (t) {
-    case Product::f16:
-      return load<double>(DType::f16, p, 0);
-    case Product::bf16:
-      return load<double>(DType::bf16, p, 0);
-    case Product::tf32: {  // the last 13 bits are not looked at
-      uint32_t bits;
-      std::memcpy(&bits, p, sizeof bits);
-      return std::bit_cast<float>(bits & ~0x1fffu);
-    }
-    case Product::e4m3:
-      return load<double>(DType::e4m3, p, 0);
-    case Product::e5m2:
-      return load<double>(DType::e5m2, p, 0);
-    case Product::s8:
-      return load<double>(DType::i8, p, 0);
-    default:
-      return load<double>(DType::u8, p, 0);
-  }
-}
 
 // An operand in shared memory, by its descriptor.
 class Operand {
@@ -56,20 +31,18 @@ class Operand {
       mistake(cat("an operand begins at offset ", start_, ", inside a pattern of ", pattern,
                   " bytes: only the column within a row may differ"),
               here);
-    if (across && (bytes_of(type) != 2 || swizzle_ == dev::Swizzle::none))
-      mistake("operands across the inner dimension have 16 bits and a swizzle here", here);
-    first_ = b.shared_bytes, last_ = 0;
-    for (int i = 0; i < count; ++i)
-      for (int k = 0; k < inner; ++k) {
-        first_ = std::min(first_, place(i, k));
-        last_ = std::max(last_, place(i, k) + bytes_of(type));
-      }
+    if (across && bytes_of(type) != 2) mistake("operands across the inner dimension have 16 bits", here);
+    std::vector<int64_t> chunks;  // of 16 bytes, which lie as they are in every layout
+    int along = across ? 1 : 16 / bytes_of(type), beside = across ? 8 : 1;
+    for (int i = 0; i < count; i += beside)
+      for (int k = 0; k < inner; k += along) chunks.push_back(place(i, k));
+    auto [least, most] = std::minmax_element(chunks.begin(), chunks.end());
+    first_ = *least, last_ = *most + 16;
     if (last_ > b.shared_bytes)
       mistake(cat("an operand reaches to offset ", last_, " of ", b.shared_bytes, " bytes of shared memory"), here);
-    if (std::memcmp(fenced_memory(b) + first_, b.block.shared + first_, static_cast<size_t>(last_ - first_)) != 0)
-      mistake(cat("a product reads shared memory at offset ", first_,
-                  " that ordinary stores wrote, without fence_for_copies"),
-              here);
+    for (int64_t c : chunks) check_came(b, c, 16, "a product", here);
+    for (int64_t c : chunks) check_fenced(b, c, 16, "a product", here);
+    check_swizzle(chunks);
   }
   double operator()(int i, int k) const { return value_of(type_, block_.block.shared + place(i, k)); }
   Reading reading(const Fibre* group, size_t number) const {
@@ -80,7 +53,9 @@ class Operand {
  private:
   int64_t place(int i, int k) const {
     int64_t at, row = dev::row_bytes(swizzle_);
-    if (across_) {
+    if (across_ && swizzle_ == dev::Swizzle::none) {  // the two distances have changed places
+      at = i / 8 * step_ + k / 8 * leap_ + k % 8 * 16 + i % 8 * 2;
+    } else if (across_) {
       int64_t run = row / 2;
       at = i / run * leap_ + k / 8 * step_ + k % 8 * row + i % run * 2;
     } else if (swizzle_ == dev::Swizzle::none) {
@@ -91,6 +66,22 @@ class Operand {
     }
     return swizzled(start_ + at, swizzle_);
   }
+  // Boxes that came with one swizzle cannot be read with another. (Single chunks may be older than what lies there now:
+  // stores of equal values leave no trace.)
+  void check_swizzle(const std::vector<int64_t>& chunks) const {
+    int came = 0;
+    for (int64_t c : chunks) {
+      int other = block_.swizzles[static_cast<size_t>(c / 16)];
+      if (other == 0 || other == static_cast<int>(swizzle_) + 1) return;
+      came = other - 1;
+    }
+    auto text = [](dev::Swizzle s) {
+      return s == dev::Swizzle::none ? std::string("no swizzle") : cat("a swizzle of ", dev::row_bytes(s), " bytes");
+    };
+    mistake(cat("an operand at offset ", first_, " is described with ", text(swizzle_), ", but came in boxes with ",
+                text(static_cast<dev::Swizzle>(came))),
+            here_);
+  }
   BlockState& block_;
   Product::Type type_;
   bool across_;
@@ -100,22 +91,13 @@ class Operand {
 };
 
 // The left operand in the registers of the warpgroup.
-double from_registers(const Product* const* asked, Product::Type type, int row, int k) {
+double from_registers(const Fibre* group, size_t number, Product::Type type, int row, int k) {
   int each = 4 / bytes_of(type);  // elements of a register
   int quad = k % (4 * each) / each, half = k / (4 * each);
   int thread = row / 16 * 32 + row % 8 * 4 + quad, reg = row % 16 / 8 + 2 * half;
-  const auto* r = reinterpret_cast<const char*>(asked[thread]->a_registers + reg);
+  const auto* r = reinterpret_cast<const char*>(group[thread].products.list[number].a.data() + reg);
   return value_of(type, r + k % each * bytes_of(type));
 }
-
-// Rounded towards zero once for each instruction. (A GPU also drops what small terms have beyond the largest.)
-uint32_t float_sum(double sum) {
-  auto f = static_cast<float>(sum);
-  if (std::isfinite(f) && std::fabs(static_cast<double>(f)) > std::fabs(sum)) f = std::nextafter(f, 0.0F);
-  return std::bit_cast<uint32_t>(f);
-}
-
-int64_t clamp_to_int(double v) { return static_cast<int64_t>(v); }
 
 // The `number`-th product of all threads of a warpgroup.
 void compute(Fibre* group, size_t number) {
@@ -131,7 +113,7 @@ void compute(Fibre* group, size_t number) {
   if (p.a_registers) {
     for (int i = 0; i < kRows; ++i)
       for (int k = 0; k < p.inner; ++k)
-        left[static_cast<size_t>(i * p.inner + k)] = from_registers(asked, p.a_type, i, k);
+        left[static_cast<size_t>(i * p.inner + k)] = from_registers(group, number, p.a_type, i, k);
   } else {
     Operand a(block, p.a, p.a_type, kRows, p.inner, p.a_across, p.here);
     for (int i = 0; i < kRows; ++i)
@@ -139,26 +121,15 @@ void compute(Fibre* group, size_t number) {
     cluster().readings.push_back(a.reading(group, number));
   }
   cluster().readings.push_back(b.reading(group, number));
-  bool whole = p.a_type >= Product::s8;
   for (int j = 0; j < p.columns; ++j) {
     std::vector<double> right(static_cast<size_t>(p.inner));
     for (int k = 0; k < p.inner; ++k) right[static_cast<size_t>(k)] = b(j, k);
     for (int i = 0; i < kRows; ++i) {
-      int thread = i / 16 * 32 + i % 8 * 4 + j % 8 / 2;
-      auto slot = static_cast<size_t>(j / 8 * 4 + i % 16 / 8 * 2 + j % 2);
-      uint32_t& sum = group[thread].products.list[number].sums[p.half_sums ? slot / 2 : slot];
+      int thread = i / 16 * 32 + i % 8 * 4 + j % 8 / 2, slot = j / 8 * 4 + i % 16 / 8 * 2 + j % 2;
       double total = 0;
       for (int k = 0; k < p.inner; ++k)
         total += left[static_cast<size_t>(i * p.inner + k)] * right[static_cast<size_t>(k)];
-      if (whole) {
-        int64_t before = p.add ? static_cast<int32_t>(sum) : 0;
-        sum = static_cast<uint32_t>(before + clamp_to_int(total));
-      } else if (p.half_sums) {
-        char* half = reinterpret_cast<char*>(&sum) + slot % 2 * 2;
-        store(DType::f16, half, 0, total + (p.add ? load<double>(DType::f16, half, 0) : 0));
-      } else {
-        sum = float_sum(total + (p.add ? std::bit_cast<float>(sum) : 0));
-      }
+      take_sum(group[thread].products.list[number].sums.data(), slot, total, p.add, is_whole(p.a_type), p.half_sums);
     }
   }
   for (int t = 0; t < kThreads; ++t) group[t].products.list[number].done = true;
@@ -166,6 +137,19 @@ void compute(Fibre* group, size_t number) {
 }
 
 size_t sum_words(const Product& p) { return static_cast<size_t>(p.half_sums ? p.columns / 4 : p.columns / 2); }
+
+// What stands in the registers of sums that are under way: NaN of the kind that any arithmetic turns into the other
+// kind, so that it leaves a trace.
+uint32_t unknown_sum(const Product& p) { return p.half_sums ? 0xfdfffdff : 0xffbfffff; }
+
+// Nobody may touch these registers.
+void check_untouched(const Products::One& o, Here where) {
+  const auto* sums = static_cast<const uint32_t*>(o.asked.sums);
+  if (std::any_of(sums, sums + sum_words(o.asked), [&](uint32_t w) { return w != unknown_sum(o.asked); }))
+    mistake(cat("sums of the product asked for at ", o.asked.here.file, ":", o.asked.here.line,
+                " were written before they were waited for"),
+            where);
+}
 
 void wgmma(const Product& p) {
   Fibre& f = *cluster().here;
@@ -181,10 +165,12 @@ void wgmma(const Product& p) {
   bool goes_on = under_way != end;
   while (goes_on && !under_way->done) yield("the other threads of a product", p.here);
   if (!goes_on && !all.fenced) mistake("wgmma_fence must stand between other use of the sums and a product", p.here);
-  Products::One one{p, goes_on ? under_way->sums : std::vector<uint32_t>(sum_words(p)), false};
+  if (goes_on) check_untouched(*under_way, p.here);
+  Products::One one{p, goes_on ? under_way->sums : std::vector<uint32_t>(sum_words(p)), {}, false};
   if (!goes_on) std::memcpy(one.sums.data(), p.sums, one.sums.size() * 4);
+  if (p.a_registers) std::memcpy(one.a.data(), p.a_registers, sizeof one.a);
   all.list.push_back(std::move(one));
-  std::memset(p.sums, 0xff, sum_words(p) * 4);
+  std::fill_n(static_cast<uint32_t*>(p.sums), sum_words(p), unknown_sum(p));
   Fibre* group = &f - x % kThreads;
   size_t number = all.list.size() - 1;
   for (int t = 0; t < kThreads; ++t)
@@ -225,7 +211,10 @@ void wgmma_wait(int left) {
       while (!o.done) yield("the other threads of a product", o.asked.here);
       bool last = std::none_of(all.list.begin() + static_cast<std::ptrdiff_t>(all.waited) + 1, all.list.end(),
                                [&](const Products::One& later) { return later.asked.sums == o.asked.sums; });
-      if (last) std::memcpy(o.asked.sums, o.sums.data(), o.sums.size() * 4);
+      if (last) {
+        check_untouched(o, o.asked.here);
+        std::memcpy(o.asked.sums, o.sums.data(), o.sums.size() * 4);
+      }
       o.sums.clear();
       end_reading(o.asked, all.waited);
     }
@@ -235,6 +224,13 @@ void wgmma_wait(int left) {
 }  // namespace
 
 void add_products(tsr_emulated::World& w) {
+  w.check_operand = [](const void* start, unsigned leap, unsigned step, Here here) {
+    int64_t at = shared_place(*cluster().here->block, start, 16, "an operand", here);
+    if (at % 16 != 0 || leap % 16 != 0 || step % 16 != 0)
+      mistake(cat("an operand at offset ", at, " with distances of ", leap, " and ", step,
+                  " bytes: all must be multiples of 16"),
+              here);
+  };
   w.wgmma = wgmma;
   w.wgmma_fence = wgmma_fence;
   w.wgmma_commit = wgmma_commit;

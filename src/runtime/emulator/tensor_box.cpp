@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/tensor_box.hpp"
 
+#include <cmath>
 #include <cstring>
 
+#include "base/dtype.hpp"
 #include "base/error.hpp"
 
 namespace tsr::emulator {
@@ -19,6 +21,7 @@ struct Map {
   int64_t strides[5];
   int16_t lower[2], upper[2];
   uint8_t steps[2];
+  uint8_t adds;
 };
 static_assert(sizeof(Map) <= sizeof(dev::TensorMap));
 
@@ -85,6 +88,7 @@ dev::TensorMap encode_map(const TensorBox& b, const void* data) {
     m.strides[i] = b.strides[i];
   }
   m.windows = b.windows;
+  m.adds = static_cast<uint8_t>(b.adds);
   for (size_t i = 0; i < 2; ++i) {
     m.lower[i] = static_cast<int16_t>(b.lower[i]), m.upper[i] = static_cast<int16_t>(b.upper[i]);
     m.steps[i] = static_cast<uint8_t>(b.steps[i]);
@@ -131,11 +135,33 @@ void read_box(const tsr_emulated::BoxCopy& c, char* shared, int64_t first) {
   c.tap ? each_pixel(c, first, bring) : each_element(c, first, bring);
 }
 
-void write_box(const tsr_emulated::BoxCopy& c, const char* shared, int64_t first) {
-  auto bytes = static_cast<size_t>(decode(c).element_bytes);
+void write_box(const tsr_emulated::BoxCopy& c, const char* shared, int64_t first, tsr_emulated::Adds adds) {
+  int64_t bytes = decode(c).element_bytes;
   each_element(c, first, [&](int64_t from, char* to) {
-    if (to) std::memcpy(to, shared + from, bytes);
+    if (to) put(to, shared + from, bytes, adds);
   });
+}
+
+dev::Swizzle box_swizzle(const tsr_emulated::BoxCopy& c) { return static_cast<dev::Swizzle>(decode(c).swizzle); }
+
+tsr_emulated::Adds box_adds(const tsr_emulated::BoxCopy& c) { return static_cast<tsr_emulated::Adds>(decode(c).adds); }
+
+int64_t element_bytes(tsr_emulated::Adds adds) { return adds == tsr_emulated::Adds::f32 ? 4 : 2; }
+
+void put(char* to, const char* from, int64_t bytes, tsr_emulated::Adds adds) {
+  using tsr_emulated::Adds;
+  if (adds == Adds::nothing) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  DType t = adds == Adds::f32 ? DType::f32 : adds == Adds::f16 ? DType::f16 : DType::bf16;
+  double sum = load<double>(t, to, 0) + load<double>(t, from, 0);
+  if (std::isnan(sum)) {  // the one that GPUs make
+    uint32_t bits = t == DType::f32 ? 0x7fffffff : 0x7fff;
+    std::memcpy(to, &bits, static_cast<size_t>(bytes));
+  } else {
+    store(t, to, 0, sum);
+  }
 }
 
 }  // namespace tsr::emulator

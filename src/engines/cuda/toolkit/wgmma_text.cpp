@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cuda/toolkit/wgmma_text.hpp"
 
-#include "base/error.hpp"
-
 namespace tsr::cuda {
 namespace {
 
@@ -36,9 +34,28 @@ std::string numbered(int first, int count) {
 
 }  // namespace
 
+Reason check_wgmma(const WgmmaShape& s) {
+  auto is_small = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
+  auto is_whole = [](DType t) { return t == DType::i8 || t == DType::u8; };
+  auto is_wide = [](DType t) { return t == DType::f16 || t == DType::bf16; };
+  bool whole = is_whole(s.a), mixes = (is_small(s.a) && is_small(s.b)) || (whole && is_whole(s.b));
+  if (!mixes && (s.a != s.b || (!is_wide(s.a) && s.a != DType::f32)))
+    return Reason::no("tensor cores do not multiply ", info(s.a).name, " with ", info(s.b).name);
+  bool half = s.sum == DType::f16 && (s.a == DType::f16 || is_small(s.a));
+  if (whole ? s.sum != DType::i32 : s.sum != DType::f32 && !half)
+    return Reason::no("products of ", info(s.a).name, " have no sums of ", info(s.sum).name);
+  if (s.columns < 8 || s.columns > 256 || s.columns % 8 != 0 || (whole && s.columns > 32 && s.columns % 16 != 0))
+    return Reason::no("a product of ", s.columns, " columns of ", info(s.a).name);
+  if ((s.a_across || s.b_across) && !is_wide(s.a))
+    return Reason::no("operands of ", info(s.a).name, " must lie along the inner dimension");
+  if (s.a_across && s.a_in_registers) return Reason::no("an operand in registers lies along the inner dimension");
+  return Reason::yes();
+}
+
 int wgmma_depth(const WgmmaShape& s) { return 256 / info(s.a).bits; }
 
 std::string wgmma_text(const std::string& name, const WgmmaShape& s) {
+  if (Reason why = check_wgmma(s); !why) fail(Status::bad_parameter, why.text());
   bool half = s.sum == DType::f16, whole = s.sum == DType::i32, narrow = info(s.a).bits == 16;
   int registers = half ? s.columns / 4 : s.columns / 2, a_operands = s.a_in_registers ? 4 : 1;
   const char* sum_type = half ? "u32" : whole ? "i32" : "float";
