@@ -3,7 +3,7 @@
 // full of numbers: which of them an operand's description finds is what is compared.
 #include <cstring>
 
-#include "engines/cuda/wgmma_text.hpp"
+#include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "micro_kernel.hpp"
 #include "sums.hpp"
 

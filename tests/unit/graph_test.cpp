@@ -187,7 +187,8 @@ TEST(Graph, FingerprintIsOfTheContent) {
   EXPECT_NE(a.fingerprint(), c.fingerprint());
 }
 
-// The file of an operation names its slots in the order of ops/slots.hpp, all of them or, where it has none there, none.
+// The file of an operation names its slots in the order of ops/slots.hpp, all of them or, where it has none there,
+// none.
 TEST(Graph, SlotsHaveTheirNamesInTheirPlaces) {
   for (const OpSpec* op : all_ops())
     for (const auto* list : {&op->in, &op->out})

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "device_body.hpp"
-#include "engines/cuda/wgmma_text.hpp"
+#include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "expect_error.hpp"
 #include "runtime/jit/nvrtc.hpp"
 

@@ -122,7 +122,7 @@ void copy_residue(const Copy& c, const cudnnTensorTransformStruct& t, View from,
     // Element k of the folded side is the element fold k + start of the unfolded one.
     int64_t start = t.folds() ? i - t.before[d] : i + t.before[d];
     int64_t first = ((start % fold) + fold) % fold, shift = (start - first) / fold;
-    unfolded = unfolded.part(d, first, ceil_div(std::max<int64_t>(0, unfolded.shape.dims[d] - first), fold), fold);
+    unfolded = unfolded.part(d, first, tsr::ceil_div(std::max<int64_t>(0, unfolded.shape.dims[d] - first), fold), fold);
     before[d] = t.folds() ? -shift : shift;
   }
   c.copy_padded(from, to, before);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of a warpgroup (wgmma, sm_90a): 64 rows by N columns, sums in registers, operands in shared memory or, the
 // left one, in registers. The instruction itself has as many operands as it has sums, so that its text is made for each
-// shape (engines/cuda/wgmma_text): a struct `Product` with a function `run`. What all shapes share is here.
+// shape (engines/cuda/toolkit/wgmma_text): a struct `Product` with a function `run`. What all shapes share is here.
 //
 // Sums lie as follows: thread t of the warpgroup, w = t / 32, l = t % 32, has in d[4 j + 2 i + e] the element of row
 // 16 w + l / 4 + 8 i and column 8 j + 2 (l % 4) + e.
