@@ -21,7 +21,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> files;
   std::string filter, engine, record, cudnn, device = "cpu";
-  int64_t fuzz = 0;
+  int64_t fuzz = 0, every = 1;
   uint64_t seed = 0;
   bool heavy = false, conversions = false, json = false;
 };
@@ -64,6 +64,7 @@ void run_conversions(const RunnerOptions& o, Tally& tally) {
 
 int run(const Arguments& a) {
   check_engine(a.engine);
+  require(a.every > 0, "--every is ", a.every, "; it must be 1 or more");
   Tally tally;
   std::vector<std::string> failures;
   Progress progress(!a.json);
@@ -76,8 +77,8 @@ int run(const Arguments& a) {
     progress.clear();
     if (!a.json) std::cout << paint(Colour::red, "FAIL ") << text << "\n";
   };
-  bool everything =
-      a.files.empty() && a.filter.empty() && a.engine.empty() && a.cudnn.empty() && a.fuzz == 0 && !a.conversions;
+  bool everything = a.files.empty() && a.filter.empty() && a.engine.empty() && a.cudnn.empty() && a.fuzz == 0 &&
+                    a.every == 1 && !a.conversions;
   std::optional<CudnnRunner> cudnn;
   if (!a.cudnn.empty()) cudnn.emplace(a.cudnn, o);
   require(!a.conversions || o.device.kind == DeviceKind::cuda, "--conversions compares device code with the host's; ",
@@ -88,7 +89,7 @@ int run(const Arguments& a) {
   } else if (!a.conversions) {
     for (const std::string& file : case_files(a.files, "tests/cases")) {
       std::vector<Case> cases = read_cases(file);
-      for (size_t i = 0; i < cases.size(); ++i) {
+      for (size_t i = 0; i < cases.size(); i += static_cast<size_t>(a.every)) {
         Case& c = cases[i];
         if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
         c.data.seed += a.seed;
@@ -143,6 +144,7 @@ void add_test(Command& app) {
   c.add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
   c.add_flag("--heavy", a->heavy, "with --fuzz: one heavy operation a graph, at larger sizes");
   c.add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
+  c.add_option("--every", a->every, "only every Nth case of each file").show_default();
   c.add_option("--seed", a->seed, "seed of random data and of --fuzz").show_default();
   c.add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");
   c.add_flag("--json", a->json, "print the result as JSON");

@@ -79,7 +79,7 @@ ExplainedStep explain_step(const PlannedStep& p, const Plan& plan) {
     s.measured = p.config.seconds;
   else if (p.config.seconds > 0)
     s.seconds = p.config.seconds;
-  s.limits = region_limits(p.region, plan.device());
+  if (p.step->view_of() == kNone) s.limits = region_limits(p.region, plan.device());
   s.bytes = region_bytes(p.region);
   s.flops = region_flops(p.region);
   s.kernels = p.step->kernels();
@@ -104,9 +104,10 @@ std::vector<Boundary> explain_boundaries(const Plan& plan, const Explanation& e)
       std::sort(nodes.begin(), nodes.end());
       Region joined = make_region(g, index, nodes);
       Boundary b{from, n.step, {}};
-      // The last engine takes operations one by one, joining gains it nothing.
-      for (const Engine* engine : all_engines().first(all_engines().size() - 1))
-        b.answers.push_back(ask(*engine, joined, plan));
+      // The last resort takes operations one by one, joining gains it nothing.
+      for (const Engine* engine : all_engines())
+        if (engine->info().device == plan.device().kind && !engine->info().last_resort)
+          b.answers.push_back(ask(*engine, joined, plan));
       out.push_back(std::move(b));
     }
   }
@@ -137,6 +138,7 @@ std::string names_of(const Explanation& e, const std::vector<int>& ids) {
 
 // How close a step comes to the time that the machine needs at least.
 std::string limits_text(const ExplainedStep& s) {
+  if (s.limits.seconds() == 0) return "nothing is moved or computed";
   double seconds = s.measured > 0 ? s.measured : s.seconds;
   char text[96];
   std::snprintf(text, sizeof text, "%.0f%% of the memory limit, %.0f%% of the arithmetic limit",

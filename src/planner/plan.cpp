@@ -16,14 +16,28 @@ std::shared_ptr<const Plan> make_plan(std::shared_ptr<const Graph> g, const Devi
 }
 
 std::shared_ptr<const Plan> make_plan(Query& q, const PlanOptions& o, std::shared_ptr<OwnMemory> own) {
-  PlanBuilder builder(q, o, std::move(own));
-  for (const ChosenStep& s : q.choose(o)) builder.add(s);
-  return builder.finish();
+  RuledOut ruled_out;
+  for (;;) {
+    PlanBuilder builder(q, o, own);
+    for (const ChosenStep& s : q.choose(o, ruled_out)) builder.add(s);
+    builder.lay_out();
+    if (builder.plan().workspace_bytes() <= o.workspace_limit) return builder.finish();
+    // The step that needs most goes to another engine.
+    auto need = [](const PlannedStep& s) { return s.step->workspace_bytes(); };
+    const std::vector<PlannedStep>& steps = builder.plan().steps();
+    auto most = std::max_element(steps.begin(), steps.end(),
+                                 [&](const PlannedStep& x, const PlannedStep& y) { return need(x) < need(y); });
+    if (most == steps.end() || need(*most) == 0)
+      fail(Status::not_supported, "the plan needs ", builder.plan().workspace_bytes(),
+           " bytes of workspace for what its steps hand each other, the limit is ", o.workspace_limit);
+    ruled_out[{most->region.nodes, most->engine}] = need(*most);
+  }
 }
 
 std::shared_ptr<const Plan> plan_as_one(Query& q, const Engine& engine, const Config& config) {
   PlanBuilder builder(q, {.recognise = false});
   builder.add(q.choose(q.index().live_nodes(), engine, config));
+  builder.lay_out();
   return builder.finish();
 }
 

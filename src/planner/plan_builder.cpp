@@ -25,11 +25,6 @@ void PlanBuilder::add(const ChosenStep& s) {
 }
 
 std::shared_ptr<const Plan> PlanBuilder::finish() {
-  lay_out();
-  if (plan_->workspace_bytes() > plan_->options_.workspace_limit) {
-    fail(Status::not_supported, "the plan needs ", plan_->workspace_bytes(), " bytes of workspace, the limit is ",
-         plan_->options_.workspace_limit);
-  }
   const Graph& g = *plan_->graph_;
   upload_constants();
   for (int i = 0; i < g.tensor_count(); ++i)

@@ -10,11 +10,12 @@ class PlanBuilder {
  public:
   PlanBuilder(const Query& q, const PlanOptions& o, std::shared_ptr<OwnMemory> own = nullptr);
   void add(const ChosenStep& s);
+  void lay_out();  // after the last step
+  const Plan& plan() const { return *plan_; }
   std::shared_ptr<const Plan> finish();
 
  private:
   void upload_constants();
-  void lay_out();
   bool ends_early(TensorId t) const;
   void find_uses();
 

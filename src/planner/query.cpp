@@ -81,7 +81,8 @@ Asked& Query::asked(const std::vector<NodeId>& nodes) {
 // One way through the engines, as the options allow it.
 class Query::Choice {
  public:
-  Choice(Query& q, const PlanOptions& o) : q_(q), o_(o), engines_(allowed_engines(q.device_, o)) {}
+  Choice(Query& q, const PlanOptions& o, const RuledOut& ruled_out)
+      : q_(q), o_(o), ruled_out_(ruled_out), engines_(allowed_engines(q.device_, o)) {}
 
   std::vector<ChosenStep> run() {
     std::vector<ChosenStep> steps;
@@ -99,12 +100,25 @@ class Query::Choice {
     double best = kImpossible;
     for (const Engine* e : engines_) {
       if (e->info().last_resort && (several || best < kImpossible)) continue;
-      const Asked::Answer& a = region.answer(*e);
-      if (!a.matched.ok()) continue;
+      const std::vector<Config>& found = configs(region, *e);
+      if (found.empty()) continue;
       if (!o_.engines.empty()) return 0;
-      for (const Config& c : a.configs) best = std::min(best, c.seconds);
+      for (const Config& c : found) best = std::min(best, c.seconds);
     }
     return best;
+  }
+
+  // The candidates of an engine that may have the region.
+  const std::vector<Config>& configs(Asked& region, const Engine& e) const {
+    static const std::vector<Config> kNothing;
+    return ruled_out_.contains({region.region().nodes, &e}) ? kNothing : region.answer(e).configs;
+  }
+
+  std::string why_not(Asked& region, const Engine& e) const {
+    if (std::find(engines_.begin(), engines_.end(), &e) == engines_.end()) return "excluded by the options";
+    auto it = ruled_out_.find({region.region().nodes, &e});
+    if (it == ruled_out_.end()) return region.answer(e).matched.why.text();
+    return cat("needs ", it->second, " bytes of workspace, the limit is ", o_.workspace_limit);
   }
 
   ChosenStep choose(Asked& region) {
@@ -114,9 +128,7 @@ class Query::Choice {
         "no engine can run " + spelling(q_.graph_->node(region.region().nodes[0])) + " under these options:";
     for (const Engine* e : all_engines()) {
       if (e->info().device != q_.device_.kind) continue;
-      bool allowed = std::find(engines_.begin(), engines_.end(), e) != engines_.end();
-      text +=
-          cat("\n  ", e->info().name, ": ", allowed ? region.answer(*e).matched.why.text() : "excluded by the options");
+      text += cat("\n  ", e->info().name, ": ", why_not(region, *e));
     }
     throw Error(Status::not_supported, text);
   }
@@ -124,7 +136,7 @@ class Query::Choice {
   bool choose_named(Asked& region, ChosenStep& s) {
     if (o_.config.empty()) return false;
     for (const Engine* e : engines_)
-      for (const Config& c : region.answer(*e).configs)
+      for (const Config& c : configs(region, *e))
         if (to_string(c) == o_.config) {
           take(region, *e, c, s);
           return true;
@@ -138,7 +150,7 @@ class Query::Choice {
     const TunedChoice* t = active_tuning().find(tuning_machine(q_.device_), tuning_key(region.region()));
     if (!t) return false;
     for (const Engine* e : engines_) {
-      if (e->info().name != t->engine || !find_config(region.answer(*e).configs, t->config)) continue;
+      if (e->info().name != t->engine || !find_config(configs(region, *e), t->config)) continue;
       take(region, *e, t->config, s);
       s.config.measured = true;
       return true;
@@ -149,7 +161,7 @@ class Query::Choice {
   bool choose_cheapest(Asked& region, ChosenStep& s) {
     for (const Engine* e : engines_) {
       if (s.engine && e->info().last_resort) continue;
-      for (const Config& c : region.answer(*e).configs)
+      for (const Config& c : configs(region, *e))
         if (!s.engine || c.seconds < s.config.seconds) take(region, *e, c, s);
     }
     return s.engine != nullptr;
@@ -163,12 +175,13 @@ class Query::Choice {
 
   Query& q_;
   const PlanOptions& o_;
+  const RuledOut& ruled_out_;
   std::vector<const Engine*> engines_;
 };
 
-std::vector<ChosenStep> Query::choose(const PlanOptions& o) {
+std::vector<ChosenStep> Query::choose(const PlanOptions& o, const RuledOut& ruled_out) {
   std::lock_guard guard(lock_);
-  return Choice(*this, o).run();
+  return Choice(*this, o, ruled_out).run();
 }
 
 PlanOutline Query::outline(const PlanOptions& o) {

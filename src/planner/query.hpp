@@ -31,6 +31,9 @@ class Asked {
   std::map<const Engine*, Answer> answers_;
 };
 
+// Engines that may not have a region, and the bytes of workspace that they would need for it.
+using RuledOut = std::map<std::pair<std::vector<NodeId>, const Engine*>, size_t>;
+
 // What is to be a step of a plan.
 struct ChosenStep {
   const Region* region;
@@ -60,7 +63,7 @@ class Query {
 
   // The steps of the cheapest plan; they live as long as the query. Raises Status::not_supported, listing every
   // engine's reason, only when the options forbid what is needed. For any number of threads.
-  std::vector<ChosenStep> choose(const PlanOptions& o);
+  std::vector<ChosenStep> choose(const PlanOptions& o, const RuledOut& ruled_out = {});
   PlanOutline outline(const PlanOptions& o);
   // What an engine says of the region that has these nodes.
   const Asked::Answer& ask(const std::vector<NodeId>& nodes, const Engine& e);

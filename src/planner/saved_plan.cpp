@@ -88,6 +88,7 @@ std::shared_ptr<const Plan> load_plan(std::string_view text, const Device& d) {
     }
   }
   if (covered != live) bad("the steps do not cover the graph");
+  builder.lay_out();
   return builder.finish();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's compiler takes every wrapper of an instruction, and every product of a warpgroup that there is.
+// NVIDIA's compiler takes every wrapper of an instruction, and products of a warpgroup in all types.
 #include <gtest/gtest.h>
 
 #include "device_body.hpp"
@@ -74,10 +74,10 @@ std::vector<Types> product_types() {
   return all;
 }
 
-// One kernel with the products of these types by all numbers of columns.
-Program every_width(const Types& t, bool registers, bool across) {
+// One kernel with the products of these types by few, some and most columns; the calibration compiles all numbers.
+Program some_widths(const Types& t, bool registers, bool across) {
   std::string before, body;
-  for (int columns = 8; columns <= 256; columns += 8) {
+  for (int columns : {8, 96, 256}) {
     cuda::WgmmaShape shape{.columns = columns, .a = t.a, .b = t.b, .sum = t.sum, .a_in_registers = registers};
     shape.b_across = across, shape.a_across = across && !registers;
     if (!cuda::check_wgmma(shape)) continue;
@@ -92,12 +92,12 @@ Program every_width(const Types& t, bool registers, bool across) {
       before);
 }
 
-TEST(HopperCompile, products_of_warpgroups_in_all_types_and_widths) {
+TEST(HopperCompile, products_of_warpgroups_in_all_types) {
   if (!jit::nvrtc()) GTEST_SKIP() << jit::nvrtc().missing;
   for (const Types& t : product_types())
     for (bool registers : {false, true})
       for (bool across : {false, true})
-        if (!across || info(t.a).bits == 16) expect_compiles(every_width(t, registers, across), "h200");
+        if (!across || info(t.a).bits == 16) expect_compiles(some_widths(t, registers, across), "h200");
 }
 
 TEST(HopperCompile, products_that_do_not_exist_are_refused) {

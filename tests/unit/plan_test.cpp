@@ -97,6 +97,19 @@ TEST(Plan, WorkspaceLimit) {
   EXPECT_NO_THROW(two_steps(o));
 }
 
+TEST(Plan, AnEngineThatNeedsLessWorkspaceTakesOver) {
+  std::string text = "x = input f32[64,256]; y = softmax x; output y";
+  auto fast = make_plan(graph(text), cpu_device());
+  ASSERT_GT(fast->workspace_bytes(), 1024u) << "or this tests nothing";
+  auto small = make_plan(graph(text), cpu_device(), {.workspace_limit = 1024});
+  EXPECT_LE(small->workspace_bytes(), 1024u);
+  EXPECT_NE(small->steps()[0].engine, fast->steps()[0].engine);
+  PlanOptions none{.workspace_limit = 1024, .engines = {std::string(fast->steps()[0].engine->info().name)}};
+  none.fallback = false;
+  expect_error([&] { make_plan(graph(text), cpu_device(), none); }, Status::not_supported,
+               {"no engine can run softmax", "bytes of workspace, the limit is 1024", "excluded by the options"});
+}
+
 TEST(Plan, TemporariesShareMemoryWhenTheyCan) {
   std::string text = "x = input f32[1024]; y = relu ";
   for (int i = 0; i < 20; ++i) text += "(neg ";
