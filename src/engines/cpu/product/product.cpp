@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/dims.hpp"
 #include "base/thread_pool.hpp"
 #include "engines/cpu/product/tile.hpp"
 

@@ -11,7 +11,7 @@
 namespace tsr::cuda {
 
 Arguments::Arguments(const Graph& g, const attention::Problem& p) : g_(g) {
-  dev::attention::AttentionArgs& a = args_;
+  dev::attention::AttentionArgs& a = bound_.args;
   auto size = [](int64_t n) { return static_cast<int32_t>(n); };
   a.b = size(p.n.b), a.hq = size(p.n.hq), a.hk = size(p.n.hk), a.hv = size(p.n.hv);
   a.sq = size(p.n.sq), a.skv = size(p.n.skv), a.d = size(p.n.d), a.dv = size(p.n.dv);
@@ -55,10 +55,9 @@ void Arguments::set(dev::attention::Numbers& to, const attention::Numbers& from,
   to = {nullptr, dev::ElementType::f32, from.stride, fallback, 0};
   if (!from.given()) return;
   to.type = element_type(from.type);
-  if (g_.tensor(from.id).on_host())
-    values_.push_back({position(to), from.id, from.type, true});
-  else
-    bind(to.data, from.id);
+  if (!g_.tensor(from.id).on_host()) return bound_.pointer(to.data, from.id);
+  bound_.real(to.value, from.type, from.id);
+  bound_.integer(to.integer, from.type, from.id);
 }
 
 void Arguments::set(dev::attention::Spread& to, const attention::Broadcast& from) {
@@ -67,7 +66,7 @@ void Arguments::set(dev::attention::Spread& to, const attention::Broadcast& from
   if (g_.tensor(from.id).on_host())
     set(to.value, from.id);
   else
-    bind(to.data, from.id);
+    bound_.pointer(to.data, from.id);
 }
 
 void Arguments::set(dev::attention::Sequences& to, const attention::Sequences& from) {
@@ -77,8 +76,8 @@ void Arguments::set(dev::attention::Sequences& to, const attention::Sequences& f
   for (int i = 0; i < 4; ++i) to.strides[i] = from.strides[i];
   to.steps = from.dims[2];
   to.multiplier = from.multiplier;
-  bind(to.data, from.id);
-  if (from.offsets != kNone) bind(to.offsets, from.offsets);
+  bound_.pointer(to.data, from.id);
+  bound_.pointer(to.offsets, from.offsets);
 }
 
 void Arguments::set(dev::attention::Operand& to, const attention::Sequences& from) {
@@ -86,7 +85,7 @@ void Arguments::set(dev::attention::Operand& to, const attention::Sequences& fro
   to.blocks = from.dims[0];
   if (from.pages) set(to.pages, *from.pages);
   if (from.scales == kNone) return;
-  bind(to.scales, from.scales);
+  bound_.pointer(to.scales, from.scales);
   for (int i = 0; i < 4; ++i) to.scale_strides[i] = from.scale_tensor.strides[i];
   to.scale_steps = static_cast<int32_t>(from.scale_block[2]);
   to.scale_columns = static_cast<int32_t>(from.scale_block[3]);
@@ -97,27 +96,8 @@ void Arguments::set(dev::attention::Operand& to, const attention::Sequences& fro
 void Arguments::reserve(void*& to, int64_t bytes) {
   constexpr size_t kAlign = 256;
   if (bytes == 0) return;
-  reserved_.emplace_back(position(to), workspace_bytes_);
+  bound_.workspace(to, workspace_bytes_);
   workspace_bytes_ += (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign;
-}
-
-dev::attention::AttentionArgs Arguments::at(const StepArgs& a) const {
-  dev::attention::AttentionArgs y = args_;
-  auto* bytes = reinterpret_cast<char*>(&y);
-  auto put = [&](size_t position, void* pointer) { std::memcpy(bytes + position, &pointer, sizeof pointer); };
-  for (auto [position, t] : pointers_) put(position, a.tensors[t]);
-  for (auto [position, offset] : reserved_) put(position, a.workspace + offset);
-  for (const Value& v : values_) {
-    auto value = load<double>(v.type, a.tensors[v.tensor], 0);
-    if (!v.numbers) {
-      std::memcpy(bytes + v.position, &value, sizeof value);
-      continue;
-    }
-    auto* to = reinterpret_cast<dev::attention::Numbers*>(bytes + v.position);
-    to->value = value;
-    to->integer = load<int64_t>(v.type, a.tensors[v.tensor], 0);
-  }
-  return y;
 }
 
 }  // namespace tsr::cuda

@@ -260,7 +260,7 @@ FusedProgram::FusedProgram(const Expr& e, const Graph& g, const Device& d) {
   pack_arguments(l, s);
   for (size_t i = 0; i < numbers_.size(); ++i)
     if (TensorId t = numbers_[i].tensor; t != kNone)
-      scalars_.push_back({numbers_at_ + i * sizeof(dev::Number), t, numbers_[i].lane, g.tensor(t).dtype});
+      binder_.number(numbers_at_ + i * sizeof(dev::Number), numbers_[i].lane, g.tensor(t).dtype, t);
   // Sums over no rows are zero; everything else has nothing to do then.
   bool empty = e.has_reduction ? l.rows == 0 && code.across == 0 : head_.length == 0 && head_.tail == 0;
   if (!empty) add_launches(e, g, l, s, code, d);
@@ -395,7 +395,7 @@ void FusedProgram::pack_arguments(const Layout& l, const Shape& s) {
       p.add(dev::make_divisor(std::max<int64_t>(1, loops[i].size / per(outer, i))));
   }
   for (size_t k = 0; k < l.operands.size(); ++k) {
-    if (l.operands[k].tensor != kNone) pointers_.push_back({args_.size(), l.operands[k].tensor});
+    binder_.pointer(args_.size(), l.operands[k].tensor);
     p.add<void*>(nullptr);
     p.add((l.columns ? l.outer : l.inner)[0].strides[k]);
     for (size_t i = 0; i < l.outer.size(); ++i) p.add(l.outer[i].strides[k] * per(true, i));
@@ -411,11 +411,7 @@ void FusedProgram::run(void* const* tensors, std::byte* workspace, void* stream)
   if (launches_.empty()) return;
   alignas(16) std::byte args[kMaxArgs];
   std::memcpy(args, args_.data(), args_.size());
-  for (const Pointer& p : pointers_) std::memcpy(args + p.at, &tensors[p.tensor], sizeof(void*));
-  for (const Scalar& s : scalars_) {
-    dev::Number n = read_number(s.lane, s.type, tensors[s.tensor]);
-    std::memcpy(args + s.at, &n, sizeof n);
-  }
+  binder_.fill(args, tensors, workspace);
   void* scratch[] = {workspace, workspace + partial_bytes_, workspace + partial_bytes_ + row_bytes_};
   static_assert(offsetof(dev::FusedHead, row_values) == offsetof(dev::FusedHead, partials) + sizeof(void*));
   static_assert(offsetof(dev::FusedHead, counter) == offsetof(dev::FusedHead, partials) + 2 * sizeof(void*));

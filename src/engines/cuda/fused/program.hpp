@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engines/cuda/fused/args.cuh"
+#include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/code.hpp"
 #include "runtime/kernel.hpp"
 
@@ -47,23 +48,12 @@ class FusedProgram {
   int64_t seen_by_parts(const Shape& s) const;
   int64_t share_out_grid(const Shape& s);
   void add_launches(const Expr& e, const Graph& g, const Layout& l, const Shape& s, const Code& code, const Device& d);
-  struct Pointer {
-    size_t at;  // in the arguments
-    TensorId tensor;
-  };
-  struct Scalar {
-    size_t at;
-    TensorId tensor;
-    Lane lane;
-    DType type;
-  };
   std::vector<std::pair<TensorId, TensorId>> overwritable_;  // inputs and outputs
   std::vector<NumberPlan> numbers_;
   dev::FusedHead head_{};
   std::vector<std::byte> args_;  // complete but for what the caller gives at execution
   size_t numbers_at_ = 0;
-  std::vector<Pointer> pointers_;
-  std::vector<Scalar> scalars_;
+  Binder binder_;
   size_t partial_bytes_ = 0, row_bytes_ = 0, counter_bytes_ = 0;
   std::vector<Launch> launches_;
 };

@@ -73,6 +73,9 @@ GemmStep::GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, D
     plan_routes(g, p, *c.tile, d);
   else
     overwritable_ = epilogue.overwritable();
+  bound_.workspace(args_.partials, 0);
+  bound_.workspace(args_.moe.items, partial_bytes_);
+  bound_.workspace(args_.moe.writer, partial_bytes_ + item_bytes_);
 }
 
 bool GemmStep::may_overwrite(TensorId input, TensorId output) const {
@@ -95,9 +98,11 @@ void GemmStep::fill_space(const Graph& g, const Problem& p, const ProductLayout&
   args_.meets_a = p.rows_meet, args_.residues = static_cast<int>(p.residues);
   args_.limit_batches = std::max<int64_t>(1, p.limit_batches), args_.padding = p.padding;
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  row_limit_ = integers(g, p.row_limit, kAll);
-  column_limit_ = integers(g, p.column_limit, kAll);
-  depth_limit_ = integers(g, p.depth_limit, kAll);
+  integers(g, p.row_limit, kAll, args_.row_limit);
+  integers(g, p.column_limit, kAll, args_.column_limit);
+  integers(g, p.depth_limit, kAll, args_.depth_limit);
+  bound_.pointer(args_.a, p.a);
+  bound_.pointer(args_.b, p.b);
 }
 
 Code GemmStep::fill_epilogue_args(const Graph& g, const Problem& p, const Epilogue& epilogue, const ProductLayout& m) {
@@ -106,14 +111,13 @@ Code GemmStep::fill_epilogue_args(const Graph& g, const Problem& p, const Epilog
     const NumberPlan& n = code.numbers[i];
     args_.epilogue.numbers[i] = to_number(n.lane, n.value);
     if (TensorId id = epilogue.id(n.tensor); id != kNone)
-      scalars_.push_back({static_cast<int>(i), n.lane, g.tensor(id).dtype, id});
+      bound_.number(args_.epilogue.numbers[i], n.lane, g.tensor(id).dtype, id);
   }
   for (size_t k = 0; k < epilogue.operands().size(); ++k) {
     fill_epilogue(m, k, args_.epilogue.operands[k]);
     for (int i = 0; p.residues > 1 && i < p.positions; ++i)
       args_.epilogue.operands[k].position[i] = epilogue.operands()[k].strides[i + 2];
-    if (TensorId id = epilogue.id(epilogue.operands()[k].tensor); id != kNone)
-      pointers_.emplace_back(static_cast<int>(k), id);
+    bound_.pointer(args_.epilogue.operands[k].data, epilogue.id(epilogue.operands()[k].tensor));
   }
   return code;
 }
@@ -176,7 +180,9 @@ void GemmStep::plan_routes(const Graph& g, const Problem& p, const TileShape& t,
   to.mode = m.mode;
   to.ranges = m.ranges, to.experts = m.experts, to.rows = m.rows, to.sources = m.sources;
   to.top_k = m.top_k, to.expert_step = m.expert_step, to.item_count = tiles.items;
-  offsets_ = integers(g, m.offsets, 0), index_ = integers(g, m.index, 0), ks_ = integers(g, m.ks, 0);
+  integers(g, m.offsets, 0, to.offsets);
+  integers(g, m.index, 0, to.index);
+  integers(g, m.ks, 0, to.ks);
   if (!listed_) args_.ranges = static_cast<int>(m.ranges / m.experts);
   if (!listed_) return;
   route_.height = t.height, route_.tiles = tiles.plain;
@@ -195,47 +201,24 @@ void GemmStep::plan_routes(const Graph& g, const Problem& p, const TileShape& t,
   clear_writers_ = get_kernel(program, d);
 }
 
-GemmStep::IntegerPlan GemmStep::integers(const Graph& g, TensorId id, int64_t otherwise) const {
-  IntegerPlan p;
-  p.otherwise = otherwise;
-  if (id == kNone) return p;
+void GemmStep::integers(const Graph& g, TensorId id, int64_t otherwise, dev::Integers& to) {
+  to = {nullptr, 0, otherwise, 0};
+  if (id == kNone) return;
   const Tensor& t = g.tensor(id);
-  p.tensor = id, p.type = t.dtype, p.host = t.on_host();
+  if (t.on_host()) return bound_.integer(to.value, t.dtype, id);
   for (int i = 0; i < t.rank(); ++i)
-    if (t.dims[i] != 1) p.stride = t.strides[i];
-  return p;
-}
-
-dev::Integers GemmStep::bind(const IntegerPlan& p, void* const* tensors) {
-  if (p.tensor == kNone) return {nullptr, 0, p.otherwise, 0};
-  if (p.host) return {nullptr, 0, load<int64_t>(p.type, tensors[p.tensor], 0), 0};
-  return {tensors[p.tensor], p.stride, 0, p.type == DType::i64};
+    if (t.dims[i] != 1) to.stride = t.strides[i];
+  to.value = 0, to.wide = t.dtype == DType::i64;
+  bound_.pointer(to.data, id);
 }
 
 int GemmStep::kernels() const {
   return empty_ ? 0 : 1 + (add_splits_ != nullptr) + (route_kernel_ != nullptr) + (clear_writers_ != nullptr);
 }
 
-dev::GemmArgs GemmStep::bound(const StepArgs& s) const {
-  dev::GemmArgs args = args_;
-  args.a = s.tensors[a_], args.b = s.tensors[b_];
-  for (auto [k, t] : pointers_) args.epilogue.operands[k].data = s.tensors[t];
-  for (const Scalar& x : scalars_) args.epilogue.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
-  args.row_limit = bind(row_limit_, s.tensors);
-  args.column_limit = bind(column_limit_, s.tensors);
-  args.depth_limit = bind(depth_limit_, s.tensors);
-  args.moe.offsets = bind(offsets_, s.tensors);
-  args.moe.index = bind(index_, s.tensors);
-  args.moe.ks = bind(ks_, s.tensors);
-  args.partials = s.workspace;
-  args.moe.items = reinterpret_cast<dev::MoeItem*>(s.workspace + partial_bytes_);
-  args.moe.writer = reinterpret_cast<dev::u64*>(s.workspace + partial_bytes_ + item_bytes_);
-  return args;
-}
-
 void GemmStep::run(const StepArgs& s) const {
   if (empty_) return;
-  dev::GemmArgs args = bound(s);
+  dev::GemmArgs args = bound_.filled(s);
   dev::RouteArgs route = route_;
   route.moe = args.moe;
   if (clear_writers_) clear_writers_->launch(route_grid_, s.stream, route);

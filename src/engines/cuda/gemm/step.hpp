@@ -5,6 +5,7 @@
 #include "engines/cuda/gemm/args.cuh"
 #include "engines/cuda/gemm/tiles.hpp"
 #include "engines/cuda/products/layout.hpp"
+#include "engines/cuda/toolkit/binder.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {
@@ -18,16 +19,8 @@ class GemmStep : public Step {
   void run(const StepArgs& a) const override;
 
  private:
-  // A list of integers: on the device, or its one value on the host.
-  struct IntegerPlan {
-    TensorId tensor = kNone;
-    DType type = DType::i32;
-    int64_t stride = 0;
-    bool host = false;
-    int64_t otherwise = 0;
-  };
-  IntegerPlan integers(const Graph& g, TensorId t, int64_t otherwise) const;
-  static dev::Integers bind(const IntegerPlan& p, void* const* tensors);
+  // A list of integers on the device, or its one value on the host.
+  void integers(const Graph& g, TensorId t, int64_t otherwise, dev::Integers& to);
   void fill_space(const Graph& g, const Problem& p, const ProductLayout& m);
   Code fill_epilogue_args(const Graph& g, const Problem& p, const Epilogue& epilogue, const ProductLayout& m);
   void plan_tiles(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, const Choice& c, size_t operands,
@@ -35,22 +28,13 @@ class GemmStep : public Step {
   void plan_direct(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, int64_t splits,
                    Program& program, const Device& d);
   void plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d);
-  dev::GemmArgs bound(const StepArgs& a) const;
 
   TensorId a_, b_;
   std::vector<std::pair<TensorId, TensorId>> overwritable_;  // inputs of what follows the product, and outputs
   bool empty_ = false, listed_ = false;
-  dev::GemmArgs args_{};
+  KernelArgs<dev::GemmArgs> bound_;
+  dev::GemmArgs& args_ = bound_.args;
   dev::RouteArgs route_{};
-  IntegerPlan row_limit_, column_limit_, depth_limit_, offsets_, index_, ks_;
-  std::vector<std::pair<int, TensorId>> pointers_;  // operand of the generated code, tensor
-  struct Scalar {
-    int number;
-    Lane lane;
-    DType type;
-    TensorId tensor;
-  };
-  std::vector<Scalar> scalars_;
   size_t partial_bytes_ = 0, item_bytes_ = 0, writer_bytes_ = 0;
   Grid grid_, add_grid_, route_grid_;
   std::shared_ptr<const Kernel> product_, add_splits_, route_kernel_, clear_writers_;

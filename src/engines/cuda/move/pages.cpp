@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engines/cuda/move/copy.hpp"
+#include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/op.hpp"
 #include "graph/ops/slots.hpp"
@@ -32,8 +33,10 @@ std::optional<int64_t> single_step(const Tensor& t) {
 
 class PagesStep : public Step {
  public:
-  PagesStep(const Graph& g, const Node& n, const Device& d) : pages_(n.in[kContainer]), result_(n.out[0]) {
-    const Tensor &x = g.tensor(pages_), &y = g.tensor(result_);
+  PagesStep(const Graph& g, const Node& n, const Device& d) {
+    const Tensor &x = g.tensor(n.in[kContainer]), &y = g.tensor(n.out[0]);
+    bound_.pointer(args_.from, n.in[kContainer]);
+    bound_.pointer(args_.to, n.out[0]);
     bool transposed = attrs<tessera::PagedLoadOptions>(n).transposed;
     int row = transposed ? 3 : 2, column = transposed ? 2 : 3;
     args_.pages = x.dims[0];
@@ -46,11 +49,11 @@ class PagesStep : public Step {
     args_.heads = dev::make_divisor(std::max<int64_t>(1, y.dims[1]));
     args_.page_rows = dev::make_divisor(std::max<int64_t>(1, x.dims[2]));
     args_.count = y.numel();
-    set_index(g, n.in[kTable], table_, args_.table);
+    set_index(g, n.in[kTable], args_.table);
     args_.table.steps[0] = g.tensor(n.in[kTable]).strides[0], args_.table.steps[1] = g.tensor(n.in[kTable]).strides[2];
     args_.lengths.value = y.dims[row];
     if (n.in.size() > kSeqLen && n.in[kSeqLen] != kNone) {
-      set_index(g, n.in[kSeqLen], lengths_, args_.lengths);
+      set_index(g, n.in[kSeqLen], args_.lengths);
       args_.lengths.steps[0] = *single_step(g.tensor(n.in[kSeqLen]));
     }
     if (args_.count == 0) return;
@@ -62,33 +65,18 @@ class PagesStep : public Step {
   }
 
   void run(const StepArgs& s) const override {
-    if (!kernel_) return;
-    dev::PageArgs a = args_;
-    a.from = s.tensors[pages_];
-    a.to = s.tensors[result_];
-    fill_index(s, table_, a.table);
-    fill_index(s, lengths_, a.lengths);
-    kernel_->launch(grid_, s.stream, a);
+    if (kernel_) kernel_->launch(grid_, s.stream, bound_.filled(s));
   }
   int kernels() const override { return kernel_ ? 1 : 0; }
 
  private:
-  struct Index {
-    TensorId id = kNone;
-    DType type = DType::i32;
-    bool on_host = false;
-  };
-  static void set_index(const Graph& g, TensorId id, Index& index, dev::IndexArg& a) {
+  void set_index(const Graph& g, TensorId id, dev::IndexArg& a) {
     const Tensor& t = g.tensor(id);
-    index = {id, t.dtype, t.on_host()};
     a.wide = t.dtype == DType::i64;
-  }
-  static void fill_index(const StepArgs& s, const Index& index, dev::IndexArg& a) {
-    if (index.id == kNone) return;
-    if (index.on_host)
-      a.value = load<int64_t>(index.type, s.tensors[index.id], 0);
+    if (t.on_host())
+      bound_.integer(a.value, t.dtype, id);
     else
-      a.data = s.tensors[index.id];
+      bound_.pointer(a.data, id);
   }
 
   void use_words(const Tensor& x, const Tensor& y, const Device& d) {
@@ -133,9 +121,8 @@ class PagesStep : public Step {
     kernel_ = get_kernel(p, d);
   }
 
-  TensorId pages_, result_;
-  Index table_, lengths_;
-  dev::PageArgs args_{};
+  KernelArgs<dev::PageArgs> bound_;
+  dev::PageArgs& args_ = bound_.args;
   Grid grid_;
   std::shared_ptr<const Kernel> kernel_;
 };

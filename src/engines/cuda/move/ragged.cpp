@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engines/cuda/move/copy.hpp"
+#include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
@@ -184,48 +185,44 @@ Choice choose(DType x, DType y, Side& from, Side& to, int64_t count) {
 
 class RaggedStep : public Step {
  public:
-  RaggedStep(const Graph& g, const Node& n, const Device& d) : target_(n.out[0]) {
-    const Tensor& y = g.tensor(target_);
-    to_offsets_ = y.ragged;
+  RaggedStep(const Graph& g, const Node& n, const Device& d) {
+    const Tensor& y = g.tensor(n.out[0]);
     for (const Walk& w : walks_of(g, n)) {
       const Tensor& x = g.tensor(w.source);
-      Launch l{w.source, x.ragged, {}, {}, nullptr};
+      Launch l;
       int64_t count = is_complex(x.dtype) ? 2 : 1;
       for (const Loop& loop : w.to) count *= loop.size;
       if (count == 0) continue;
       Side from = make_side(g, x, w.from), to = make_side(g, y, w.to);
       Choice c = choose(part_type(x), part_type(y), from, to, count);
-      l.args = {count / c.word, finish(from), finish(to)};
+      dev::RaggedArgs& a = l.args.args;
+      a = {count / c.word, finish(from), finish(to)};
+      l.args.pointer(a.from.data, w.source);
+      l.args.pointer(a.to.data, n.out[0]);
+      l.args.pointer(a.from.ragged.offsets, x.ragged);
+      l.args.pointer(a.to.ragged.offsets, y.ragged);
       Program p;
       p.body = c.body;
       p.include = "engines/cuda/move/ragged.cuh";
       p.generated = "using namespace tsr::dev;";
       p.args = "RaggedArgs";
       p.threads = l.grid.threads = kThreads;
-      l.grid.blocks = (l.args.count + kThreads * c.unroll - 1) / (kThreads * c.unroll);
+      l.grid.blocks = (a.count + kThreads * c.unroll - 1) / (kThreads * c.unroll);
       l.kernel = get_kernel(p, d);
       launches_.push_back(std::move(l));
     }
   }
   int kernels() const override { return static_cast<int>(launches_.size()); }
   void run(const StepArgs& s) const override {
-    for (const Launch& l : launches_) {
-      dev::RaggedArgs a = l.args;
-      a.from.data = s.tensors[l.source], a.to.data = s.tensors[target_];
-      if (l.offsets != kNone) a.from.ragged.offsets = s.tensors[l.offsets];
-      if (to_offsets_ != kNone) a.to.ragged.offsets = s.tensors[to_offsets_];
-      l.kernel->launch(l.grid, s.stream, a);
-    }
+    for (const Launch& l : launches_) l.kernel->launch(l.grid, s.stream, l.args.filled(s));
   }
 
  private:
   struct Launch {
-    TensorId source, offsets;
     Grid grid;
-    dev::RaggedArgs args;
+    KernelArgs<dev::RaggedArgs> args;
     std::shared_ptr<const Kernel> kernel;
   };
-  TensorId target_, to_offsets_;
   std::vector<Launch> launches_;
 };
 

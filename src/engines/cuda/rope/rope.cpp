@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engines/cuda/rope/args.cuh"
+#include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/ops/rope.hpp"
 #include "graph/ragged.hpp"
@@ -33,8 +34,8 @@ int vector_length(const Tensor& x, const Tensor& y, int64_t passing, int64_t tur
 
 class RopeStep : public Step {
  public:
-  RopeStep(const Graph& g, const Node& n, const Device& d) : x_(n.in[0]), angles_(n.in[1]), y_(n.out[0]) {
-    const Tensor &x = g.tensor(x_), &angles = g.tensor(angles_), &y = g.tensor(y_);
+  RopeStep(const Graph& g, const Node& n, const Device& d) {
+    const Tensor &x = g.tensor(n.in[0]), &angles = g.tensor(n.in[1]), &y = g.tensor(n.out[0]);
     const auto& o = attrs<tessera::RopeOptions>(n);
     if (x.numel() == 0) return;
     args_.turning = rope_dim(o, x) / 2;
@@ -42,7 +43,11 @@ class RopeStep : public Step {
     for (int i = 0; i < 4; ++i) args_.x_steps[i] = x.strides[i], args_.y_steps[i] = y.strides[i];
     args_.angle_steps[0] = angles.strides[rope_positions(angles)], args_.angle_steps[1] = angles.strides[3];
     args_.x_ragged = ragged_arg(g, x), args_.y_ragged = ragged_arg(g, y);
-    x_offsets_ = x.ragged, y_offsets_ = y.ragged;
+    bound_.pointer(args_.x, n.in[0]);
+    bound_.pointer(args_.angles, n.in[1]);
+    bound_.pointer(args_.y, n.out[0]);
+    bound_.pointer(args_.x_ragged.offsets, x.ragged);
+    bound_.pointer(args_.y_ragged.offsets, y.ragged);
     args_.scale = o.scale;
     args_.sign = n.op->name == "rope" ? 1 : -1;
     args_.sequences = x.dims[0] * x.dims[1];
@@ -68,17 +73,12 @@ class RopeStep : public Step {
   }
   int kernels() const override { return kernel_ ? 1 : 0; }
   void run(const StepArgs& s) const override {
-    if (!kernel_) return;
-    dev::RopeArgs a = args_;
-    a.x = s.tensors[x_], a.angles = s.tensors[angles_], a.y = s.tensors[y_];
-    if (x_offsets_ != kNone) a.x_ragged.offsets = s.tensors[x_offsets_];
-    if (y_offsets_ != kNone) a.y_ragged.offsets = s.tensors[y_offsets_];
-    kernel_->launch(grid_, s.stream, a);
+    if (kernel_) kernel_->launch(grid_, s.stream, bound_.filled(s));
   }
 
  private:
-  TensorId x_, angles_, y_, x_offsets_ = kNone, y_offsets_ = kNone;
-  dev::RopeArgs args_{};
+  KernelArgs<dev::RopeArgs> bound_;
+  dev::RopeArgs& args_ = bound_.args;
   Grid grid_;
   std::shared_ptr<const Kernel> kernel_;
 };

@@ -25,14 +25,6 @@ TensorId wanted(const Region& r, TensorId t) {
   return std::find(r.outputs.begin(), r.outputs.end(), t) == r.outputs.end() ? kNone : t;
 }
 
-dev::Operand operand(const Tensor& t) {
-  require(t.rank() <= dev::kMaxAxes, "a tensor of ", t.rank(), " dimensions reached a kernel that takes ",
-          dev::kMaxAxes);
-  dev::Operand o{};
-  for (int i = 0; i < t.rank(); ++i) o.strides[i] = t.strides[i];
-  return o;
-}
-
 size_t host_bytes(const Tensor& t) { return t.on_host() ? static_cast<size_t>(byte_size(t.dtype, 1)) : 0; }
 
 std::string device_type_of(const Graph& g, TensorId t) { return t == kNone ? "none" : device_type(g.tensor(t).dtype); }

@@ -4,9 +4,8 @@
 
 #include <cstring>
 
-#include "device/operand.cuh"
+#include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
-#include "planner/engine.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {
@@ -14,8 +13,6 @@ namespace tsr::cuda {
 // A result, or kNone if nobody wants it: it has no memory then.
 TensorId wanted(const Region& r, TensorId t);
 
-// Strides of a tensor; the pointer is set at each launch.
-dev::Operand operand(const Tensor& t);
 // Bytes of a tensor that is host memory at the launch, 0 for one in device memory.
 size_t host_bytes(const Tensor& t);
 // Sets the pointer, or copies the value of a scalar that is host memory.
@@ -39,18 +36,13 @@ std::string instance(std::string_view name, const Arguments&... arguments) {
 
 // `Args` has a member `workspace`.
 template <class Args>
-class Launches : public Step {
+class Launches : public Step, public KernelArgs<Args> {
  public:
-  Args args{};  // but for the pointers
-  size_t workspace = 0;
+  Launches() { KernelArgs<Args>::workspace(this->args.workspace, 0); }
+  size_t workspace = 0;  // bytes
 
   // `o` is one of the operands in `args`.
-  void bind(dev::Operand& o, const Graph& g, TensorId t) {
-    if (t == kNone) return;
-    o = operand(g.tensor(t));
-    auto offset = reinterpret_cast<std::byte*>(&o) - reinterpret_cast<std::byte*>(&args);
-    bound_.push_back({static_cast<size_t>(offset), t, host_bytes(g.tensor(t))});
-  }
+  void bind(dev::Operand& o, const Graph& g, TensorId t) { this->operand(o, g, t); }
   // Without blocks there is nothing to do.
   void add(const std::string& include, const std::string& args_type, const std::string& body, const Grid& grid,
            const Device& d, const std::string& generated = "") {
@@ -68,22 +60,11 @@ class Launches : public Step {
   size_t workspace_bytes() const override { return workspace; }
   int kernels() const override { return static_cast<int>(kernels_.size()); }
   void run(const StepArgs& a) const override {
-    Args now = args;
-    for (const Bound& b : bound_) {
-      auto* o = reinterpret_cast<dev::Operand*>(reinterpret_cast<std::byte*>(&now) + b.offset);
-      set_memory(*o, b.host_bytes, a.tensors[b.tensor]);
-    }
-    now.workspace = a.workspace;
+    Args now = this->filled(a);
     for (const auto& [kernel, grid] : kernels_) kernel->launch(grid, a.stream, now);
   }
 
  private:
-  struct Bound {
-    size_t offset;  // of the operand in the arguments
-    TensorId tensor;
-    size_t host_bytes;
-  };
-  std::vector<Bound> bound_;
   std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> kernels_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "engines/cuda/wgmma/args.cuh"
@@ -72,12 +73,11 @@ TensorBox operand_box(const WgmmaProblem& m, const WgmmaOperand& o, int64_t coun
 class WgmmaStep : public Step {
  public:
   WgmmaStep(const Graph& g, const WgmmaProblem& m, const TileChoice& t, const Device& d)
-      : a_(m.a.tensor), b_(m.b.tensor), device_(d), overwritable_(m.epilogue.overwritable()) {
-    if (m.window)
-      a_box_ = m.window->pictures, a_box_.box[1] = t.rows;
-    else
-      a_box_ = operand_box(m, m.a, m.rows, t.rows);
-    b_box_ = operand_box(m, m.b, m.columns, t.columns / t.cluster);
+      : a_(m.a.tensor), b_(m.b.tensor), overwritable_(m.epilogue.overwritable()) {
+    TensorBox pieces = m.window ? m.window->pictures : operand_box(m, m.a, m.rows, t.rows);
+    if (m.window) pieces.box[1] = t.rows;
+    bound_.map(args_.a, pieces, a_, d);
+    bound_.map(args_.b, operand_box(m, m.b, m.columns, t.columns / t.cluster), b_, d);
     args_.rows = static_cast<int>(m.rows), args_.columns = static_cast<int>(m.columns);
     args_.row_tiles = static_cast<int>(ceil_div(m.rows, t.rows * t.cluster));
     args_.column_tiles = static_cast<int>(ceil_div(m.columns, t.columns));
@@ -87,7 +87,7 @@ class WgmmaStep : public Step {
     fill_window(m);
     constexpr int kGroup = 8;
     args_.group = std::min(kGroup, args_.row_tiles);
-    Code code = fill_epilogue(g, m);
+    Code code = fill_epilogue(g, m, d);
     int stages = stages_of(t, d);
     DType type = g.tensor(m.a.tensor).dtype, result = DType::f32;
     if (m.staged >= 0) result = m.epilogue.tensor(m.epilogue.operands()[static_cast<size_t>(m.staged)]).dtype;
@@ -111,15 +111,7 @@ class WgmmaStep : public Step {
     return input != a_ && input != b_ &&
            std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
   }
-  void run(const StepArgs& s) const override {
-    dev::WgmmaArgs args = args_;
-    args.a = encode_map(a_box_, s.tensors[a_], device_);
-    args.b = encode_map(b_box_, s.tensors[b_], device_);
-    if (c_ != kNone) args.c = encode_map(c_box_, s.tensors[c_], device_);
-    for (auto [k, t] : pointers_) args.epilogue.operands[k].data = s.tensors[t];
-    for (const Scalar& x : scalars_) args.epilogue.numbers[x.number] = read_number(x.lane, x.type, s.tensors[x.tensor]);
-    kernel_->launch(grid_, s.stream, args);
-  }
+  void run(const StepArgs& s) const override { kernel_->launch(grid_, s.stream, bound_.filled(s)); }
 
  private:
   static std::string qualified(DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); }
@@ -139,7 +131,7 @@ class WgmmaStep : public Step {
   }
 
   // What follows the product: its code, strides and numbers, and the box of the result that leaves in boxes.
-  Code fill_epilogue(const Graph& g, const WgmmaProblem& m) {
+  Code fill_epilogue(const Graph& g, const WgmmaProblem& m, const Device& d) {
     const std::vector<OperandPlan>& operands = m.epilogue.operands();
     vector_ = m.columns % 2 == 0 ? 2 : 1;
     std::vector<OperandPlan::Access> access;
@@ -147,23 +139,23 @@ class WgmmaStep : public Step {
       const WgmmaProblem::Strides& s = m.strides[k];
       args_.epilogue.operands[k] = {nullptr, s.column, s.row, s.column, s.batch};
       access.push_back(access_of(m, k));
-      if (TensorId id = m.epilogue.id(operands[k].tensor); id != kNone) pointers_.emplace_back(static_cast<int>(k), id);
+      bound_.pointer(args_.epilogue.operands[k].data, m.epilogue.id(operands[k].tensor));
     }
     Code code = m.epilogue.print(access, vector_, "WgmmaEpilogue");
     for (size_t i = 0; i < code.numbers.size(); ++i) {
       const NumberPlan& n = code.numbers[i];
       args_.epilogue.numbers[i] = to_number(n.lane, n.value);
       if (TensorId id = m.epilogue.id(n.tensor); id != kNone)
-        scalars_.push_back({static_cast<int>(i), n.lane, g.tensor(id).dtype, id});
+        bound_.number(args_.epilogue.numbers[i], n.lane, g.tensor(id).dtype, id);
     }
     if (m.staged < 0) return code;
     auto k = static_cast<size_t>(m.staged);
-    c_ = m.epilogue.id(operands[k].tensor);
-    c_box_.rank = 3, c_box_.element_bytes = info(operands[k].type).bits / 8, c_box_.swizzle = dev::Swizzle::bytes_128;
-    c_box_.dims = {m.columns, m.rows, m.batches};
-    c_box_.strides = {c_box_.element_bytes, m.strides[k].row * c_box_.element_bytes,
-                      m.strides[k].batch * c_box_.element_bytes};
-    c_box_.box = {128 / c_box_.element_bytes, 64, 1};
+    TensorBox box;
+    box.rank = 3, box.element_bytes = info(operands[k].type).bits / 8, box.swizzle = dev::Swizzle::bytes_128;
+    box.dims = {m.columns, m.rows, m.batches};
+    box.strides = {box.element_bytes, m.strides[k].row * box.element_bytes, m.strides[k].batch * box.element_bytes};
+    box.box = {128 / box.element_bytes, 64, 1};
+    bound_.map(args_.c, box, m.epilogue.id(operands[k].tensor), d);
     return code;
   }
 
@@ -180,20 +172,11 @@ class WgmmaStep : public Step {
     return pairs && vector_ == 2 ? OperandPlan::vector : OperandPlan::strided;
   }
 
-  struct Scalar {
-    int number;
-    Lane lane;
-    DType type;
-    TensorId tensor;
-  };
-  TensorId a_, b_, c_ = kNone;
-  Device device_;
+  TensorId a_, b_;
   std::vector<std::pair<TensorId, TensorId>> overwritable_;  // inputs of what follows the product, and outputs
-  TensorBox a_box_, b_box_, c_box_;
-  dev::WgmmaArgs args_{};
+  KernelArgs<dev::WgmmaArgs> bound_;
+  dev::WgmmaArgs& args_ = bound_.args;
   int vector_ = 1;
-  std::vector<std::pair<int, TensorId>> pointers_;  // operand of the generated code, tensor
-  std::vector<Scalar> scalars_;
   Grid grid_;
   std::shared_ptr<const Kernel> kernel_;
 };
