@@ -46,10 +46,10 @@ struct Product {
   int inner;  // elements along the inner dimension
   Type a_type, b_type;
   bool half_sums;
-  unsigned long long a, b;     // descriptors
+  unsigned long long a, b;      // descriptors
   const unsigned* a_registers;  // instead of the descriptor a
-  bool a_across, b_across;     // elements follow each other across the inner dimension
-  bool add;                    // to the sums, rather than instead of them
+  bool a_across, b_across;      // elements follow each other across the inner dimension
+  bool add;                     // to the sums, rather than instead of them
   Here here;
 };
 

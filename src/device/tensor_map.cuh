@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host and device share of boxes of tensors: the map by which the copy engine finds them, and how their rows lie in
-// shared memory.
+// What host and device share of boxes of tensors: the map by which the copy engine finds them, and how their rows lie
+// in shared memory.
 #pragma once
 
 #include "device/scalars.cuh"

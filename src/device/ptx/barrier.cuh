@@ -61,8 +61,8 @@ inline void barrier_announce(u64* barrier, u32 bytes, Here here = {}) {
 #endif
 }
 
-// At the same barrier in another block of the cluster. Ordinary stores need not be seen there: a release at the scope of
-// the cluster would wait for all memory each time, which cost a quarter of a product's time.
+// At the same barrier in another block of the cluster. Ordinary stores need not be seen there: a release at the scope
+// of the cluster would wait for all memory each time, which cost a quarter of a product's time.
 inline void barrier_arrive_at(u64* barrier, u32 rank, Here here = {}) {
 #if defined(TSR_EMULATED)
   tsr_emulated::world->barrier_arrive(barrier, int(rank), 1, 0, here);

@@ -37,13 +37,14 @@ void tensor_load(void* to, const TensorMap* map, const int (&at)[RANK], u64* bar
   u32 s = shared_address(to), b = shared_address(barrier);
   if constexpr (RANK == 2)
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(s),
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+            s),
         "l"(map), "r"(b), "r"(at[0]), "r"(at[1])
         : "memory");
   if constexpr (RANK == 3)
     asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(
-            s),
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::
+            "r"(s),
         "l"(map), "r"(b), "r"(at[0]), "r"(at[1]), "r"(at[2])
         : "memory");
   if constexpr (RANK == 4)
@@ -73,28 +74,32 @@ void tensor_load_multicast(void* to, const TensorMap* map, const int (&at)[RANK]
   u16 mask = u16(blocks);
   if constexpr (RANK == 2)
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%3, "
         "%4}], [%2], %5;" ::"r"(s),
         "l"(map), "r"(b), "r"(at[0]), "r"(at[1]), "h"(mask)
         : "memory");
   if constexpr (RANK == 3)
     asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%3, "
         "%4, %5}], [%2], %6;" ::"r"(s),
         "l"(map), "r"(b), "r"(at[0]), "r"(at[1]), "r"(at[2]), "h"(mask)
         : "memory");
 #endif
 }
 
-// Pixels of pictures, one row of shared memory each: from `at` (channel, column, row, picture) on as many as the map says,
-// walking over the positions of a window, whose element at `tap` (columns, rows) is brought. Beside the picture it is 0.
+// Pixels of pictures, one row of shared memory each: from `at` (channel, column, row, picture) on as many as the map
+// says, walking over the positions of a window, whose element at `tap` (columns, rows) is brought. Beside the picture
+// it is 0.
 inline void window_load(void* to, const TensorMap* map, const int (&at)[4], const int (&tap)[2], u64* barrier,
                         Here here = {}) {
 #if defined(TSR_EMULATED)
   tsr_emulated::world->copy_box({to, map, at, 4, barrier, 0, here, tap});
 #else
   asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+      "%6}], "
       "[%2], {%7, %8};" ::"r"(shared_address(to)),
       "l"(map), "r"(shared_address(barrier)), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "h"(u16(tap[0])),
       "h"(u16(tap[1]))

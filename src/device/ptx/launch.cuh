@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that begin before the one in front of them ends (Grid::overlap; compute capability 9.0 and later). The emulated
-// GPU runs them one after the other.
+// Kernels that begin before the one in front of them ends (Grid::overlap; compute capability 9.0 and later). The
+// emulated GPU runs them one after the other.
 #pragma once
 
 namespace tsr::dev {
@@ -11,7 +11,8 @@ inline void launch_next() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Until the kernels in front have ended and what they wrote is seen. Before it, nothing of theirs may be read or written.
+// Until the kernels in front have ended and what they wrote is seen. Before it, nothing of theirs may be read or
+// written.
 inline void wait_for_previous() {
 #if !defined(TSR_EMULATED)
   asm volatile("griddepcontrol.wait;" ::: "memory");

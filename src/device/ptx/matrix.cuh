@@ -20,7 +20,10 @@ void matrix_load(u32 (&r)[COUNT], const void* row, Here here = {}) {
   if constexpr (COUNT == 1 && TURNED)
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(s) : "memory");
   if constexpr (COUNT == 2 && !TURNED)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(s) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(s)
+                 : "memory");
   if constexpr (COUNT == 2 && TURNED)
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1])
@@ -60,8 +63,8 @@ void matrix_store(void* row, const u32 (&r)[COUNT], Here here = {}) {
                  "r"(r[2]), "r"(r[3])
                  : "memory");
   if constexpr (COUNT == 4 && TURNED)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(s), "r"(r[0]), "r"(r[1]),
-                 "r"(r[2]), "r"(r[3])
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(s), "r"(r[0]),
+                 "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 #endif
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of a thread's own into shared memory that come while it goes on (cp.async, compute capability 8.0 and later): 4,
-// 8 or 16 bytes, from and to multiples of that. A thread waits for its own copies; others see them after a barrier of the
-// block behind that. They count as ordinary stores: before tensor cores or the copy engine read them, fence_for_copies.
+// Copies of a thread's own into shared memory that come while it goes on (cp.async, compute capability 8.0 and later):
+// 4, 8 or 16 bytes, from and to multiples of that. A thread waits for its own copies; others see them after a barrier
+// of the block behind that. They count as ordinary stores: before tensor cores or the copy engine read them,
+// fence_for_copies.
 #pragma once
 
 #include "device/ptx/address.cuh"

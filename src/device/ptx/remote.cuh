@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared memory of other blocks of a cluster (compute capability 9.0 and later), named by a place of this block's and
-// a rank. device/cluster.cuh has the barrier after which it may be touched; a block must not end before others are done
-// with its memory.
+// The shared memory of other blocks of a cluster (compute capability 9.0 and later), named by a place of this block's
+// and a rank. device/cluster.cuh has the barrier after which it may be touched; a block must not end before others are
+// done with its memory.
 #pragma once
 
 #include "device/ptx/address.cuh"

@@ -53,14 +53,15 @@ void tensor_add(const TensorMap* map, const int (&at)[RANK], const void* from, H
 #else
   u32 s = shared_address(from);
   if constexpr (RANK == 2)
-    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
-                 "r"(s), "r"(at[0]), "r"(at[1])
-                 : "memory");
+    asm volatile(
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
+        "r"(s), "r"(at[0]), "r"(at[1])
+        : "memory");
   if constexpr (RANK == 3)
-    asm volatile("cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
-                     map),
-                 "r"(s), "r"(at[0]), "r"(at[1]), "r"(at[2])
-                 : "memory");
+    asm volatile(
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+        "r"(s), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
 #endif
 }
 

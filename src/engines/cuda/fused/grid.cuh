@@ -152,8 +152,8 @@ struct GridBlock {
     }
   }
 
-  // The piece's elements of a thread, or of every `step` one. The first pass keeps groups where there is room, later ones
-  // take them.
+  // The piece's elements of a thread, or of every `step` one. The first pass keeps groups where there is room, later
+  // ones take them.
   template <bool FIRST, bool BACK, class Use>
   void each_element(const Piece<Index>& p, const Index* base, bool real, Index step, const Use& use) const {
     Index groups = (p.last - p.first + kGroup - 1) / kGroup;

@@ -17,8 +17,8 @@ struct RowState {
   int present = 0;  // vectors that this thread has
 };
 
-// Joins the totals of the cluster's blocks, in the order of their numbers. `slots` holds two sets: others may still read
-// what the call before left in the other one.
+// Joins the totals of the cluster's blocks, in the order of their numbers. `slots` holds two sets: others may still
+// read what the call before left in the other one.
 template <class C, int S, int CLUSTER>
 void cluster_total(typename C::Partial& p, typename C::Partial* slots) {
   if constexpr (CLUSTER > 1) {
@@ -58,7 +58,8 @@ void rows(const Args& a) {
   // Blocks of a cluster have neighbouring parts of the row.
   i64 part = CLUSTER > 1 ? a.head.split_length : a.head.length, start = CLUSTER > 1 ? cluster_rank() * part : 0;
   i64 index = CLUSTER > 1 ? blockIdx.x / CLUSTER : i64(blockIdx.x) * (blockDim.x / THREADS) + threadIdx.x / THREADS;
-  int first = int(start) + threadIdx.x % THREADS, end = int(start + part < a.head.length ? start + part : a.head.length);
+  int first = int(start) + threadIdx.x % THREADS,
+      end = int(start + part < a.head.length ? start + part : a.head.length);
   if constexpr (CLUSTER > 1) cluster_arrive();
   // Threads beyond the last row still take part in barriers, with nothing to do.
   bool real = index < a.head.rows;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions with reductions of rows for a fixed number of blocks that walk over them, so that the next rows are fetched
 // while one is worked on, and sums over all rows (the gradients of a norm's scale and bias) add up in registers. With
-// DEPTH > 0 rows come by bulk copies into a ring of DEPTH places in shared memory. What the blocks have of sums over rows
-// is left in memory and joined by a second kernel in a fixed order.
+// DEPTH > 0 rows come by bulk copies into a ring of DEPTH places in shared memory. What the blocks have of sums over
+// rows is left in memory and joined by a second kernel in a fixed order.
 #pragma once
 
 #include "device/ptx/barrier.cuh"

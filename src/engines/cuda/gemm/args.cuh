@@ -100,7 +100,7 @@ constexpr i64 kNoRange = -2;
 
 struct Frame {
   Space space;
-  i64 a, b, at[kEpilogueOperands];         // where the batch begins
+  i64 a, b, at[kEpilogueOperands];     // where the batch begins
   i64 first_row, first_column;         // of the tile
   i64 rows, columns, depth;            // that are there
   i64 row_limit, column_limit, range;  // beyond the limits the product is padding; range: of experts

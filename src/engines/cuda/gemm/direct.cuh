@@ -88,7 +88,8 @@ void direct(const GemmArgs& g) {
   describe_all(g, begin, terms, table);
   i64 first_row, first_column;
   if (!find_place<V, ROWS>(g, blockIdx.x / splits, first_row, first_column)) return;
-  Place<kOperands> column(g.space.columns, first_column, [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
+  Place<kOperands> column(g.space.columns, first_column,
+                          [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
   i64 step_a = g.space.columns.count ? g.space.columns.axis[0].a : 0;
   i64 step_b = g.space.columns.count ? g.space.columns.axis[0].b : 0;
   const typename A::Type* a[ROWS];
@@ -148,7 +149,8 @@ void add_parts(const GemmArgs& g) {
   using C = Code<V>;
   i64 first_row, first_column;
   if (!find_place<V, 1>(g, blockIdx.x, first_row, first_column)) return;
-  Place<C::kOperands> to(g.space.columns, first_column, [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
+  Place<C::kOperands> to(g.space.columns, first_column,
+                         [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
   Place<C::kOperands> row(g.space.rows, first_row, [&](int k, int i) { return g.epilogue.operands[k].rows[i]; });
 #pragma unroll
   for (int k = 0; k < C::kOperands; ++k) to.epilogue[k] += row.epilogue[k];

@@ -2,8 +2,8 @@
 // What host and device share of products by warpgroups.
 #pragma once
 
-#include "device/tensor_map.cuh"
 #include "device/code_args.cuh"
+#include "device/tensor_map.cuh"
 
 namespace tsr::dev {
 
@@ -25,14 +25,14 @@ struct WgmmaArgs {
   i32 a_batches, b_batches;              // 0: all batches have the same operand, else 1
   i32 depth_tiles;                       // steps along the inner dimension
   i32 group;  // tiles of rows whose columns are walked together, so that operands stay in the cache
-  // Of a convolution: rows are positions (columns fastest, then rows, then pictures), each step along the inner dimension
-  // is some channels at one tap of the window.
+  // Of a convolution: rows are positions (columns fastest, then rows, then pictures), each step along the inner
+  // dimension is some channels at one tap of the window.
   struct Window {
-    i32 positions[2];     // of a row and of a column of the result
+    i32 positions[2];       // of a row and of a column of the result
     i32 step[2], first[2];  // from one position to the next in the picture, and where the first lies
-    i32 taps, apart[2];   // taps in a row of the window; elements between taps
-    i32 channel_tiles;    // steps of one tap
-    i32 last_tap;         // the filter's taps are counted from here backwards; -1: from the first on
+    i32 taps, apart[2];     // taps in a row of the window; elements between taps
+    i32 channel_tiles;      // steps of one tap
+    i32 last_tap;           // the filter's taps are counted from here backwards; -1: from the first on
   } window;
   WgmmaEpilogue epilogue;
 };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices by warpgroups (sm_90a). One block on each multiprocessor walks over tiles of the result. Its first
-// warpgroup asks the copy engine for pieces of both operands, into a ring of places in shared memory; the others multiply
-// what has come, 64 rows each, and store the sums. Blocks of a cluster have tiles of neighbouring rows; each fetches a
-// part of the right operand for all of them.
+// Products of matrices by warpgroups (sm_90a). One block on each multiprocessor walks over tiles of the result. Its
+// first warpgroup asks the copy engine for pieces of both operands, into a ring of places in shared memory; the others
+// multiply what has come, 64 rows each, and store the sums. Blocks of a cluster have tiles of neighbouring rows; each
+// fetches a part of the right operand for all of them.
 #pragma once
 
 #include "device/block.cuh"
 #include "device/cluster.cuh"
+#include "device/memory.cuh"
+#include "device/pointwise.cuh"
 #include "device/ptx/barrier.cuh"
 #include "device/ptx/copy.cuh"
 #include "device/ptx/registers.cuh"
 #include "device/ptx/wgmma.cuh"
-#include "device/memory.cuh"
-#include "device/pointwise.cuh"
 #include "device/random.cuh"
 #include "device/types.cuh"
 #include "engines/cuda/wgmma/args.cuh"
@@ -20,9 +20,9 @@
 namespace tsr::dev {
 
 // A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
-// other across the inner dimension. STAGES: places of the ring. STAGED: the operand of the generated code that leaves in
-// boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond it anything may be computed, of
-// operands from its edge, without a branch. WINDOW: the left operand is pictures that a window walks over.
+// other across the inner dimension. STAGES: places of the ring. STAGED: the operand of the generated code that leaves
+// in boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond it anything may be computed,
+// of operands from its edge, without a branch. WINDOW: the left operand is pictures that a window walks over.
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED,
           bool CLIPS, bool WINDOW>
 struct WgmmaTile {
@@ -128,14 +128,14 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
       int inner = step * T::kDepth, b_batch = p.batch * a.b_batches;
       if constexpr (T::kWindow) {
         WindowStep w(a.window, step, T::kDepth);
-        window_load(place, &a.a, {w.channel, window.column, window.row, window.picture}, {w.across, w.down}, full + at.slot);
+        window_load(place, &a.a, {w.channel, window.column, window.row, window.picture}, {w.across, w.down},
+                    full + at.slot);
         inner = w.channel, b_batch = w.tap;
       } else {
         fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
       }
-      fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner,
-                                           b_batch, full + at.slot,
-                                           T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
+      fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner, b_batch,
+                                           full + at.slot, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
       at.next<T::kStages>();
     }
   }
@@ -169,8 +169,8 @@ void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, c
   C::store(a.epilogue, at, x, late, kept, r, none);
 }
 
-// The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to shared
-// memory, whence boxes are stored.
+// The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to
+// shared memory, whence boxes are stored.
 template <class T, class Product, class C, int V>
 void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, int row, int column, int batch,
                  int consumer, int& stored) {
@@ -243,7 +243,8 @@ void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, i
     u64* last = nullptr;
     for (int step = 0; step < a.depth_tiles; ++step) {
       barrier_wait(full + at.slot, at.parity);
-      const char *left = ring + at.slot * T::kStageBytes + consumer * 64 * 128, *right = left + (T::kABytes - consumer * 64 * 128);
+      const char *left = ring + at.slot * T::kStageBytes + consumer * 64 * 128,
+                 *right = left + (T::kABytes - consumer * 64 * 128);
       wgmma_fence();
 #pragma unroll
       for (int k = 0; k < T::kDepth / Product::kDepth; ++k)
