@@ -414,7 +414,7 @@ TEST(Backend, PlansBeyondTheWorkspaceLimitAreNotOffered) {
   Limit limit(most - 1);
   std::vector<Part> offered = configs(graph, CUDNN_HEUR_MODE_A);
   EXPECT_FALSE(offered.empty());
-  EXPECT_LE(offered.size(), smaller);  // what the library brings itself counts too
+  EXPECT_LE(offered.size(), all.size());  // the planner's own plan may have gone to an engine that needs less
   for (const Part& c : offered) EXPECT_LT(workspace_of(c), most);
 }
 

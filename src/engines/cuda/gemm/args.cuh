@@ -8,7 +8,7 @@
 #pragma once
 
 #include "device/code_args.cuh"
-#include "engines/cuda/products/shape.cuh"
+#include "device/product_shape.cuh"
 
 namespace tsr::dev {
 

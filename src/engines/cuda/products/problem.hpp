@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "engines/cuda/products/shape.cuh"
+#include "device/product_shape.cuh"
 #include "planner/epilogue.hpp"
 
 namespace tsr::cuda {
