@@ -98,11 +98,8 @@ Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out) {
   return Reason::yes();
 }
 
-EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling) {
+EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, const Expr& e, DType type, const Scaling& scaling) {
   EpilogueParts p;
-  Expr e;
-  if (Reason why = lower_epilogue(r, anchor, &e); !why)
-    fail(Status::internal_error, "an epilogue was built that is declined: ", why.text());
   TensorId id = r.graph->node(anchor).out[0];
   const Tensor& c = r.graph->tensor(id);
   Lane lane = lane_of(type);

@@ -22,7 +22,7 @@ struct EpilogueParts {
   Graph graph;                // only the tensors that the expression reads and writes; the first is the product, packed
   std::vector<TensorId> ids;  // what they are in the region's graph; kNone: the product
 };
-// The product arrives in `type`: f32, f64 or i64.
-EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling);
+// `lowered` is what lower_epilogue gave. The product arrives in `type`: f32, f64 or i64.
+EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling);
 
 }  // namespace tsr

@@ -20,7 +20,7 @@ class DepthwiseStep : public Step {
       : d_(d),
         x_(a.graph().tensor(d.source)),
         w_(a.graph().tensor(d.weight)),
-        epilogue_(a.region, a.anchor, DType::f32, d.scaling, d.frame.order()),
+        epilogue_(a.region, a.anchor, a.epilogue, DType::f32, d.scaling, d.frame.order()),
         threads_(thread_count()),
         channels_(a.out().dims[1]),
         width_(d.axes.back().out) {

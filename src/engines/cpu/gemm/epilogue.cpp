@@ -19,8 +19,9 @@ EpilogueParts in_order(EpilogueParts p, const std::vector<int>& order) {
 
 }  // namespace
 
-Epilogue::Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling, const std::vector<int>& order)
-    : Epilogue(in_order(prepare_epilogue(r, anchor, type, scaling), order), type, order) {}
+Epilogue::Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling,
+                   const std::vector<int>& order)
+    : Epilogue(in_order(prepare_epilogue(r, anchor, lowered, type, scaling), order), type, order) {}
 
 Epilogue::Epilogue(const EpilogueParts& p, DType type, const std::vector<int>& order)
     : ids_(p.ids), element_bytes_(info(type).bits / 8), program_(p.expr, p.graph, order) {}

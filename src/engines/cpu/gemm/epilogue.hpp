@@ -12,7 +12,8 @@ class Epilogue {
  public:
   // The product arrives in `type` (f32 or f64), its elements counted row by row over the axes in `order`, slowest
   // first.
-  Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling, const std::vector<int>& order);
+  Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling,
+           const std::vector<int>& order);
 
   bool whole_rows() const { return program_.has_reduction(); }
   size_t scratch_bytes() const;  // for each worker

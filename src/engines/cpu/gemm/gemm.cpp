@@ -43,7 +43,7 @@ class GemmStep : public Step, private Result<T> {
   GemmStep(const Anchored& a, Problem<T> problem)
       : problem_(std::move(problem)),
         reads_(product_reads(a, problem_.scaling)),
-        epilogue_(a.region, a.anchor, kType, problem_.scaling, problem_.frame.order()),
+        epilogue_(a.region, a.anchor, a.epilogue, kType, problem_.scaling, problem_.frame.order()),
         in_place_(computes_in_place(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
         row_stride_(problem_.place.rows.merged().strides.back()),
         product_(problem_.shape, *problem_.left, *problem_.right,

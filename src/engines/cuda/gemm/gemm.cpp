@@ -61,7 +61,7 @@ bool should_turn(const Problem& p, const Tensor& y) {
 
 class GemmMatch : public Match {
  public:
-  GemmMatch(const Region& r, const Device& d, NodeId anchor, const Problem& described)
+  GemmMatch(const Region& r, const Device& d, NodeId anchor, const Problem& described, const Expr& lowered)
       : region_(r), device_(d), problem_(described), flat_(described) {
     const Graph& g = *r.graph;
     const Node& n = g.node(anchor);
@@ -71,7 +71,7 @@ class GemmMatch : public Match {
     bool direct = check_flat(g, flat_).ok();
     if (direct) flatten(flat_, y);
     choices_ = choices(problem_, sum_, direct, r, d);
-    epilogue_.emplace(r, anchor, product_type(sum_), problem_.scaling);
+    epilogue_.emplace(r, anchor, lowered, product_type(sum_), problem_.scaling);
   }
   Reason check(const Node& n) const {
     constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
@@ -138,7 +138,7 @@ class GemmEngine : public Engine {
     Expr epilogue;
     if (Reason why = lower_epilogue(r, anchor, &epilogue); !why) return why;
     if (epilogue.has_reduction) return Reason::no("what follows ", spelling(n), " reduces rows");
-    auto m = std::make_unique<GemmMatch>(r, d, anchor, kind->problem(g, n));
+    auto m = std::make_unique<GemmMatch>(r, d, anchor, kind->problem(g, n), epilogue);
     if (Reason why = m->check(n); !why) return why;
     return m;
   }

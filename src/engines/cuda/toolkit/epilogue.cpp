@@ -15,8 +15,8 @@ void keep_elements(Expr& e) {
 
 }  // namespace
 
-Epilogue::Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling)
-    : graph_(r.graph), parts_(prepare_epilogue(r, anchor, type, scaling)) {
+Epilogue::Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling)
+    : graph_(r.graph), parts_(prepare_epilogue(r, anchor, lowered, type, scaling)) {
   keep_elements(parts_.expr);
   found_ = find_operands(parts_.expr, parts_.graph, &layout_);
   layout_.wide = true;

@@ -10,8 +10,8 @@ namespace tsr::cuda {
 
 class Epilogue {
  public:
-  // The product arrives in `type`: f32, f64 or i64.
-  Epilogue(const Region& r, NodeId anchor, DType type, const Scaling& scaling);
+  // As prepare_epilogue.
+  Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling);
   // Why not, if it cannot be. `most`: operands that the kernel has room for, the product among them.
   Reason check(size_t most) const;
 

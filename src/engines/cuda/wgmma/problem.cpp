@@ -198,7 +198,7 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   Problem p = product ? matmul_problem(g, n) : conv_problem(g, n);
   const Tensor& y = lead(r, g.tensor(n.out[0]));
   if (product && smallest_step(p.rows, y) < smallest_step(p.columns, y)) turn(p);
-  WgmmaProblem m{anchor, Epilogue(r, anchor, DType::f32, p.scaling), {}, {}};
+  WgmmaProblem m{anchor, Epilogue(r, anchor, follows, DType::f32, p.scaling), {}, {}};
   if (Reason reason = m.epilogue.check(dev::WgmmaEpilogue::kOperands); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);
   if (Reason reason = check_operand(g, m.b); !reason) return decline(reason);
