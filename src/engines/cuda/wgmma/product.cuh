@@ -22,34 +22,51 @@ namespace tsr::dev {
 // A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
 // other across the inner dimension. STAGES: places of the ring. STAGED: the operand of the generated code that leaves
 // in boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond it anything may be computed,
-// of operands from its edge, without a branch. WINDOW: the left operand is pictures that a window walks over.
+// of operands from its edge, without a branch. WINDOW: the operand that is pictures which a window walks over.
+// SCATTERED: its positions are not one dimension of the result. PARTS: sums are left in the workspace.
+enum class Windowed { none, left, right };
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED,
-          bool CLIPS, bool WINDOW>
+          bool CLIPS, Windowed WINDOW, bool SCATTERED, bool PARTS>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
-  static constexpr bool kClips = CLIPS, kWindow = WINDOW;
+  static constexpr bool kClips = CLIPS, kScattered = SCATTERED, kParts = PARTS;
+  static constexpr Windowed kWindow = WINDOW;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
   static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
+  // Tensor cores keep only some 14 bits of sums of 8-bit floats: those of a step are added up elsewhere.
+  static constexpr bool kPromotes = kSame<A, e4m3> || kSame<A, e5m2>;
   static constexpr int kConsumers = ROWS / 64, kThreads = 128 * (kConsumers + 1);
   static constexpr int kABytes = ROWS * 128, kBBytes = COLUMNS * 128, kStageBytes = kABytes + kBBytes;
   // Results leave in boxes of 64 rows by 128 bytes, two of which each warpgroup has.
   static constexpr int kChunk = 128 / sizeof(C), kChunkBytes = 64 * 128;
-  static constexpr int kRingBytes = STAGES * kStageBytes, kOutBytes = kConsumers * 2 * kChunkBytes;
+  static constexpr int kRingBytes = STAGES * kStageBytes, kOutBytes = PARTS ? 0 : kConsumers * 2 * kChunkBytes;
   static constexpr int kSharedBytes = kRingBytes + kOutBytes + 2 * STAGES * 8;
 };
 
-// Which tile of the result the cluster's `index`-th is.
+// Which tile of the result the cluster's `index`-th is, and the steps along the inner dimension that it takes. Tiles of
+// one split are walked first, so that they find each other's operands in the cache.
 struct TilePlace {
-  int row, column, batch;
+  int kind, row, column, batch, split, first_step, last_step;
 };
+inline int tiles_of(const WgmmaArgs& a, int kind) { return a.rows[kind].tiles * a.column_tiles * a.batches * a.splits; }
+inline int tiles_of(const WgmmaArgs& a) {
+  int n = 0;
+  for (int i = 0; i < a.kinds; ++i) n += tiles_of(a, i);
+  return n;
+}
 inline TilePlace place_of(const WgmmaArgs& a, int index) {
-  int per_batch = a.row_tiles * a.column_tiles, batch = index / per_batch, rest = index - batch * per_batch;
+  int kind = 0;
+  for (; kind + 1 < a.kinds && index >= tiles_of(a, kind); ++kind) index -= tiles_of(a, kind);
+  const WgmmaArgs::Rows& all = a.rows[kind];
+  int per_batch = all.tiles * a.column_tiles, number = index / per_batch, rest = index - number * per_batch;
+  int split = number / a.batches, batch = number - split * a.batches;
   int per_group = a.group * a.column_tiles, group = rest / per_group, first = group * a.group;
-  int rows = a.row_tiles - first < a.group ? a.row_tiles - first : a.group;
+  int rows = all.tiles - first < a.group ? all.tiles - first : a.group;
   rest -= group * per_group;
-  return {first + rest % rows, rest / rows, batch};
+  auto step = [&](int s) { return int(i64(s) * all.steps / a.splits); };
+  return {kind, first + rest % rows, rest / rows, batch, split, step(split), step(split + 1)};
 }
 
 // A place of the ring and how often it came round.
@@ -89,53 +106,76 @@ u64 operand_at(const char* place, int k) {
     return operand_descriptor(place + k * 32, 16, 1024, Swizzle::bytes_128);
 }
 
-// Where in the pictures a tile's first row lies, and a step along the inner dimension.
+// A position, and where in the pictures it lies.
 struct WindowPlace {
-  int column, row, picture;
-  explicit WindowPlace(const WgmmaArgs::Window& w, int first) {
-    int line = first / w.positions[0];
+  int across, down, picture;
+  WindowPlace(const WgmmaWindow& w, int index) {
+    int line = index / w.positions[0];
+    across = index - line * w.positions[0];
     picture = line / w.positions[1];
-    column = (first - line * w.positions[0]) * w.step[0] + w.first[0];
-    row = (line - picture * w.positions[1]) * w.step[1] + w.first[1];
+    down = line - picture * w.positions[1];
   }
+  int column(const WgmmaWindow& w) const { return across * w.step[0] + w.first[0]; }
+  int row(const WgmmaWindow& w) const { return down * w.step[1] + w.first[1]; }
 };
+// A step along channels and taps.
 struct WindowStep {
   int channel, tap, across, down;  // elements from a position to its tap
-  WindowStep(const WgmmaArgs::Window& w, int step, int depth) {
-    tap = step / w.channel_tiles;
-    channel = (step - tap * w.channel_tiles) * depth;
-    down = tap / w.taps;
-    across = (tap - down * w.taps) * w.apart[0];
-    down *= w.apart[1];
-    if (w.last_tap >= 0) tap = w.last_tap - tap;  // as the filter counts it
+  WindowStep(const WgmmaWindow& w, int step, int depth) {
+    int number = step / w.channel_tiles;
+    channel = (step - number * w.channel_tiles) * depth;
+    down = number / w.taps, across = number - down * w.taps;
+    tap = w.filter_tap + across * w.filter_step[0] + down * w.filter_step[1];
+    across *= w.apart[0], down *= w.apart[1];
   }
 };
+inline void fetch_window(char* to, const TensorMap* map, const WgmmaWindow& w, const WindowPlace& p,
+                         const WindowStep& s, u64* full) {
+  window_load(to, map, {s.channel, p.column(w), p.row(w), p.picture + w.picture}, {s.across, s.down}, full);
+}
+
+// The same positions at the taps and channels of a tile of the filter's gradient.
+template <class T>
+void fetch_windows(const WgmmaArgs& a, char* place, int column_tile, int step, u64* full) {
+  const WgmmaWindow& w = a.rows[0].window;
+  WindowPlace p(w, step * T::kDepth);
+  constexpr int kPieces = T::kColumns / 64;
+  for (int i = 0; i < kPieces; ++i) {
+    // Beyond the last tap: some pictures, which nobody keeps the sums of.
+    int piece = column_tile * kPieces + i;
+    if (piece >= a.taps * w.channel_tiles) piece = 0;
+    fetch_window(place + i * T::kDepth * 128, &a.b, w, p, WindowStep(w, piece, 64), full);
+  }
+}
 
 template <class T>
 void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster, int clusters) {
   int rank = T::kCluster > 1 ? cluster_rank() : 0;
   constexpr int kPart = T::kColumns / T::kCluster;
   RingPlace at;
-  int tiles = a.row_tiles * a.column_tiles * a.batches;
+  int tiles = tiles_of(a);
   for (int tile = cluster; tile < tiles; tile += clusters) {
     TilePlace p = place_of(a, tile);
+    const WgmmaArgs::Rows& rows = a.rows[p.kind];
     int row = (p.row * T::kCluster + rank) * T::kRows, column = p.column * T::kColumns + rank * kPart;
-    WindowPlace window(a.window, T::kWindow ? row : 0);
-    for (int step = 0; step < a.depth_tiles; ++step) {
+    WindowPlace window(rows.window, T::kWindow == Windowed::left ? row : 0);
+    for (int step = p.first_step; step < p.last_step; ++step) {
       barrier_wait_cluster(empty + at.slot, at.parity ^ 1);
       barrier_expect(full + at.slot, T::kStageBytes);
       char* place = ring + at.slot * T::kStageBytes;
       int inner = step * T::kDepth, b_batch = p.batch * a.b_batches;
-      if constexpr (T::kWindow) {
-        WindowStep w(a.window, step, T::kDepth);
-        window_load(place, &a.a, {w.channel, window.column, window.row, window.picture}, {w.across, w.down},
-                    full + at.slot);
-        inner = w.channel, b_batch = w.tap;
+      if constexpr (T::kWindow == Windowed::left) {
+        WindowStep s(rows.window, step, T::kDepth);
+        fetch_window(place, &rows.a, rows.window, window, s, full + at.slot);
+        inner = s.channel, b_batch = s.tap;
       } else {
-        fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
+        fetch<T::kAAcross, T::kRows, T::kDepth>(place, &rows.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
       }
-      fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner, b_batch,
-                                           full + at.slot, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
+      if constexpr (T::kWindow == Windowed::right)
+        fetch_windows<T>(a, place + T::kABytes, p.column, step, full + at.slot);
+      else
+        fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner, b_batch,
+                                             full + at.slot, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
       at.next<T::kStages>();
     }
   }
@@ -157,8 +197,8 @@ void free_place(u64* empty) {
 }
 
 // V sums through the generated code, which stores them where `at` says.
-template <class C, int V>
-void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, const float (&sums)[V]) {
+template <class C, class Sum, int V>
+void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, const Sum (&sums)[V]) {
   typename C::Loaded x;
   typename C::Late late;
   typename C::Kept kept;
@@ -169,11 +209,34 @@ void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, c
   C::store(a.epilogue, at, x, late, kept, r, none);
 }
 
+// Where a row begins in the operands of what follows.
+template <class T, class C>
+void row_offsets(const WgmmaArgs& a, const TilePlace& p, int r, i64 (&at)[C::kOperands + 1]) {
+  using Operand = WgmmaEpilogue::Operand;
+  if constexpr (T::kScattered) {
+    const WgmmaWindow& w = a.rows[p.kind].window;
+    WindowPlace s(w, r);
+    i64 across = i64(s.across) * w.out_step[0] + w.out_first[0], down = i64(s.down) * w.out_step[1] + w.out_first[1];
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k) {
+      const Operand& o = a.epilogue.operands[k];
+      at[k] = s.picture * o.picture + down * o.line + across * o.row;
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k) {
+      const Operand& o = a.epilogue.operands[k];
+      at[k] = p.batch * o.batch + r * o.row;
+    }
+  }
+}
+
 // The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to
 // shared memory, whence boxes are stored.
 template <class T, class Product, class C, int V>
-void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, int row, int column, int batch,
+void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, const TilePlace& p, int row,
                  int consumer, int& stored) {
+  int rows = a.rows[p.kind].count, column = p.column * T::kColumns, batch = p.batch;
   int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
   typename C::Rows known;
   i64 origin[C::kOperands + 1] = {};
@@ -182,10 +245,8 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     int r = row + first + 8 * i;
-    if (T::kClips && r >= a.rows) r = a.rows - 1;
-#pragma unroll
-    for (int k = 0; k < C::kOperands; ++k)
-      row_at[i][k] = batch * a.epilogue.operands[k].batch + r * a.epilogue.operands[k].row;
+    if (T::kClips && r >= rows) r = rows - 1;
+    row_offsets<T, C>(a, p, r, row_at[i]);
   }
 #pragma unroll
   for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
@@ -205,7 +266,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           int r = first + 8 * i, in_chunk = 8 * j + 2 * (lane % 4) + e, c = column + chunk * T::kChunk + in_chunk;
           if constexpr (T::kClips)
             c = c < a.columns - V ? c : a.columns - V;
-          else if (row + r >= a.rows || c >= a.columns)
+          else if (row + r >= rows || c >= a.columns)
             continue;
           i64 at[C::kOperands + 1];
 #pragma unroll
@@ -215,10 +276,10 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
             int byte = r * 128 + (in_chunk * int(sizeof(Out)) ^ r % 8 * 16);
             at[T::kStaged] = reinterpret_cast<i64>(place + byte);
           }
-          float sums[V];
+          typename Product::Sum sums[V];
 #pragma unroll
           for (int v = 0; v < V; ++v) sums[v] = d[4 * (chunk * (T::kChunk / 8) + j) + 2 * i + e + v];
-          finish_sums<C, V>(a, at, known, sums);
+          finish_sums<C>(a, at, known, sums);
         }
     if constexpr (T::kStaged >= 0) {
       fence_for_copies();
@@ -231,35 +292,130 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
   }
 }
 
+// Which batch and column a piece of 64 columns of a tile begins with.
+struct PiecePlace {
+  int batch, column;
+};
+template <class T>
+PiecePlace piece_of(const WgmmaArgs& a, const TilePlace& p, int piece) {
+  if constexpr (T::kWindow != Windowed::right) return {p.batch, p.column * T::kColumns + piece * 64};
+  const WgmmaWindow& w = a.rows[0].window;
+  int number = p.column * (T::kColumns / 64) + piece;
+  if (number >= a.taps * w.channel_tiles) return {0, a.columns};
+  WindowStep s(w, number, 64);
+  return {s.tap, s.channel};
+}
+inline i64 part_at(const WgmmaArgs& a, int split, int batch, int row) {
+  return ((i64(split) * a.taps * a.batches + batch) * a.rows[0].count + row) * a.pitch;
+}
+
+// The sums of one split are kept as they are.
+template <class T, class Product>
+void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePlace& p, int row) {
+  using Sum = typename Product::Sum;
+  int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
+#pragma unroll
+  for (int piece = 0; piece < T::kColumns / 64; ++piece) {
+    PiecePlace at = piece_of<T>(a, p, piece);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      int r = row + first + 8 * i;
+      if (r >= a.rows[0].count) continue;
+      Sum* to = static_cast<Sum*>(a.parts) + part_at(a, p.split, at.batch, r);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        int c = at.column + 8 * j + 2 * (lane % 4);
+        if (c >= a.columns) continue;
+        Vec<Sum, 2> pair;
+        pair.v[0] = d[4 * (8 * piece + j) + 2 * i], pair.v[1] = d[4 * (8 * piece + j) + 2 * i + 1];
+        store_vector(to + c, pair);
+      }
+    }
+  }
+}
+
+// Adds the parts, V columns to a thread, in the order of the splits.
+template <class Product, template <int> class Code, int V>
+void wgmma_join(const WgmmaArgs& a) {
+  using C = Code<V>;
+  using Sum = typename Product::Sum;
+  u32 per_row = u32(a.columns) / V, index = blockIdx.x * blockDim.x + threadIdx.x;
+  u32 line = index / per_row, c = (index - line * per_row) * V, rows = u32(a.rows[0].count);
+  u32 batch = line / rows, row = line - batch * rows;
+  if (batch >= u32(a.taps * a.batches)) return;
+  const Sum* from = static_cast<const Sum*>(a.parts) + part_at(a, 0, batch, row) + c;
+  i64 apart = part_at(a, 1, 0, 0);
+  Sum sums[V] = {};
+#pragma unroll 4
+  for (int s = 0; s < a.splits; ++s, from += apart) {
+    Vec<Sum, V> part;
+    load_vector(from, part);
+#pragma unroll
+    for (int v = 0; v < V; ++v) sums[v] += part.v[v];
+  }
+  typename C::Rows known;
+  i64 at[C::kOperands + 1] = {};
+  C::before(a.epilogue, at, known);
+#pragma unroll
+  for (int k = 0; k < C::kOperands; ++k) {
+    const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
+    at[k] = batch * o.batch + row * o.row + c * o.column;
+  }
+  finish_sums<C>(a, at, known, sums);
+}
+
+// The sums of a warpgroup's rows over the steps of a tile.
+template <class T, class Product>
+void multiply(const char* ring, u64* full, u64* empty, int consumer, const TilePlace& p, RingPlace& at,
+              typename Product::Sums& d) {
+  typename Product::Sums total;
+  u64* last = nullptr;
+  for (int step = p.first_step; step < p.last_step; ++step) {
+    barrier_wait(full + at.slot, at.parity);
+    const char *left = ring + at.slot * T::kStageBytes + consumer * 64 * 128,
+               *right = left + (T::kABytes - consumer * 64 * 128);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < T::kDepth / Product::kDepth; ++k)
+      Product::run(d, operand_at<T::kAAcross, T::kDepth>(left, k), operand_at<T::kBAcross, T::kDepth>(right, k),
+                   k > 0 || (!T::kPromotes && step > p.first_step));
+    wgmma_commit();
+    if constexpr (T::kPromotes) {
+      wgmma_wait<0>();
+      free_place<T>(empty + at.slot);
+#pragma unroll
+      for (int i = 0; i < int(sizeof(d) / sizeof(d[0])); ++i) total[i] = step > p.first_step ? total[i] + d[i] : d[i];
+    } else {
+      wgmma_wait<1>();
+      if (last) free_place<T>(last);
+      last = empty + at.slot;
+    }
+    at.next<T::kStages>();
+  }
+  if constexpr (T::kPromotes) {
+#pragma unroll
+    for (int i = 0; i < int(sizeof(d) / sizeof(d[0])); ++i) d[i] = total[i];
+  } else {
+    wgmma_wait<0>();
+    free_place<T>(last);
+  }
+}
+
 template <class T, class Product, class C, int V>
 void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, int cluster, int clusters) {
   int consumer = threadIdx.x / 128 - 1, rank = T::kCluster > 1 ? cluster_rank() : 0, stored = 0;
   out += consumer * 2 * T::kChunkBytes;
   RingPlace at;
-  int tiles = a.row_tiles * a.column_tiles * a.batches;
+  int tiles = tiles_of(a);
   for (int tile = cluster; tile < tiles; tile += clusters) {
     TilePlace p = place_of(a, tile);
     typename Product::Sums d;
-    u64* last = nullptr;
-    for (int step = 0; step < a.depth_tiles; ++step) {
-      barrier_wait(full + at.slot, at.parity);
-      const char *left = ring + at.slot * T::kStageBytes + consumer * 64 * 128,
-                 *right = left + (T::kABytes - consumer * 64 * 128);
-      wgmma_fence();
-#pragma unroll
-      for (int k = 0; k < T::kDepth / Product::kDepth; ++k)
-        Product::run(d, operand_at<T::kAAcross, T::kDepth>(left, k), operand_at<T::kBAcross, T::kDepth>(right, k),
-                     step > 0 || k > 0);
-      wgmma_commit();
-      wgmma_wait<1>();
-      if (last) free_place<T>(last);
-      last = empty + at.slot;
-      at.next<T::kStages>();
-    }
-    wgmma_wait<0>();
-    free_place<T>(last);
+    multiply<T, Product>(ring, full, empty, consumer, p, at, d);
     int row = (p.row * T::kCluster + rank) * T::kRows + consumer * 64;
-    finish_tile<T, Product, C, V>(a, d, out, row, p.column * T::kColumns, p.batch, consumer, stored);
+    if constexpr (T::kParts)
+      keep_sums<T, Product>(a, d, p, row);
+    else
+      finish_tile<T, Product, C, V>(a, d, out, p, row, consumer, stored);
   }
   if (T::kStaged >= 0 && threadIdx.x % 128 == 0) stores_wait<0>();
 }
