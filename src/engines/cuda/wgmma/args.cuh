@@ -48,9 +48,11 @@ struct WgmmaArgs {
   i32 a_batches, b_batches;  // 0: all batches have the same operand, else 1
   i32 taps;                  // of the gradient of a filter, where they are batches of the result, else 1
   i32 group;                 // tiles of rows whose columns are walked together, so that operands stay in the cache
-  i32 splits;                // of the inner dimension
-  i32 pitch;                 // of a row of the parts
-  void* parts;               // sums of splits, in a kernel that leaves them: [split][batch][row][column]
+  // Kernels that leave sums in parts: clusters share the steps of all tiles evenly, so that a tile may be the work of
+  // several, one after the other.
+  i32 workers;
+  i32 pitch;    // of a row of the parts
+  void* parts;  // [place among the workers of the tile][batch][row][column]
   WgmmaEpilogue epilogue;
 };
 

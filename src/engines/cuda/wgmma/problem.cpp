@@ -66,7 +66,7 @@ Reason check_operand(const Graph& g, const WgmmaOperand& o) {
   return Reason::yes();
 }
 
-// Only one result can leave in boxes: the last that lies as they need it.
+// Only one result can leave in boxes, or in rows of 16 bytes: the last that lies as they need it.
 int find_staged(const WgmmaProblem& m) {
   int found = -1;
   const std::vector<OperandPlan>& operands = m.epilogue.operands();
@@ -77,7 +77,8 @@ int find_staged(const WgmmaProblem& m) {
     // The copy engine stores whole 16 bytes: of a row that ends elsewhere it would overwrite what follows.
     bool fits = m.strides[k].column == 1 && (bytes == 2 || bytes == 4) && m.columns * bytes % kBoxAlignment == 0 &&
                 (!t.stored || t.alignment % kBoxAlignment == 0);
-    for (int64_t s : {m.strides[k].row, m.strides[k].batch}) fits = fits && s >= 0 && s * bytes % kBoxAlignment == 0;
+    const WgmmaProblem::Strides& p = m.strides[k];
+    for (int64_t s : {p.row, p.batch, p.line, p.picture}) fits = fits && s >= 0 && s * bytes % kBoxAlignment == 0;
     if (fits) found = static_cast<int>(k);
   }
   return found;
@@ -278,7 +279,7 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   constexpr int64_t kMost = int64_t{1} << 30;
   for (int64_t size : {m.rows, m.columns, m.depth, m.batches})
     if (size > kMost) return decline(Reason::no("a dimension of ", size, " elements, the limit is ", kMost));
-  if (!m.filter_gradient && !m.scattered) m.staged = find_staged(m);
+  if (!m.filter_gradient) m.staged = find_staged(m);
   *why = Reason::yes();
   return m;
 }

@@ -52,7 +52,7 @@ struct WgmmaProblem {
   bool scattered = false;        // positions are not one dimension in memory
   bool filter_gradient = false;  // its batches are taps
   int64_t taps() const { return windows.empty() ? 1 : windows[0].all_taps(); }
-  int staged = -1;  // the operand that boxes are stored to; -1: elements are stored one by one
+  int staged = -1;  // the operand that leaves by way of shared memory; -1: elements are stored one by one
 };
 
 // Nothing, and why, if the engine cannot take the region.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices by warpgroups (sm_90a). One block on each multiprocessor walks over tiles of the result. Its
-// first warpgroup asks the copy engine for pieces of both operands, into a ring of places in shared memory; the others
-// multiply what has come, 64 rows each, and store the sums. Blocks of a cluster have tiles of neighbouring rows; each
-// fetches a part of the right operand for all of them.
+// Products of matrices by warpgroups (sm_90a). One or two blocks on each multiprocessor walk over tiles of the result.
+// The last warps of a block ask the copy engine for pieces of both operands, into a ring of places in shared memory;
+// its warpgroups multiply what has come, 64 rows each, and store the sums. Blocks of a cluster have tiles of
+// neighbouring rows; each fetches a part of the right operand for all of them.
 #pragma once
 
 #include "device/block.cuh"
@@ -20,13 +20,14 @@
 namespace tsr::dev {
 
 // A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
-// other across the inner dimension. STAGES: places of the ring. STAGED: the operand of the generated code that leaves
-// in boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond it anything may be computed,
-// of operands from its edge, without a branch. WINDOW: the operand that is pictures which a window walks over.
-// SCATTERED: its positions are not one dimension of the result. PARTS: sums are left in the workspace.
+// other across the inner dimension. STAGES: places of the ring. BLOCKS: on a multiprocessor. STAGED: the operand of the
+// generated code that leaves in boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond
+// it anything may be computed, of operands from its edge, without a branch. WINDOW: the operand that is pictures which
+// a window walks over. SCATTERED: its positions are not one dimension of the result. PARTS: sums are left in the
+// workspace.
 enum class Windowed { none, left, right };
-template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int STAGED,
-          bool CLIPS, Windowed WINDOW, bool SCATTERED, bool PARTS>
+template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int BLOCKS,
+          int STAGED, bool CLIPS, Windowed WINDOW, bool SCATTERED, bool PARTS>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
@@ -34,10 +35,11 @@ struct WgmmaTile {
   static constexpr Windowed kWindow = WINDOW;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
+  static constexpr int kBlocks = BLOCKS;
   static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
   // Tensor cores keep only some 14 bits of sums of 8-bit floats: those of a step are added up elsewhere.
   static constexpr bool kPromotes = kSame<A, e4m3> || kSame<A, e5m2>;
-  static constexpr int kConsumers = ROWS / 64, kThreads = 128 * (kConsumers + 1);
+  static constexpr int kConsumers = ROWS / 64;
   static constexpr int kABytes = ROWS * 128, kBBytes = COLUMNS * 128, kStageBytes = kABytes + kBBytes;
   // Results leave in boxes of 64 rows by 128 bytes, two of which each warpgroup has.
   static constexpr int kChunk = 128 / sizeof(C), kChunkBytes = 64 * 128;
@@ -45,29 +47,63 @@ struct WgmmaTile {
   static constexpr int kSharedBytes = kRingBytes + kOutBytes + 2 * STAGES * 8;
 };
 
-// Which tile of the result the cluster's `index`-th is, and the steps along the inner dimension that it takes. Tiles of
-// one split are walked first, so that they find each other's operands in the cache.
+// A tile of the result, and the steps along the inner dimension that are to be taken; `part`: the how-manieth of its
+// parts that is.
 struct TilePlace {
-  int kind, row, column, batch, split, first_step, last_step;
+  int kind, row, column, batch, first_step, last_step, part;
 };
-inline int tiles_of(const WgmmaArgs& a, int kind) { return a.rows[kind].tiles * a.column_tiles * a.batches * a.splits; }
-inline int tiles_of(const WgmmaArgs& a) {
-  int n = 0;
-  for (int i = 0; i < a.kinds; ++i) n += tiles_of(a, i);
-  return n;
-}
-inline TilePlace place_of(const WgmmaArgs& a, int index) {
-  int kind = 0;
-  for (; kind + 1 < a.kinds && index >= tiles_of(a, kind); ++kind) index -= tiles_of(a, kind);
-  const WgmmaArgs::Rows& all = a.rows[kind];
-  int per_batch = all.tiles * a.column_tiles, number = index / per_batch, rest = index - number * per_batch;
-  int split = number / a.batches, batch = number - split * a.batches;
-  int per_group = a.group * a.column_tiles, group = rest / per_group, first = group * a.group;
-  int rows = all.tiles - first < a.group ? all.tiles - first : a.group;
-  rest -= group * per_group;
-  auto step = [&](int s) { return int(i64(s) * all.steps / a.splits); };
-  return {kind, first + rest % rows, rest / rows, batch, split, step(split), step(split + 1)};
-}
+
+inline int tiles_of(const WgmmaArgs& a, int kind) { return a.rows[kind].tiles * a.column_tiles * a.batches; }
+
+// Tiles in the order in which their operands stay in the cache, each a cluster's own.
+struct WholeTiles {
+  int index, step, count = 0;
+  WholeTiles(const WgmmaArgs& a, int cluster, int clusters) : index(cluster), step(clusters) {
+    for (int i = 0; i < a.kinds; ++i) count += tiles_of(a, i);
+  }
+  bool next(const WgmmaArgs& a, TilePlace& p) {
+    if (index >= count) return false;
+    int kind = 0, rest = index;
+    for (; kind + 1 < a.kinds && rest >= tiles_of(a, kind); ++kind) rest -= tiles_of(a, kind);
+    const WgmmaArgs::Rows& all = a.rows[kind];
+    int per_batch = all.tiles * a.column_tiles, batch = rest / per_batch;
+    rest -= batch * per_batch;
+    int per_group = a.group * a.column_tiles, group = rest / per_group, first = group * a.group;
+    int rows = all.tiles - first < a.group ? all.tiles - first : a.group;
+    rest -= group * per_group;
+    p = {kind, first + rest % rows, rest / rows, batch, 0, all.steps, 0};
+    index += step;
+    return true;
+  }
+};
+
+// An even share of the steps of all tiles.
+struct SharedTiles {
+  i64 at, end;
+  int worker;
+  static i64 all_steps(const WgmmaArgs& a) { return i64(tiles_of(a, 0)) * a.rows[0].steps; }
+  static int worker_of(const WgmmaArgs& a, i64 step) { return int(((step + 1) * a.workers - 1) / all_steps(a)); }
+  SharedTiles(const WgmmaArgs& a, int cluster, int)
+      : at(cluster * all_steps(a) / a.workers), end((cluster + 1) * all_steps(a) / a.workers), worker(cluster) {}
+  bool next(const WgmmaArgs& a, TilePlace& p) {
+    if (at >= end) return false;
+    int steps = a.rows[0].steps, tile = int(at / steps), first = int(at - i64(tile) * steps);
+    int last = end - at < steps - first ? first + int(end - at) : steps;
+    int line = tile / a.column_tiles, batch = line / a.rows[0].tiles;
+    p = {0,    line - batch * a.rows[0].tiles,          tile - line * a.column_tiles, batch, first,
+         last, worker - worker_of(a, i64(tile) * steps)};
+    at += last - first;
+    return true;
+  }
+};
+template <bool PARTS>
+struct TilesOf {
+  using Type = WholeTiles;
+};
+template <>
+struct TilesOf<true> {
+  using Type = SharedTiles;
+};
 
 // A place of the ring and how often it came round.
 struct RingPlace {
@@ -153,9 +189,8 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
   int rank = T::kCluster > 1 ? cluster_rank() : 0;
   constexpr int kPart = T::kColumns / T::kCluster;
   RingPlace at;
-  int tiles = tiles_of(a);
-  for (int tile = cluster; tile < tiles; tile += clusters) {
-    TilePlace p = place_of(a, tile);
+  typename TilesOf<T::kParts>::Type tiles(a, cluster, clusters);
+  for (TilePlace p; tiles.next(a, p);) {
     const WgmmaArgs::Rows& rows = a.rows[p.kind];
     int row = (p.row * T::kCluster + rank) * T::kRows, column = p.column * T::kColumns + rank * kPart;
     WindowPlace window(rows.window, T::kWindow == Windowed::left ? row : 0);
@@ -209,30 +244,45 @@ void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, c
   C::store(a.epilogue, at, x, late, kept, r, none);
 }
 
-// Where a row begins in the operands of what follows.
+// Where a row begins in an operand of what follows.
+inline i64 scattered_row(const WgmmaArgs& a, const TilePlace& p, int r, const WgmmaEpilogue::Operand& o) {
+  const WgmmaWindow& w = a.rows[p.kind].window;
+  WindowPlace s(w, r);
+  i64 across = i64(s.across) * w.out_step[0] + w.out_first[0], down = i64(s.down) * w.out_step[1] + w.out_first[1];
+  return s.picture * o.picture + down * o.line + across * o.row;
+}
 template <class T, class C>
 void row_offsets(const WgmmaArgs& a, const TilePlace& p, int r, i64 (&at)[C::kOperands + 1]) {
-  using Operand = WgmmaEpilogue::Operand;
-  if constexpr (T::kScattered) {
-    const WgmmaWindow& w = a.rows[p.kind].window;
-    WindowPlace s(w, r);
-    i64 across = i64(s.across) * w.out_step[0] + w.out_first[0], down = i64(s.down) * w.out_step[1] + w.out_first[1];
 #pragma unroll
-    for (int k = 0; k < C::kOperands; ++k) {
-      const Operand& o = a.epilogue.operands[k];
-      at[k] = s.picture * o.picture + down * o.line + across * o.row;
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < C::kOperands; ++k) {
-      const Operand& o = a.epilogue.operands[k];
+  for (int k = 0; k < C::kOperands; ++k) {
+    const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
+    if constexpr (T::kScattered)
+      at[k] = scattered_row(a, p, r, o);
+    else
       at[k] = p.batch * o.batch + r * o.row;
-    }
+  }
+}
+
+// Sixteen bytes of rows of a chunk at a time to wherever the rows lie; the threads of a warpgroup share them.
+template <class T>
+void scatter_chunk(const WgmmaArgs& a, const TilePlace& p, const char* place, int row, int column) {
+  using Out = typename T::Out;
+  constexpr int kPiece = 16 / sizeof(Out);
+  int thread = threadIdx.x % 128, c = column + thread % 8 * kPiece;
+  if (c >= a.columns) return;
+  const WgmmaEpilogue::Operand& o = a.epilogue.operands[T::kStaged];
+#pragma unroll
+  for (int r = thread / 8; r < 64; r += 16) {
+    if (row + r >= a.rows[p.kind].count) continue;
+    Vec<u32, 4> piece;
+    load_vector(reinterpret_cast<const u32*>(place + r * 128 + (thread % 8 ^ r % 8) * 16), piece);
+    Out* to = static_cast<Out*>(o.data) + scattered_row(a, p, row + r, o) + c;
+    store_vector(reinterpret_cast<u32*>(to), piece);
   }
 }
 
 // The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to
-// shared memory, whence boxes are stored.
+// shared memory, whence boxes are stored, or rows where these are scattered.
 template <class T, class Product, class C, int V>
 void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, const TilePlace& p, int row,
                  int consumer, int& stored) {
@@ -254,7 +304,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
     if constexpr (T::kStaged >= 0) {
       ++stored;
       // The store from this place two chunks ago has read it.
-      if (thread == 0) stores_wait_read<1>();
+      if (!T::kScattered && thread == 0) stores_wait_read<1>();
       named_sync(1 + consumer, 128);
     }
 #pragma unroll
@@ -281,7 +331,10 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           for (int v = 0; v < V; ++v) sums[v] = d[4 * (chunk * (T::kChunk / 8) + j) + 2 * i + e + v];
           finish_sums<C>(a, at, known, sums);
         }
-    if constexpr (T::kStaged >= 0) {
+    if constexpr (T::kStaged >= 0 && T::kScattered) {
+      named_sync(1 + consumer, 128);
+      scatter_chunk<T>(a, p, place, row, column + chunk * T::kChunk);
+    } else if constexpr (T::kStaged >= 0) {
       fence_for_copies();
       named_sync(1 + consumer, 128);
       if (thread == 0) {
@@ -292,7 +345,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
   }
 }
 
-// Which batch and column a piece of 64 columns of a tile begins with.
+// Which batch and column a piece of 64 columns of a tile begins with. Taps are counted as the window does.
 struct PiecePlace {
   int batch, column;
 };
@@ -300,16 +353,14 @@ template <class T>
 PiecePlace piece_of(const WgmmaArgs& a, const TilePlace& p, int piece) {
   if constexpr (T::kWindow != Windowed::right) return {p.batch, p.column * T::kColumns + piece * 64};
   const WgmmaWindow& w = a.rows[0].window;
-  int number = p.column * (T::kColumns / 64) + piece;
-  if (number >= a.taps * w.channel_tiles) return {0, a.columns};
-  WindowStep s(w, number, 64);
-  return {s.tap, s.channel};
+  int number = p.column * (T::kColumns / 64) + piece, tap = number / w.channel_tiles;
+  return {tap, tap < a.taps ? (number - tap * w.channel_tiles) * 64 : a.columns};
 }
-inline i64 part_at(const WgmmaArgs& a, int split, int batch, int row) {
-  return ((i64(split) * a.taps * a.batches + batch) * a.rows[0].count + row) * a.pitch;
+inline i64 part_at(const WgmmaArgs& a, int part, int batch, int row) {
+  return ((i64(part) * a.taps * a.batches + batch) * a.rows[0].count + row) * a.pitch;
 }
 
-// The sums of one split are kept as they are.
+// Sums are kept as they are.
 template <class T, class Product>
 void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePlace& p, int row) {
   using Sum = typename Product::Sum;
@@ -321,7 +372,7 @@ void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePl
     for (int i = 0; i < 2; ++i) {
       int r = row + first + 8 * i;
       if (r >= a.rows[0].count) continue;
-      Sum* to = static_cast<Sum*>(a.parts) + part_at(a, p.split, at.batch, r);
+      Sum* to = static_cast<Sum*>(a.parts) + part_at(a, p.part, at.batch, r);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         int c = at.column + 8 * j + 2 * (lane % 4);
@@ -334,24 +385,57 @@ void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePl
   }
 }
 
-// Adds the parts, V columns to a thread, in the order of the splits.
-template <class Product, template <int> class Code, int V>
+// How many workers had a part of the tile that an element lies in.
+template <class T>
+int parts_of(const WgmmaArgs& a, int batch, int row, int column) {
+  int line = row / (T::kRows * T::kCluster), number = column / T::kColumns;
+  if constexpr (T::kWindow == Windowed::right)
+    number = (batch * a.rows[0].window.channel_tiles + column / 64) / (T::kColumns / 64);
+  else
+    line += batch * a.rows[0].tiles;
+  i64 steps = a.rows[0].steps, first = (i64(line) * a.column_tiles + number) * steps;
+  return SharedTiles::worker_of(a, first + steps - 1) - SharedTiles::worker_of(a, first) + 1;
+}
+
+// Adds the parts and goes on as whole sums do. A block of 256 threads has V columns for each 256 / GROUPS of them; the
+// groups add every GROUPS-th part, then their sums are added in order.
+template <class T, class Product, template <int> class Code, int V, int GROUPS>
 void wgmma_join(const WgmmaArgs& a) {
   using C = Code<V>;
   using Sum = typename Product::Sum;
-  u32 per_row = u32(a.columns) / V, index = blockIdx.x * blockDim.x + threadIdx.x;
-  u32 line = index / per_row, c = (index - line * per_row) * V, rows = u32(a.rows[0].count);
-  u32 batch = line / rows, row = line - batch * rows;
-  if (batch >= u32(a.taps * a.batches)) return;
-  const Sum* from = static_cast<const Sum*>(a.parts) + part_at(a, 0, batch, row) + c;
-  i64 apart = part_at(a, 1, 0, 0);
-  Sum sums[V] = {};
+  constexpr u32 kLanes = 256 / GROUPS;
+  u32 lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes, per_row = u32(a.columns) / V;
+  u32 index = blockIdx.x * kLanes + lane, line = index / per_row, c = (index - line * per_row) * V;
+  u32 rows = u32(a.rows[0].count), batch = line / rows, row = line - batch * rows;
+  bool there = batch < u32(a.taps * a.batches);
+  Vec<Sum, V> sums = {};
+  if (there) {
+    int parts = parts_of<T>(a, batch, row, c);
+    const Sum* from = static_cast<const Sum*>(a.parts) + part_at(a, group, batch, row) + c;
+    i64 apart = part_at(a, GROUPS, 0, 0);
 #pragma unroll 4
-  for (int s = 0; s < a.splits; ++s, from += apart) {
-    Vec<Sum, V> part;
-    load_vector(from, part);
+    for (int i = group; i < parts; i += GROUPS, from += apart) {
+      Vec<Sum, V> part;
+      load_vector(from, part);
 #pragma unroll
-    for (int v = 0; v < V; ++v) sums[v] += part.v[v];
+      for (int v = 0; v < V; ++v) sums.v[v] += part.v[v];
+    }
+  }
+  if constexpr (GROUPS > 1) {
+    auto* shared = reinterpret_cast<Vec<Sum, V>*>(shared_memory());
+    shared[threadIdx.x] = sums;
+    __syncthreads();
+    if (group > 0) return;
+#pragma unroll
+    for (int i = 1; i < GROUPS; ++i)
+#pragma unroll
+      for (int v = 0; v < V; ++v) sums.v[v] += shared[i * kLanes + lane].v[v];
+  }
+  if (!there) return;
+  if constexpr (T::kWindow == Windowed::right) {  // as the filter counts taps
+    const WgmmaWindow& w = a.rows[0].window;
+    u32 down = batch / w.taps, across = batch - down * w.taps;
+    batch = w.filter_tap + across * w.filter_step[0] + down * w.filter_step[1];
   }
   typename C::Rows known;
   i64 at[C::kOperands + 1] = {};
@@ -361,7 +445,7 @@ void wgmma_join(const WgmmaArgs& a) {
     const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
     at[k] = batch * o.batch + row * o.row + c * o.column;
   }
-  finish_sums<C>(a, at, known, sums);
+  finish_sums<C>(a, at, known, sums.v);
 }
 
 // The sums of a warpgroup's rows over the steps of a tile.
@@ -403,12 +487,11 @@ void multiply(const char* ring, u64* full, u64* empty, int consumer, const TileP
 
 template <class T, class Product, class C, int V>
 void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, int cluster, int clusters) {
-  int consumer = threadIdx.x / 128 - 1, rank = T::kCluster > 1 ? cluster_rank() : 0, stored = 0;
+  int consumer = threadIdx.x / 128, rank = T::kCluster > 1 ? cluster_rank() : 0, stored = 0;
   out += consumer * 2 * T::kChunkBytes;
   RingPlace at;
-  int tiles = tiles_of(a);
-  for (int tile = cluster; tile < tiles; tile += clusters) {
-    TilePlace p = place_of(a, tile);
+  typename TilesOf<T::kParts>::Type tiles(a, cluster, clusters);
+  for (TilePlace p; tiles.next(a, p);) {
     typename Product::Sums d;
     multiply<T, Product>(ring, full, empty, consumer, p, at, d);
     int row = (p.row * T::kCluster + rank) * T::kRows + consumer * 64;
@@ -417,7 +500,7 @@ void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, i
     else
       finish_tile<T, Product, C, V>(a, d, out, p, row, consumer, stored);
   }
-  if (T::kStaged >= 0 && threadIdx.x % 128 == 0) stores_wait<0>();
+  if (T::kStaged >= 0 && !T::kScattered && threadIdx.x % 128 == 0) stores_wait<0>();
 }
 
 template <class T, class Product, template <int> class Code, int V>
@@ -437,11 +520,11 @@ void wgmma_product(const WgmmaArgs& a) {
   else
     __syncthreads();
   int cluster = blockIdx.x / T::kCluster, clusters = gridDim.x / T::kCluster;
-  if (threadIdx.x < 128) {
-    registers_fewer<40>();
-    if (threadIdx.x == 0) produce<T>(a, ring, full, empty, cluster, clusters);
+  if (threadIdx.x >= 128 * T::kConsumers) {
+    if constexpr (T::kBlocks == 1) registers_fewer<40>();
+    if (threadIdx.x == 128 * T::kConsumers) produce<T>(a, ring, full, empty, cluster, clusters);
   } else {
-    registers_more<232>();
+    if constexpr (T::kBlocks == 1) registers_more<232>();
     consume<T, Product, Code<V>, V>(a, ring, full, empty, out, cluster, clusters);
   }
 }

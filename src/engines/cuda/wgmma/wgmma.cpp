@@ -2,6 +2,7 @@
 #include "engines/cuda/wgmma/wgmma.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
@@ -15,27 +16,36 @@ namespace tsr::cuda {
 namespace {
 
 struct TileChoice {
-  int rows, columns, cluster;
+  int rows, columns, cluster, blocks;  // blocks on a multiprocessor: with two, one stores while the other multiplies
 };
-constexpr TileChoice kTiles[] = {{128, 256, 2}, {128, 256, 1}, {128, 192, 2}, {128, 192, 1}, {128, 128, 2},
-                                 {128, 128, 1}, {128, 64, 1},  {64, 128, 1},  {64, 64, 1}};
+constexpr TileChoice kTiles[] = {{128, 256, 2, 1}, {128, 256, 1, 1}, {128, 192, 2, 1}, {128, 192, 1, 1},
+                                 {128, 128, 2, 1}, {128, 128, 1, 1}, {128, 128, 1, 2}, {128, 64, 1, 1},
+                                 {128, 64, 1, 2},  {64, 128, 1, 1},  {64, 128, 1, 2},  {64, 64, 1, 2}};
 
-// A tile, and the parts that the inner dimension is cut into; 0: one, without parts in the workspace.
+// A tile, and the clusters that share the steps of all tiles evenly; 0: each has tiles of its own, whole.
 struct Choice {
   TileChoice tile;
-  int splits;
-  double seconds;
+  int workers = 0;
+  double seconds = 0;
   std::vector<std::pair<std::string, int64_t>> knobs() const {
-    return {{"rows", tile.rows}, {"columns", tile.columns}, {"cluster", tile.cluster}, {"splits", splits}};
+    return {{"rows", tile.rows},
+            {"columns", tile.columns},
+            {"cluster", tile.cluster},
+            {"blocks", tile.blocks},
+            {"workers", workers}};
   }
 };
 
-int64_t out_bytes(const Choice& c) { return c.splits ? 0 : c.tile.rows / 64 * 2 * 64 * 128; }
+int64_t out_bytes(const Choice& c) { return c.workers ? 0 : c.tile.rows / 64 * 2 * 64 * 128; }
 int64_t stage_bytes(const TileChoice& t) { return (t.rows + t.columns) * 128; }
 int stages_of(const Choice& c, const Device& d) {
-  constexpr int64_t kMost = 8, kBarriers = 256;
-  return static_cast<int>(std::min(kMost, (d.shared_bytes - out_bytes(c) - kBarriers) / stage_bytes(c.tile)));
+  constexpr int64_t kMost = 8, kBarriers = 256, kReserved = 1024;  // of each block, by the system
+  int64_t each = d.shared_bytes / c.tile.blocks - (c.tile.blocks - 1) * kReserved;
+  return static_cast<int>(std::min(kMost, (each - out_bytes(c) - kBarriers) / stage_bytes(c.tile)));
 }
+// Consumers, and those that ask for copies: a warpgroup that gives its registers away, or, where blocks share the
+// multiprocessor's, a warp.
+int threads_of(const TileChoice& t) { return t.rows / 64 * 128 + (t.blocks == 1 ? 128 : 32); }
 
 bool is_small(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
 int depth_of(const WgmmaProblem& m) { return 128 / m.element_bytes(); }  // elements of a swizzled row
@@ -61,67 +71,74 @@ int64_t column_tiles_of(const WgmmaProblem& m, const TileChoice& t) {
   return ceil_div(m.taps() * channel_tiles_of(m), t.columns / 64);
 }
 int64_t row_tiles_of(const Kind& k, const TileChoice& t) { return ceil_div(k.rows, t.rows * t.cluster); }
-int64_t tiles_of(const WgmmaProblem& m, const Choice& c) {
+int64_t tiles_of(const WgmmaProblem& m, const TileChoice& t) {
   int64_t rows = 0;
-  for (const Kind& k : kinds_of(m)) rows += row_tiles_of(k, c.tile);
-  return rows * column_tiles_of(m, c.tile) * m.batches * std::max(1, c.splits);
+  for (const Kind& k : kinds_of(m)) rows += row_tiles_of(k, t);
+  return rows * column_tiles_of(m, t) * m.batches;
 }
-// Clusters that work at once.
-int64_t clusters_of(const WgmmaProblem& m, const Choice& c, const Device& d) {
-  return std::min<int64_t>(tiles_of(m, c), d.units / c.tile.cluster);
-}
-// Parts of sums in the workspace: rows of this many elements.
+// Clusters that find room on the device.
+int64_t room_for(const TileChoice& t, const Device& d) { return d.units / t.cluster * t.blocks; }
+// Parts of sums in the workspace: rows of this many elements, and as many parts as a tile may have workers.
 int64_t pitch_of(const WgmmaProblem& m) { return ceil_div(m.columns, 4) * 4; }
-int64_t parts_of(const WgmmaProblem& m) { return m.rows * pitch_of(m) * (m.filter_gradient ? m.taps() : m.batches); }
+int64_t elements_of(const WgmmaProblem& m) { return m.rows * pitch_of(m) * (m.filter_gradient ? m.taps() : m.batches); }
+int64_t parts_of(const WgmmaProblem& m, const Choice& c) {
+  int64_t tiles = tiles_of(m, c.tile);
+  return ceil_div(c.workers, tiles) + (c.workers % tiles == 0 ? 0 : 1);
+}
 
 double modelled_seconds(const WgmmaProblem& m, const Choice& c, const Region& r, const Device& d) {
   const TileChoice& t = c.tile;
-  int64_t waves = ceil_div(tiles_of(m, c), clusters_of(m, c, d));
   // Small tiles read more of shared memory for each product than it delivers.
   double efficiency = t.columns >= 256 ? 0.92 : t.columns >= 192 ? 0.85 : t.columns >= 128 ? 0.68 : 0.45;
   if (t.rows < 128) efficiency *= 0.6;
-  if (t.cluster == 1) efficiency *= 0.75;
-  double rate = (m.element_bytes() == 1 ? d.rates.bits8 : d.rates.bits16) / d.units * efficiency;
-  constexpr int64_t kOverhead = 4;  // steps that filling the ring and storing a tile take
-  double steps = 0, tiles = 0;      // of a tile, on average
+  if (t.cluster == 1 && t.blocks == 1) efficiency *= 0.75;
+  double rate = (m.element_bytes() == 1 ? d.rates.bits8 : d.rates.bits16) / d.units * efficiency / t.blocks;
+  constexpr double kOverhead = 4;  // steps that filling the ring and storing a tile take
+  double step = 2.0 * t.rows * t.columns * depth_of(m) / rate, memory = region_limits(r, d).memory;
+  double rows = 0, steps = 0;
   for (const Kind& k : kinds_of(m)) {
     auto n = static_cast<double>(row_tiles_of(k, t));
-    steps += n * static_cast<double>(ceil_div(k.steps, std::max(1, c.splits)) + kOverhead), tiles += n;
+    steps += n * static_cast<double>(k.steps), rows += n;
   }
-  double tile = 2.0 * t.rows * t.columns * steps / tiles * depth_of(m) / rate;
-  double seconds = std::max(region_limits(r, d).memory, static_cast<double>(waves) * tile) + d.step_seconds;
-  if (c.splits == 0) return seconds;
-  double bytes = 2.0 * 4 * static_cast<double>(parts_of(m)) * c.splits;
-  return seconds + bytes / d.bytes_per_second + d.step_seconds;
+  auto room = static_cast<double>(room_for(t, d)), tiles = static_cast<double>(tiles_of(m, t));
+  if (c.workers == 0)
+    return std::max(memory, std::ceil(tiles / room) * (steps / rows + kOverhead) * step) + d.step_seconds;
+  double workers = c.workers, share = tiles * (steps / rows) / workers;
+  double bytes = 2.0 * 4 * static_cast<double>(elements_of(m)) * (workers / tiles + 1);
+  return std::max(memory, std::ceil(workers / room) * (share + kOverhead) * step) + bytes / d.bytes_per_second +
+         2 * d.step_seconds;
 }
 
 bool fits(const WgmmaProblem& m, const TileChoice& t) {
   if (m.filter_gradient && t.cluster > 1) return false;               // blocks do not share windows
   if (m.b.across() && t.columns / t.cluster % 64 != 0) return false;  // which come in pieces of 64
-  return !is_small(m.type) || t.columns <= 192;                       // twice the registers for sums
+  if (is_small(m.type) && t.blocks > 1 && t.columns > 64) return false;
+  return !is_small(m.type) || t.columns <= 192;  // twice the registers for sums
 }
 
-// Where there are fewer tiles than multiprocessors, the inner dimension is cut so that all have work, and once or twice
-// finer: then the last ones wait less for each other. The gradient of a filter always leaves its sums as parts.
+// Where tiles do not fill the device evenly, workers share them: as many as find room, or a whole number for each tile.
+// The gradient of a filter always leaves its sums as parts.
 std::vector<Choice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d) {
   std::vector<Choice> list;
-  auto add = [&](const TileChoice& t, int64_t splits) {
-    constexpr int64_t kMostElements = int64_t{1} << 31;
-    if (splits > 0 && parts_of(m) * splits >= kMostElements) return;
-    Choice c{t, static_cast<int>(splits), 0};
-    c.seconds = modelled_seconds(m, c, r, d);
-    list.push_back(c);
-  };
   for (const TileChoice& t : kTiles) {
     if (!fits(m, t)) continue;
-    add(t, m.filter_gradient ? 1 : 0);
+    int64_t tiles = tiles_of(m, t), room = room_for(t, d);
+    auto add = [&](int64_t workers) {
+      constexpr int64_t kMostElements = int64_t{1} << 31;
+      Choice c{t, static_cast<int>(workers)};
+      if (workers > 0 && parts_of(m, c) * elements_of(m) >= kMostElements) return;
+      c.seconds = modelled_seconds(m, c, r, d);
+      list.push_back(c);
+    };
+    if (!m.filter_gradient) add(0);
     if (m.scattered) continue;
-    int64_t fit = d.units / t.cluster / tiles_of(m, {t, 1, 0}), last = 1;
-    constexpr int64_t kLeastSteps = 4;
-    for (int64_t splits : {fit, 2 * fit, 4 * fit}) {
-      splits = std::min(splits, kinds_of(m)[0].steps / kLeastSteps);
-      if (splits > last) add(t, splits), last = splits;
-    }
+    constexpr int64_t kLeastSteps = 4;  // of a worker
+    int64_t most = std::min(room, tiles * kinds_of(m)[0].steps / kLeastSteps);
+    if (m.filter_gradient)
+      add(std::max(tiles, most));
+    else if (tiles < 2 * room && most > 0)
+      add(most);
+    if (tiles < most && most % tiles != 0) add(most / tiles * tiles);
   }
   std::stable_sort(list.begin(), list.end(), [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
   return list;
@@ -157,12 +174,12 @@ class WgmmaStep : public Step {
     args_.columns = static_cast<int>(m.columns), args_.column_tiles = static_cast<int>(column_tiles_of(m, t));
     args_.batches = static_cast<int>(m.batches), args_.taps = m.filter_gradient ? static_cast<int>(m.taps()) : 1;
     args_.a_batches = m.a.batch ? 1 : 0, args_.b_batches = m.b.batch ? 1 : 0;
-    args_.splits = std::max(1, c.splits), args_.pitch = static_cast<int>(pitch_of(m));
+    args_.workers = c.workers, args_.pitch = static_cast<int>(pitch_of(m));
     constexpr int kGroup = 8;
     args_.group = kGroup;
-    if (c.splits) {
+    if (c.workers) {
       bound_.workspace(args_.parts, 0);
-      workspace_ = static_cast<size_t>(parts_of(m) * c.splits * 4);
+      workspace_ = static_cast<size_t>(parts_of(m, c) * elements_of(m) * 4);
     }
     plan_kernels(m, c, fill_epilogue(g, m, c, d), g.tensor(m.b.tensor).dtype, d);
   }
@@ -194,24 +211,30 @@ class WgmmaStep : public Step {
     program.args = "tsr::dev::WgmmaArgs";
     auto flag = [](bool b) { return b ? "true" : "false"; };
     const char* window = m.filter_gradient ? "right" : m.windows.empty() ? "none" : "left";
-    program.body =
-        cat("tsr::dev::wgmma_product<tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ",
-            flag(m.a.across()), ", ", flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster,
-            ", ", c.splits ? -1 : m.staged, ", ", flag(!c.splits && clips(m)), ", tsr::dev::Windowed::", window, ", ",
-            flag(m.scattered), ", ", flag(c.splits > 0), ">, tsr::dev::Product, tsr::dev::Code, ", vector_, ">");
-    program.threads = 128 * (t.rows / 64 + 1);
-    program.blocks_per_unit = 1;
-    grid_ = {clusters_of(m, c, d) * t.cluster, program.threads,
-             stages * stage_bytes(t) + out_bytes(c) + int64_t{16} * stages, t.cluster};
-    if (c.splits == 0) {
+    std::string tile = cat(
+        "tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ", flag(m.a.across()), ", ",
+        flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ", t.blocks, ", ",
+        c.workers ? -1 : m.staged, ", ", flag(!c.workers && !m.scattered && clips(m)), ", tsr::dev::Windowed::", window,
+        ", ", flag(m.scattered), ", ", flag(c.workers > 0), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
+    program.body = cat("tsr::dev::wgmma_product<", tile, ">");
+    program.threads = threads_of(t);
+    program.blocks_per_unit = t.blocks;
+    int64_t clusters = c.workers ? c.workers : std::min(tiles_of(m, t), room_for(t, d));
+    grid_ = {clusters * t.cluster, program.threads, stages * stage_bytes(t) + out_bytes(c) + int64_t{16} * stages,
+             t.cluster};
+    if (c.workers == 0) {
       kernel_ = get_kernel(program, d);
       return;
     }
+    // Many parts of few elements are added by several threads each.
+    constexpr int64_t kThreads = 256, kManyParts = 8;
+    int64_t groups = parts_of(m, c) > kManyParts ? 8 : 1;
     Program join = program;
-    join.body = cat("tsr::dev::wgmma_join<tsr::dev::Product, tsr::dev::Code, ", vector_, ">");
-    join.threads = 256, join.blocks_per_unit = 0;
+    join.body = cat("tsr::dev::wgmma_join<", tile, ", ", groups, ">");
+    join.threads = kThreads, join.blocks_per_unit = 0;
     int64_t lines = m.rows * (m.filter_gradient ? m.taps() : m.batches);
-    join_grid_ = {ceil_div(lines * (m.columns / vector_), join.threads), join.threads};
+    join_grid_ = {ceil_div(lines * (m.columns / vector_), kThreads / groups), kThreads,
+                  groups > 1 ? kThreads * vector_ * 4 : 0};
     const Program both[] = {program, join};
     auto kernels = get_kernels(both, d);
     kernel_ = kernels[0], join_ = kernels[1];
@@ -254,7 +277,7 @@ class WgmmaStep : public Step {
     for (size_t k = 0; k < operands.size(); ++k) {
       const WgmmaProblem::Strides& s = m.strides[k];
       args_.epilogue.operands[k] = {nullptr, s.column, s.row, s.column, s.batch, s.line, s.picture};
-      access.push_back(access_of(m, k, !c.splits && static_cast<int>(k) == m.staged));
+      access.push_back(access_of(m, k, !c.workers && static_cast<int>(k) == m.staged));
       bound_.pointer(args_.epilogue.operands[k].data, m.epilogue.id(operands[k].tensor));
     }
     Code code = m.epilogue.print(access, vector_, "WgmmaEpilogue");
@@ -264,7 +287,7 @@ class WgmmaStep : public Step {
       if (TensorId id = m.epilogue.id(n.tensor); id != kNone)
         bound_.number(args_.epilogue.numbers[i], n.lane, g.tensor(id).dtype, id);
     }
-    if (m.staged < 0 || c.splits) return code;
+    if (m.staged < 0 || c.workers || m.scattered) return code;
     auto k = static_cast<size_t>(m.staged);
     TensorBox box;
     box.rank = 3, box.element_bytes = info(operands[k].type).bits / 8, box.swizzle = dev::Swizzle::bytes_128;
