@@ -7,22 +7,29 @@
 
 namespace tsr::dev::attention {
 
-// Joins the sums of four lanes and the sink; returns what the sums of a row are to be multiplied by.
+// A row with all its keys, and what its sums are to be multiplied by.
+struct FinishedRow {
+  Softmax<float> soft;
+  float factor;
+};
+
+// Joins the sums of four lanes and the sink. Exponents were taken from the rounded shift, which statistics must not
+// show.
 template <class T>
-float finish_row(const FlashArgs& a, const FlashRows& r, int i, const FlashWork& w) {
-  const Row<float>& row = r.row[i];
-  bool there = row.query < w.len_q;
-  Softmax<float> y = {T::kFolded ? r.max[i] * r.factors.score : r.max[i], warp_reduce<Add, 4>(r.sum[i])};
-  if (!there) y = {-infinity(), 0.0f};
-  float factor = r.factors.keep;
-  Softmax<float> sink = start_softmax(a, row, there);
-  if (sink.sum != 0.0f) {  // or NaN
-    float largest = larger(y.max, sink.max), before = y.sum == 0.0f ? 0.0f : f_exp(y.max - largest);
-    y = {largest, y.sum * before + sink.sum * f_exp(sink.max - largest)};
+FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, float sink, int i) {
+  bool there = query_of<T>(w, i) < w.len_q;
+  FinishedRow y = {{-infinity(), 0.0f}, 0.0f};
+  float sum = warp_reduce<Add, 4>(r.sum[i]);
+  if (!there) return y;
+  float factor = r.max[i] == -infinity() ? 0.0f : fast_exp2(-__fmaf_rn(r.max[i], m.exponent, -r.shift[i]));
+  y.soft = {T::kFolded ? r.max[i] * m.factors.score : r.max[i], sum * factor};
+  if (sink != -infinity()) {
+    float largest = larger(y.soft.max, sink), before = y.soft.sum == 0.0f ? 0.0f : f_exp(y.soft.max - largest);
+    y.soft = {largest, y.soft.sum * before + f_exp(sink - largest)};
     factor *= before;
   }
-  if (threadIdx.x % 4 == 0 && row.query < a.sq) write_statistics(a, w.b, row.head, row.query, w.len_q, y);
-  return y.sum == 0.0f ? 0.0f : factor / y.sum;
+  y.factor = y.soft.sum == 0.0f ? 0.0f : factor * m.factors.keep / y.soft.sum;
+  return y;
 }
 
 // Results of a warp leave in boxes of 16 rows, from the place of its queries.
@@ -55,16 +62,15 @@ void store_boxes(const FlashArgs& a, char* place, const FlashWork& w, const floa
 
 // The same element by element, to any strides.
 template <class T, int N>
-void store_each(const FlashArgs& a, const FlashRows& r, const FlashWork& w, const float (&o)[N],
-                const float (&factor)[2]) {
+void store_each(const FlashArgs& a, const FlashWork& w, const float (&o)[N], const float (&factor)[2]) {
   using Out = typename T::Out;
   if (!a.o.data) return;
-  Place at = place(a.o, w.b);
+  Place at = place_in<T>(a.o, w.b);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const Row<float>& row = r.row[i];
-    if (row.query >= a.sq || !holds(a.o, at, row.query, w.len_q)) continue;
-    Out* to = static_cast<Out*>(a.o.data) + row_offset(a.o, at, row.head, row.query);
+    i32 query = query_of<T>(w, i);
+    if (query >= a.sq || !holds(a.o, at, query, w.len_q)) continue;
+    Out* to = static_cast<Out*>(a.o.data) + row_offset(a.o, at, w.head, query);
 #pragma unroll
     for (int j = 0; j < N / 4; ++j)
 #pragma unroll
@@ -72,6 +78,26 @@ void store_each(const FlashArgs& a, const FlashRows& r, const FlashWork& w, cons
         i32 column = 8 * j + i32(threadIdx.x) % 4 * 2 + e;
         if (column < a.dv) to[column * a.o.strides[3]] = from_lane<Out>(o[4 * j + 2 * i + e] * factor[i]);
       }
+  }
+}
+
+// By one of the four lanes of each row.
+template <class T>
+void store_statistics(const FlashArgs& a, const FlashWork& w, const FinishedRow (&rows)[2]) {
+  if (threadIdx.x % 4 != 0) return;
+  const Sequences* to[] = {&a.stats, &a.max, &a.sum_exp};
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    if (!to[k]->data) continue;
+    Place at = place_in<T>(*to[k], w.b);
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      Softmax<float> soft = i ? rows[1].soft : rows[0].soft;
+      i32 query = query_of<T>(w, i);
+      float v = k == 0 ? log_sum(a, soft) : k == 1 ? soft.max : soft.sum;
+      if (query < a.sq && holds(*to[k], at, query, w.len_q))
+        store_any(to[k]->data, to[k]->type, row_offset(*to[k], at, w.head, query), v);
+    }
   }
 }
 

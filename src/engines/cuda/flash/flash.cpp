@@ -58,7 +58,7 @@ class FlashStep : public Step {
     p.args = "tsr::dev::attention::FlashArgs";
     p.body = cat("tsr::dev::attention::flash_forward<tsr::dev::attention::FlashTile<", qualified(type), ", ",
                  qualified(out), ", ", m.depth(), ", ", m.columns(), ", ", c.rows, ", ", c.keys, ", ", c.stages, ", ",
-                 c.q_stages, ", ", flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut),
+                 c.q_stages, ", ", flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut), ", ", flag(m.ragged),
                  ">, tsr::dev::Scores, tsr::dev::Values, tsr::dev::attention::Options>");
     p.threads = 128 * (c.rows / 64 + 1);
     p.blocks_per_unit = 1;

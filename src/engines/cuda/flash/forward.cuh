@@ -60,23 +60,23 @@ void multiply_values(const u32 (&p)[N][4], const char* v, bool add, typename Val
   wgmma_commit();
 }
 
+// By one thread, before the others read them.
 template <class T, class O>
+void read_factors(const FlashArgs& a, FlashMemory<T>& m) {
+  constexpr float kLog2e = 1.44269504088896340736f;
+  read_score_factors<O>(a, m.factors);
+  m.exponent = T::kFolded ? m.factors.score * kLog2e : kLog2e;
+}
+
+template <class T>
 FlashRows start_rows(const FlashArgs& a, const FlashWork& w) {
   FlashRows r;
-  int thread = threadIdx.x % 128, consumer = threadIdx.x / 128 - 1;
-  r.b = w.b;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    Row<float>& row = r.row[i];
-    row = {w.head, w.row + 64 * consumer + thread / 32 * 16 + thread % 32 / 4 + 8 * i, 0, 0, 0.0f, 0.0f, 0.0f};
-    Band keys = band_of(a, row.query, w.len_q, w.len_kv);
-    row.first = keys.first, row.last = keys.last;
-    if constexpr (O::kAlibi) row.slope = slope_of<float>(a, w.head);
-    r.max[i] = -infinity(), r.sum[i] = 0.0f;
+    Band keys = band_of(a, query_of<T>(w, i), w.len_q, w.len_kv);
+    r.first[i] = keys.first, r.last[i] = keys.last;
+    r.max[i] = r.shift[i] = -infinity(), r.sum[i] = 0.0f;
   }
-  read_score_factors<O>(a, r.factors);
-  constexpr float kLog2e = 1.44269504088896340736f;
-  r.exponent = T::kFolded ? r.factors.score * kLog2e : kLog2e;
   return r;
 }
 
@@ -96,6 +96,7 @@ struct FlashSteps {
   FlashMemory<T>& m;
   const Turns<T>& turns;
   RingPlace &k, &v;
+  const FlashWork& w;
   FlashRows& r;
   const char* queries;
   typename Values::Sums& o;
@@ -107,21 +108,27 @@ struct FlashSteps {
   // Masked scores become weights.
   template <bool MASKED>
   void soften(int n, typename Scores::Sums& s, float (&factor)[2]) {
-    finish_scores<T, O, MASKED>(a, r, first_key(n), s);
-    update_softmax(r, s, factor);
+    finish_scores<T, O, MASKED>(a, m, w, r, first_key(n), s);
+    update_softmax(r, m.exponent, s, factor);
     if constexpr (O::kDrops) drop(n, s);
   }
 
+  // Two lanes share four keys of two rows: each asks for those of one row.
   void drop(int n, typename Scores::Sums& s) {
+    int lane = threadIdx.x % 4, mine = lane % 2;
+    i32 query = query_of<T>(w, mine);
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < T::kKeys / 8; ++j) {
+      float keep[4];
+      keep_four<O>(a, m.factors, w.b, w.head, query, n * T::kKeys + 8 * j + lane / 2 * 4, keep);
 #pragma unroll
-      for (int j = 0; j < T::kKeys / 8; ++j) {
-        float keep[4];
-        keep_four<O>(a, r.factors, r.b, r.row[i].head, r.row[i].query, first_key(n) + 8 * j, keep);
-#pragma unroll
-        for (int e = 0; e < 2; ++e) s[4 * j + 2 * i + e] *= keep[e];
+      for (int e = 0; e < 2; ++e) {
+        float other = __shfl_xor_sync(0xffffffffu, mine ? keep[e] : keep[2 + e], 1);
+        s[4 * j + e] *= mine ? other : keep[e];
+        s[4 * j + 2 + e] *= mine ? keep[2 + e] : other;
       }
+      one_after_another();
+    }
   }
 
   void free_keys() {
@@ -134,7 +141,7 @@ struct FlashSteps {
   }
 
   // The first step has no values to multiply yet.
-  void begin(int n, const FlashWork& w) {
+  void begin(int n) {
     typename Scores::Sums s;
     float factor[2];
     barrier_wait(m.k_ring.full + k.slot, k.parity);
@@ -183,15 +190,33 @@ struct FlashSteps {
     free_values();
   }
 
-  void run(const FlashWork& w) {
+  void run() {
     int n = w.end - 1;
-    begin(n, w);
+    begin(n);
     for (--n; n >= w.first && n >= w.full_end; --n) step<true>(n);
     for (; n >= w.first && n >= w.full_first; --n) step<false>(n);
     for (; n >= w.first; --n) step<true>(n);
     end();
   }
 };
+
+// Results and statistics of a tile.
+template <class T, int N>
+void finish_tile(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, float sink,
+                 char* place, float (&o)[N]) {
+  FinishedRow rows[2];
+  float factor[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) rows[i] = finish_row<T>(m, w, r, sink, i), factor[i] = rows[i].factor;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    if (factor[i / 2 % 2] == 0.0f) o[i] = 0.0f;  // nothing was attended to; what was multiplied may be NaN
+  if constexpr (T::kStaged)
+    store_boxes<T>(a, place, w, o, factor);
+  else
+    store_each<T>(a, w, o, factor);
+  store_statistics<T>(a, w, rows);
+}
 
 template <class T, class Scores, class Values, class O>
 void consume(const FlashArgs& a, FlashMemory<T>& m) {
@@ -201,35 +226,19 @@ void consume(const FlashArgs& a, FlashMemory<T>& m) {
   int tiles = a.b * a.hq * a.row_tiles;
   for (TileWalk walk; walk.index() < tiles; ++walk.round) {
     FlashWork w = work_of<T>(a, walk.index());
-    FlashRows r = start_rows<T, O>(a, w);
+    FlashRows r = start_rows<T>(a, w);
+    float sink = read<float>(a.sink, w.head);
     typename Values::Sums o;
-    float factor[2];
-    if (!w.any()) {
-#pragma unroll
-      for (int i = 0; i < T::kColumns / 2; ++i) o[i] = 0.0f;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) factor[i] = finish_row<T>(a, r, i, w);
-      store_each<T>(a, r, w, o, factor);
-      continue;
-    }
     char* queries = m.q[q.slot];
     barrier_wait(m.q_ring.full + q.slot, q.parity);
-    FlashSteps<T, Scores, Values, O> steps{a, m, turns, k, v, r, queries + consumer * 64 * 128, o};
-    steps.run(w);
-    if (!T::kStaged && threadIdx.x % 32 == 0) barrier_arrive(m.q_ring.empty + q.slot);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) factor[i] = finish_row<T>(a, r, i, w);
-#pragma unroll
-    for (int i = 0; i < T::kColumns / 2; ++i)
-      if (factor[i / 2 % 2] == 0.0f) o[i] = 0.0f;  // nothing was attended to; what was multiplied may be NaN
-    if constexpr (T::kStaged) {
-      store_boxes<T>(a, queries, w, o, factor);
-      if (threadIdx.x % 32 == 0) {
-        stores_wait_read<0>();
-        barrier_arrive(m.q_ring.empty + q.slot);
-      }
-    } else {
-      store_each<T>(a, r, w, o, factor);
+    FlashSteps<T, Scores, Values, O> steps{a, m, turns, k, v, w, r, queries + consumer * 64 * 128, o};
+    if (w.any()) steps.run();
+    u64* empty = m.q_ring.empty + q.slot;
+    if (!T::kStaged && threadIdx.x % 32 == 0) barrier_arrive(empty);
+    finish_tile<T>(a, m, work_of<T>(a, again(walk.index())), r, sink, queries, o);
+    if (T::kStaged && threadIdx.x % 32 == 0) {
+      stores_wait_read<0>();
+      barrier_arrive(empty);
     }
     q.next<T::kQStages>();
   }
@@ -246,12 +255,13 @@ void flash_forward(const FlashArgs& a) {
     m.v_ring.start(1, T::kConsumers);
     barriers_ready();
   }
+  if (threadIdx.x == 128) read_factors<T, O>(a, m);
   __syncthreads();
   if (threadIdx.x < 128) {
-    registers_fewer<T::kConsumers == 3 ? 32 : 40>();
+    registers_fewer<T::kConsumers == 3 ? 32 : 24>();
     if (threadIdx.x == 0) produce<T>(a, m);
   } else {
-    registers_more<T::kConsumers == 3 ? 160 : 232>();
+    registers_more<T::kConsumers == 3 ? 160 : 240>();
     consume<T, Scores, Values, O>(a, m);
   }
 }

@@ -79,9 +79,11 @@ FlashProblem::FlashProblem(const Region& r)
     : p(*r.graph, r.graph->node(r.nodes[0])),
       o(attention::make_output(r, kO)),
       staged(leaves_in_boxes(*r.graph, o, p.n)),
-      folded(!p.scale.given() && p.options.scale > 0 && std::isfinite(p.options.scale) && !p.options.score_mod &&
-             !p.bias.given() && !p.alibi && !p.block_mask.given()),
-      cut(p.seq_len_kv.given() || p.cu_seq_len_kv.given()) {}
+      changed(p.options.score_mod || p.bias.given() || p.alibi || p.block_mask.given() || p.options.dropout != 0 ||
+              p.dropout_mask.given()),
+      folded(!p.scale.given() && p.options.scale > 0 && std::isfinite(p.options.scale) && !changed),
+      cut(p.seq_len_kv.given() || p.cu_seq_len_kv.given()),
+      ragged(false) {}
 
 int64_t FlashProblem::depth() const { return padded(p.n.d); }
 int64_t FlashProblem::columns() const { return padded(p.n.dv); }
@@ -137,6 +139,7 @@ std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
   // Registers of a thread: for scores, weights and results, and what else a step needs.
   auto fits = [&](int rows, int keys) {
     int64_t held = keys / 2 + keys / 4 + m.columns() / 2, most = rows == 192 ? 130 : 200;
+    if (m.changed) most -= rows == 192 ? 40 : 88;
     return held <= most;
   };
   for (int rows : {128, 192})

@@ -14,8 +14,10 @@ struct FlashProblem {
   attention::Problem p;
   attention::Sequences o;  // not given: nobody reads it
   bool staged;             // results leave in boxes
-  bool folded;             // the factor of scores is positive, and scores are changed in no other way
+  bool changed;            // scores or weights are changed one by one
+  bool folded;             // the factor of scores is positive, and nothing else changes them
   bool cut;                // behind the end of a sequence anything may lie
+  bool ragged;             // some sequences are packed
   int64_t depth() const;   // elements of rows of q and k, and of v, as multiplied
   int64_t columns() const;
 };

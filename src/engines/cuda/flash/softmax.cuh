@@ -8,41 +8,56 @@
 
 namespace tsr::dev::attention {
 
-// Two rows of a thread, and what is the same for all of them. `exponent`: what a score is multiplied by in base 2.
+// Two rows of a thread. The largest score, and how it is spelled as an exponent; sums are of what this thread saw, and
+// joined in the end.
 struct FlashRows {
-  Row<float> row[2];
-  i32 b;
-  float max[2], sum[2];  // of what this thread saw: sums are joined in the end
-  ScoreFactors<float> factors;
-  float exponent;
+  i32 first[2], last[2];  // keys that they attend to
+  float max[2], shift[2], sum[2];
 };
+
+// Which query a row is.
+template <class T>
+i32 query_of(const FlashWork& w, int i) {
+  return w.row + i32(threadIdx.x - 128) / 32 * 16 + i32(threadIdx.x) % 32 / 4 + 8 * i;
+}
 
 template <class O>
 constexpr bool kChangesScores = O::kForward || O::kBias || O::kAlibi || O::kBlockMask;
 
+// The compiler does not begin with what is behind this: it would hold more loads and random numbers than registers.
+inline void one_after_another() {
+#if !defined(TSR_EMULATED)
+  asm volatile("" ::: "memory");
+#endif
+}
+
 // Scores of the keys from `key` on, which is this thread's first. What is masked is -inf.
 template <class T, class O, bool MASKED, int N>
-void finish_scores(const FlashArgs& a, const FlashRows& r, i32 key, float (&s)[N]) {
+void finish_scores(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, i32 key,
+                   float (&s)[N]) {
+  float score = T::kFolded ? 1.0f : m.factors.score, slope = O::kAlibi ? slope_of<float>(a, w.head) : 0.0f;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    i32 first = r.row[i].first - key, last = r.row[i].last - key;
+  for (int j = 0; j < N / 4; ++j) {
 #pragma unroll
-    for (int j = 0; j < N / 4; ++j)
+    for (int i = 0; i < 2; ++i)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& x = s[4 * j + 2 * i + e];
-        if constexpr (!T::kFolded) x *= r.factors.score;
+        if constexpr (!T::kFolded) x *= score;
         if constexpr (kChangesScores<O>)
-          x = finish_score<O>(a, r.b, r.row[i], key + 8 * j + e, x);
+          x = finish_score<O>(a, w.b, Row<float>{w.head, query_of<T>(w, i), r.first[i], r.last[i], slope, 0.0f, 0.0f},
+                              key + 8 * j + e, x);
         else if constexpr (MASKED)
-          x = 8 * j + e < first || 8 * j + e >= last ? -infinity() : x;
+          x = 8 * j + e < r.first[i] - key || 8 * j + e >= r.last[i] - key ? -infinity() : x;
       }
+    if constexpr (kChangesScores<O>) one_after_another();
   }
 }
 
-// Turns scores into exp(score - max); `factor` is what earlier sums are to be multiplied by.
+// Turns scores into exp(score - max); `factor` is what earlier sums are to be multiplied by, `exponent` what makes a
+// score an exponent of 2.
 template <int N>
-void update_softmax(FlashRows& r, float (&s)[N], float (&factor)[2]) {
+void update_softmax(FlashRows& r, float exponent, float (&s)[N], float (&factor)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     float most[2] = {r.max[i], s[2 * i + 1]};
@@ -51,17 +66,18 @@ void update_softmax(FlashRows& r, float (&s)[N], float (&factor)[2]) {
 #pragma unroll
       for (int e = 0; e < 2; ++e) most[e] = larger(most[e], s[4 * j + 2 * i + e]);
     float largest = warp_reduce<Max, 4>(larger(most[0], most[1]));
+    float before = r.shift[i];
+    r.max[i] = largest, r.shift[i] = largest * exponent;
     // A row that has met nothing but masks yet.
-    float shift = largest == -infinity() ? 0.0f : largest * r.exponent;
-    factor[i] = fast_exp2(__fmaf_rn(r.max[i], r.exponent, -shift));
-    r.max[i] = largest;
+    float shift = largest == -infinity() ? 0.0f : r.shift[i];
+    factor[i] = fast_exp2(before - shift);
     float sum[2] = {r.sum[i] * factor[i], 0.0f};
 #pragma unroll
     for (int j = 0; j < N / 4; ++j)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& x = s[4 * j + 2 * i + e];
-        x = fast_exp2(__fmaf_rn(x, r.exponent, -shift));
+        x = fast_exp2(__fmaf_rn(x, exponent, -shift));
         sum[e] += x;
       }
     r.sum[i] = sum[0] + sum[1];

@@ -14,15 +14,15 @@ namespace tsr::dev::attention {
 // T: type of q, k and v; TO: of o. DEPTH and COLUMNS: elements of a row of q and k, and of v, as multiplied. ROWS and
 // KEYS: of a tile and of a step. STAGES: places for keys, and as many for values; Q_STAGES: for queries. STAGED:
 // results leave in boxes, from the place of their queries. FOLDED: the factor of scores is known to be positive, and
-// taken into the exponent. CUT: behind the end of a sequence anything may lie in memory.
+// taken into the exponent. CUT: behind the end of a sequence anything may lie in memory. RAGGED: sequences are packed.
 template <class T, class TO, int DEPTH, int COLUMNS, int ROWS, int KEYS, int STAGES, int Q_STAGES, bool STAGED,
-          bool FOLDED, bool CUT>
+          bool FOLDED, bool CUT, bool RAGGED>
 struct FlashTile {
   using In = T;
   using Out = TO;
   static constexpr int kDepth = DEPTH, kColumns = COLUMNS, kRows = ROWS, kKeys = KEYS;
   static constexpr int kStages = STAGES, kQStages = Q_STAGES;
-  static constexpr bool kStaged = STAGED, kFolded = FOLDED, kCut = CUT;
+  static constexpr bool kStaged = STAGED, kFolded = FOLDED, kCut = CUT, kRagged = RAGGED;
   static constexpr int kConsumers = ROWS / 64;
   // Boxes of 64 elements, 128 bytes, lie side by side.
   static constexpr int kChunks = (DEPTH + 63) / 64, kValueChunks = (COLUMNS + 63) / 64;
@@ -39,6 +39,9 @@ struct alignas(1024) FlashMemory {
   char v[T::kStages][T::kVBytes];
   RingBarriers<T::kQStages> q_ring;
   RingBarriers<T::kStages> k_ring, v_ring;
+  // What does not change from tile to tile: registers are scarce.
+  ScoreFactors<float> factors;
+  float exponent;  // what makes a score an exponent of 2
 };
 
 // The tiles of a block. Every other round goes backwards: with the longest first, nobody always gets the longer ones.
@@ -59,6 +62,14 @@ struct FlashWork {
   bool any() const { return first < end; }
 };
 
+// The same index as far as anyone knows: what is derived from it is derived again, and need not be held meanwhile.
+inline int again(int index) {
+#if !defined(TSR_EMULATED)
+  asm volatile("" : "+r"(index));
+#endif
+  return index;
+}
+
 template <class T>
 FlashWork work_of(const FlashArgs& a, int index) {
   int heads = a.b * a.hq, per_section = a.together * a.row_tiles, section = index / per_section;
@@ -67,7 +78,12 @@ FlashWork work_of(const FlashArgs& a, int index) {
   FlashWork w;
   w.b = head / a.hq, w.head = head - w.b * a.hq;
   w.row = (a.row_tiles - 1 - row) * T::kRows;  // under a causal mask the last have the most to do
-  w.len_q = length_q(a, w.b), w.len_kv = length_kv(a, w.b);
+  if constexpr (T::kRagged) {
+    w.len_q = length_q(a, w.b), w.len_kv = length_kv(a, w.b);
+  } else {
+    w.len_q = length_of(a.lengths_q, a.padded_q, a.prefix_q, w.b, a.sq);
+    w.len_kv = length_of(a.lengths_kv, a.padded_kv, a.prefix_kv, w.b, a.skv);
+  }
   w.first = w.end = w.full_first = w.full_end = 0;
   if (w.row >= w.len_q) return w;
   Band top = band_of(a, w.row, w.len_q, w.len_kv);
@@ -76,6 +92,12 @@ FlashWork work_of(const FlashArgs& a, int index) {
   w.first = top.first / T::kKeys, w.end = (bottom.last + T::kKeys - 1) / T::kKeys;
   w.full_first = (bottom.first + T::kKeys - 1) / T::kKeys, w.full_end = top.last / T::kKeys;
   return w;
+}
+
+// Where a result of a batch lies.
+template <class T>
+Place place_in(const Sequences& x, i32 b) {
+  return T::kRagged ? place(x, b) : Place{b * x.strides[0], i32(x.steps), b, false};
 }
 
 // The queries, keys or values of a tile, in boxes side by side.
@@ -91,7 +113,6 @@ void produce(const FlashArgs& a, FlashMemory<T>& m) {
   int tiles = a.b * a.hq * a.row_tiles;
   for (TileWalk walk; walk.index() < tiles; ++walk.round) {
     FlashWork w = work_of<T>(a, walk.index());
-    if (!w.any()) continue;
     i32 k_head = w.head / (a.hq / a.hk), v_head = w.head / (a.hq / a.hv);
     auto keys = [&](int n) {
       barrier_wait(m.k_ring.empty + k.slot, k.parity ^ 1);
@@ -109,6 +130,7 @@ void produce(const FlashArgs& a, FlashMemory<T>& m) {
     barrier_expect(m.q_ring.full + q.slot, T::kQBytes);
     fetch_boxes<T::kChunks, T::kRows>(m.q[q.slot], &a.q_map, w.row, w.head, w.b, m.q_ring.full + q.slot);
     q.next<T::kQStages>();
+    if (!w.any()) continue;
     // In the order in which they are needed: products with keys are one step ahead.
     keys(w.end - 1);
     for (int n = w.end - 2; n >= w.first; --n) keys(n), values(n + 1);

@@ -82,17 +82,21 @@ L update_softmax(Softmax<L>& y, L* s) {
   return factor;
 }
 
+// The logarithm of a row's sum of exponentials, in the units that the statistics have.
+template <class L>
+L log_sum(const ScoreArgs& a, const Softmax<L>& y) {
+  bool nothing = y.max == -L(infinity()) && y.sum == L(0);
+  return nothing ? y.max : (y.max + f_log(y.sum)) * (a.stats_log2 ? L(1.44269504088896340736) : L(1));
+}
 // Statistics of a row.
 template <class L>
 void write_statistics(const ScoreArgs& a, i32 b, i32 head, i32 query, i32 length, const Softmax<L>& y) {
-  bool nothing = y.max == -L(infinity()) && y.sum == L(0);
-  L stats = nothing ? y.max : (y.max + f_log(y.sum)) * (a.stats_log2 ? L(1.44269504088896340736) : L(1));
   auto write = [&](const Sequences& x, L v) {
     if (!x.data) return;
     Place at = place(x, b);
     if (holds(x, at, query, length)) store_any(x.data, x.type, row_offset(x, at, head, query), v);
   };
-  write(a.stats, stats);
+  write(a.stats, log_sum(a, y));
   write(a.max, y.max);
   write(a.sum_exp, y.sum);
 }
