@@ -12,7 +12,7 @@ APART = {"cudart"}
 # What engines share, each below the next. Every other folder of engines is a family, which may include these, and of
 # the other families none.
 SHARED = ["copies", "composite", "attention", "rnn", "reference", "cpu/vector", "cpu/program", "cpu/product",
-          "cuda/toolkit", "cuda/products"]
+          "cuda/toolkit", "cuda/products", "cuda/scores"]
 EXTERNAL = {"CLI", "nlohmann", "gtest", "benchmark"}
 
 

@@ -342,4 +342,14 @@ void pack(const L (&from)[N], Vec<T, N>& to) {
   }
 }
 
+// Two elements of 16 bits in a word, the first in its lower half.
+template <class T>
+u32 word_of(float first, float second) {
+  static_assert(sizeof(T) == 2);
+  float both[2] = {first, second};
+  Vec<T, 2> v;
+  pack(both, v);
+  return *reinterpret_cast<const u32*>(&v);
+}
+
 }  // namespace tsr::dev

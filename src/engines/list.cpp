@@ -13,6 +13,7 @@
 #endif
 #include "engines/cuda/attention/attention.hpp"
 #include "engines/cuda/conv1d/conv1d.hpp"
+#include "engines/cuda/flash/flash.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/gemm/gemm.hpp"
 #include "engines/cuda/host/host.hpp"
@@ -52,6 +53,7 @@ std::span<const Engine* const> all_engines() {
       &cuda::rnn_engine(),
       &cuda::wgmma_engine(),
       &cuda::gemm_engine(),
+      &cuda::flash_engine(),
       &cuda::attention_engine(),
       &cuda::host_engine(),
   };

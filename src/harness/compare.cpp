@@ -141,6 +141,7 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   const std::byte *wide = oracle.wide.buffer(id).data(), *narrow = oracle.narrow.buffer(id).data(),
                   *got = actual.buffer(id).data();
   std::vector<const std::byte*> others = {narrow, oracle.unrounded.buffer(id).data()};
+  for (const GraphBuffers& b : oracle.recognised) others.push_back(b.buffer(id).data());
   std::set<NodeId> nodes = contributors(g, id);
   if (std::none_of(nodes.begin(), nodes.end(), [&](NodeId n) { return has_steps(g, g.node(n)); }))
     for (const GraphBuffers& b : oracle.nearby) others.push_back(b.buffer(id).data());
@@ -238,6 +239,12 @@ Oracle::Oracle(const Graph& source, const GraphBuffers& inputs) : wide(inputs), 
       move_values(g.tensor(t).dtype, data, n, draw, static_cast<uint64_t>(t));
     }
     evaluate<float>(source, moved, nearby.back(), draw);
+  }
+  auto given = std::make_shared<Graph>(source);
+  std::shared_ptr<const Graph> shorter = recognise(given);
+  for (uint64_t draw = 1; draw <= 3 && shorter != given; ++draw) {
+    recognised.push_back(inputs);
+    evaluate<float>(source, *shorter, recognised.back(), draw);
   }
 }
 

@@ -5,7 +5,8 @@
 //
 //   e    largest error of the definition itself when every step is rounded to f32, and every virtual tensor to its type
 //        (the narrow run), also when f32 inputs move by one and results of operations by two units in the last place,
-//        to random sides, and when virtual tensors of 16 bits stay unrounded
+//        to random sides (of attention on 16-bit numbers also the probabilities, by their rounding to these), when
+//        virtual tensors of 16 bits stay unrounded, and when the graph is what it is recognised as
 //   eps  relative spacing of the compute type, n the most terms that an element accumulates in the graph
 //   m    largest finite magnitude of the tensor: another order of summation may move the result by that much
 //   u    spacing of the stored type at the oracle's value
@@ -21,9 +22,10 @@
 namespace tsr {
 
 struct Oracle {
-  GraphBuffers wide, narrow;         // outputs of the two runs of the definition
-  GraphBuffers unrounded;            // of the wide run with 16-bit virtual tensors kept wide
-  std::vector<GraphBuffers> nearby;  // narrow runs with values moved a little
+  GraphBuffers wide, narrow;             // outputs of the two runs of the definition
+  GraphBuffers unrounded;                // of the wide run with 16-bit virtual tensors kept wide
+  std::vector<GraphBuffers> nearby;      // narrow runs with values moved a little
+  std::vector<GraphBuffers> recognised;  // of operations that the graph spells out, results moved a little
   Oracle(const Graph& g, const DataSpec& spec);
   Oracle(const Graph& g, const GraphBuffers& inputs);  // the values that `inputs` holds
 };

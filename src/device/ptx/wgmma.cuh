@@ -48,4 +48,13 @@ void wgmma_wait(Here here = {}) {
 #endif
 }
 
+// After the wait: uses of the sums stay behind it. The compiler knows what a product writes, but not when.
+template <int COUNT>
+void sums_ready(float (&d)[COUNT]) {
+#if !defined(TSR_EMULATED)
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i])::"memory");
+#endif
+}
+
 }  // namespace tsr::dev

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engines/cuda/attention/options_text.hpp"
 #include "engines/cuda/attention/steps.hpp"
+#include "engines/cuda/scores/options_text.hpp"
 
 namespace tsr::cuda {
 namespace {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "engines/cuda/attention/options_text.hpp"
-
 namespace tsr::cuda {
 namespace {
 
@@ -37,10 +35,18 @@ AttentionStep::AttentionStep(const Region& r, const Device& d)
       n_(r.graph->node(r.nodes[0])),
       d_(d),
       p_(g_, n_),
-      arguments_(g_, p_),
-      options_(options_text(g_, n_, p_, arguments_)),
+      options_(options_text(g_, n_, p_)),
+      arguments_(g_, p_, options_),
       wide_(n_.compute == DType::f64),
-      lane_bytes_(wide_ ? 8 : 4) {}
+      lane_bytes_(wide_ ? 8 : 4) {
+  dev::attention::AttentionArgs& a = arguments_.base();
+  a.group = static_cast<int>(p_.group);
+  a.row_tiles = static_cast<int>(ceil_div(p_.group * p_.n.sq, dev::attention::kTile));
+  a.key_tiles = static_cast<int>(ceil_div(p_.n.skv, dev::attention::kTile));
+  a.parts = a.splits = 1;
+  a.rounds_p = p_.rounds_to_fp8;
+  a.p_type = element_type(p_.v.type);
+}
 
 // In f64 a number takes two registers.
 AttentionStep::Columns AttentionStep::columns_of(int64_t width) const {
@@ -54,7 +60,7 @@ Program AttentionStep::program(const char* include, const std::string& function,
   std::string list;
   for (DType t : types) list += ", " + qualified(t);
   return {.include = cat("engines/cuda/attention/", include, ".cuh"),
-          .generated = rest.empty() ? "" : options_,
+          .generated = rest.empty() ? "" : options_.text,
           .args = "tsr::dev::attention::AttentionArgs",
           .body = cat("tsr::dev::attention::", function, wide_ ? "double" : "float", list, rest, ">"),
           .threads = threads,

@@ -2,8 +2,8 @@
 // The steps of the attention engine, and what they share: a list of launches with the same arguments.
 #pragma once
 
-#include "engines/cuda/attention/arguments.hpp"
-#include "engines/cuda/toolkit/tensors.hpp"
+#include "engines/cuda/attention/args.cuh"
+#include "engines/cuda/scores/arguments.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {
@@ -39,7 +39,7 @@ class AttentionStep : public Step {
   size_t workspace_bytes() const override { return arguments_.workspace_bytes(); }
   int kernels() const override { return launches_.count(); }
   const AttentionLaunches& launches() const { return launches_; }
-  void run(const StepArgs& a) const override { launches_.run(arguments_.at(a), a.stream); }
+  void run(const StepArgs& a) const override { launches_.run(arguments_.filled(a), a.stream); }
 
  protected:
   // Columns of a result that one block of a tile kernel holds, in slices of 64; and the blocks that share a row then.
@@ -75,10 +75,10 @@ class AttentionStep : public Step {
   const Node& n_;
   const Device& d_;
   attention::Problem p_;
-  Arguments arguments_;
+  OptionsText options_;
+  Arguments<dev::attention::AttentionArgs> arguments_;
   AttentionLaunches launches_;
-  std::string options_;  // text
-  bool wide_;            // computes in f64
+  bool wide_;  // computes in f64
   int64_t lane_bytes_;
   bool wants_amax_ = false;
 };

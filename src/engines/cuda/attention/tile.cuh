@@ -3,9 +3,29 @@
 // them.
 #pragma once
 
-#include "engines/cuda/attention/scores.cuh"
+#include "engines/cuda/attention/fetch.cuh"
+#include "engines/cuda/attention/row_numbers.cuh"
+#include "engines/cuda/scores/scores.cuh"
 
 namespace tsr::dev::attention {
+
+// By one thread; the others wait.
+template <class O, class TQ, class TK, class TV, class TD, class L>
+void read_factors(const AttentionArgs& a, i32 b, Factors<L>& f) {
+  read_score_factors<O>(a, f);
+  f.do_v = read<L>(a.descale_do) * read<L>(a.descale_v);
+  f.scale_dp = read<L>(a.scale_dp);
+  f.q = place_operand<O, TQ>(a.q, b);
+  f.k = place_operand<O, TK>(a.k, b);
+  f.v = place_operand<O, TV>(a.v, b);
+  if (a.grad_o.data) f.grad_o = place_operand<O, TD>(a.grad_o, b);
+}
+
+// As it reads back from one of the 8-bit types.
+template <class L>
+L round_small(ElementType type, L v) {
+  return type == ElementType::e4m3 ? round_as<e4m3>(v) : round_as<e5m2>(v);
+}
 
 inline int tile_x() { return threadIdx.x % 16 * 4; }
 inline int tile_y() { return threadIdx.x / 16 * 4; }
@@ -150,7 +170,7 @@ auto key_rows(const Operand& x, const Place& at, i32 head, i32 first, i32 end) {
 template <class O, class L>
 void fill_rows(const AttentionArgs& a, TileMemory<L>& m, i32 b, i32 head, i32 heads, const Span& queries, i64 first) {
   __syncthreads();
-  if (threadIdx.x < kTile) m.rows[threadIdx.x] = make_row<O, L>(a, b, head, heads, queries, first + threadIdx.x);
+  if (threadIdx.x < kTile) m.rows[threadIdx.x] = make_known_row<O, L>(a, b, head, heads, queries, first + threadIdx.x);
   __syncthreads();
 }
 

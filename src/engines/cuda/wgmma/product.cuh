@@ -14,6 +14,7 @@
 #include "device/ptx/registers.cuh"
 #include "device/ptx/wgmma.cuh"
 #include "device/random.cuh"
+#include "device/ring.cuh"
 #include "device/types.cuh"
 #include "engines/cuda/wgmma/args.cuh"
 
@@ -103,16 +104,6 @@ struct TilesOf {
 template <>
 struct TilesOf<true> {
   using Type = SharedTiles;
-};
-
-// A place of the ring and how often it came round.
-struct RingPlace {
-  int slot = 0;
-  u32 parity = 0;
-  template <int STAGES>
-  void next() {
-    if (++slot == STAGES) slot = 0, parity ^= 1;
-  }
 };
 
 // A piece of an operand, COUNT rows or columns of it, each 128 bytes of the inner dimension. Where elements follow each
@@ -507,12 +498,10 @@ template <class T, class Product, template <int> class Code, int V>
 void wgmma_product(const WgmmaArgs& a) {
   char* ring = shared_memory();
   char* out = ring + T::kRingBytes;
-  u64 *full = reinterpret_cast<u64*>(out + T::kOutBytes), *empty = full + T::kStages;
+  auto& barriers = *reinterpret_cast<RingBarriers<T::kStages>*>(out + T::kOutBytes);
+  u64 *full = barriers.full, *empty = barriers.empty;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < T::kStages; ++i) {
-      barrier_init(full + i, 1);
-      barrier_init(empty + i, T::kConsumers * T::kCluster);
-    }
+    barriers.start(1, T::kConsumers * T::kCluster);
     barriers_ready();
   }
   if constexpr (T::kCluster > 1)

@@ -65,7 +65,7 @@ Array<R> amax(const Array<R>& x);
 template <class R>
 void multiply(Array<R>& x, R factor);
 
-// Rounds x * factor to an fp8 type.
+// Rounds x * factor to a type.
 template <class R>
 void quantize(Array<R>& x, R factor, DType type);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cuda/attention/options_text.hpp"
+#include "engines/cuda/scores/options_text.hpp"
 
-#include <cmath>
-
+#include "engines/cuda/scores/args.cuh"
 #include "engines/cuda/toolkit/apply_text.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 
@@ -13,11 +12,12 @@ using attention::ScoreCode;
 
 class Printer {
  public:
-  Printer(const Graph& g, Arguments* arguments) : g_(g), arguments_(arguments) {}
+  Printer(const Graph& g, OptionsText& to) : g_(g), to_(to) {}
 
-  // One function. `arguments` of the printer may be null when only the answer matters.
-  Reason print(const ScoreCode& code, const char* head, std::string& text) {
+  // One function.
+  Reason print(const ScoreCode& code, const char* head) {
     code_ = &code;
+    std::string& text = to_.text;
     text += cat("  template <class L>\n  static L ", head, ", i32 b, i32 h, i32 query, i32 key) {\n");
     const std::vector<Instr>& list = code.expr.code;
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
@@ -29,11 +29,11 @@ class Printer {
                                      : cat("    ", lane_name(c.lane), " v", i, " = ", v, ";\n");
     }
     text += "  }\n";
-    if (numbers_ > dev::attention::kMaxScoreNumbers)
-      return Reason::no("the sub-graphs on scores have ", numbers_, " numbers, the limit is ",
+    if (to_.numbers.size() > dev::attention::kMaxScoreNumbers)
+      return Reason::no("the sub-graphs on scores have ", to_.numbers.size(), " numbers, the limit is ",
                         dev::attention::kMaxScoreNumbers);
-    if (captures_ > dev::attention::kMaxCaptures)
-      return Reason::no("the sub-graphs on scores read ", captures_, " tensors, the limit is ",
+    if (to_.captures.size() > dev::attention::kMaxCaptures)
+      return Reason::no("the sub-graphs on scores read ", to_.captures.size(), " tensors, the limit is ",
                         dev::attention::kMaxCaptures);
     return why_;
   }
@@ -43,10 +43,8 @@ class Printer {
 
   // A number of the arguments: known now, or read from a tensor at each run.
   std::string number(Lane lane, double v, TensorId t) {
-    int i = numbers_++;
-    if (arguments_ && t == kNone) arguments_->base().numbers[i] = v;
-    if (arguments_ && t != kNone) arguments_->set(arguments_->base().numbers[i], t);
-    return cat(lane_name(lane), "(a.numbers[", i, "])");
+    to_.numbers.push_back({v, t});
+    return cat(lane_name(lane), "(a.numbers[", to_.numbers.size() - 1, "])");
   }
 
   std::string load(int i, const Instr& c) {
@@ -59,8 +57,8 @@ class Printer {
       return number(c.lane, tsr::load<double>(t.dtype, from.constant, 0), kNone);
     }
     if (g_.tensor(from.memory.id).on_host()) return number(c.lane, 0, from.memory.id);
-    int k = captures_++;
-    if (arguments_) arguments_->set(arguments_->base().captures[k], from.memory);
+    size_t k = to_.captures.size();
+    to_.captures.push_back(from.memory);
     return cat("to_lane<", lane_name(c.lane), ">(static_cast<const ", device_type(from.memory.type), "*>(a.captures[",
                k, "].data)[spread_offset(a.captures[", k, "], b, h, query, key)])");
   }
@@ -88,23 +86,21 @@ class Printer {
   }
 
   const Graph& g_;
-  Arguments* arguments_;
+  OptionsText& to_;
   const ScoreCode* code_ = nullptr;
-  int numbers_ = 0, captures_ = 0;
   Reason why_ = Reason::yes();
 };
 
 // The functions `forward` and `backward`.
-Reason print_functions(const Graph& g, const Node& n, Arguments* arguments, std::string& functions) {
+Reason print_functions(const Graph& g, const Node& n, OptionsText& to) {
   const auto& o = attrs<tessera::SdpaOptions>(n);
-  Printer printer(g, arguments);
+  Printer printer(g, to);
   if (o.score_mod)
-    if (Reason why = printer.print(ScoreCode(g, n, *o.score_mod, 0), "forward(const AttentionArgs& a, L p0", functions);
-        !why)
+    if (Reason why = printer.print(ScoreCode(g, n, *o.score_mod, 0), "forward(const ScoreArgs& a, L p0"); !why)
       return why;
   if (o.score_mod_bwd)
     if (Reason why = printer.print(ScoreCode(g, n, *o.score_mod_bwd, o.score_mod->captures.size()),
-                                   "backward(const AttentionArgs& a, L p0, L p1", functions);
+                                   "backward(const ScoreArgs& a, L p0, L p1");
         !why)
       return why;
   return Reason::yes();
@@ -115,14 +111,15 @@ Reason print_functions(const Graph& g, const Node& n, Arguments* arguments, std:
 Reason check_options(const Graph& g, const Node& n) {
   for (const tessera::Subgraph& sub : subgraphs(n))
     if (Reason why = attention::check_score_mod(*sub, sdpa::shape(g, n).scores()); !why) return why;
-  std::string functions;
-  return print_functions(g, n, nullptr, functions);
+  OptionsText nowhere;
+  return print_functions(g, n, nowhere);
 }
 
-std::string options_text(const Graph& g, const Node& n, const attention::Problem& p, Arguments& arguments) {
-  std::string functions, flags;
-  if (Reason why = print_functions(g, n, &arguments, functions); !why)
-    fail(Status::internal_error, "attention_cuda built a region that it declines: ", why.text());
+OptionsText options_text(const Graph& g, const Node& n, const attention::Problem& p) {
+  OptionsText y;
+  if (Reason why = print_functions(g, n, y); !why)
+    fail(Status::internal_error, "attention of a region that was declined: ", why.text());
+  std::string flags;
   bool random = p.options.dropout != 0;
   const std::pair<const char*, bool> list[] = {
       {"kForward", static_cast<bool>(p.options.score_mod)},
@@ -136,8 +133,9 @@ std::string options_text(const Graph& g, const Node& n, const attention::Problem
       {"kScaled", p.q.scales != kNone || p.k.scales != kNone || p.v.scales != kNone},
   };
   for (auto [name, on] : list) flags += cat("  static constexpr bool ", name, on ? " = true;\n" : " = false;\n");
-  return cat("namespace tsr::dev::attention {\nstruct Options {\n  using Bias = ", device_type(p.bias.type),
-             "; using Mask = ", device_type(p.dropout_mask.type), ";\n", flags, functions, "};\n}\n");
+  y.text = cat("namespace tsr::dev::attention {\nstruct Options {\n  using Bias = ", device_type(p.bias.type),
+               "; using Mask = ", device_type(p.dropout_mask.type), ";\n", flags, y.text, "};\n}\n");
+  return y;
 }
 
 }  // namespace tsr::cuda

@@ -3,21 +3,21 @@
 #pragma once
 
 #include "device/random.cuh"
-#include "engines/cuda/attention/rows.cuh"
+#include "engines/cuda/scores/rows.cuh"
 
 namespace tsr::dev::attention {
 
 constexpr i32 kMaskBlock = 128;
 
 template <class O, class L>
-bool hidden(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key) {
+bool hidden(const ScoreArgs& a, i32 b, const Row<L>& r, i32 key) {
   if constexpr (!O::kBlockMask) return false;
   return read<u8, i64>(a.block_mask, b, r.head, r.query / kMaskBlock, key / kMaskBlock) == 0;
 }
 
 // What a scaled product becomes; -inf where masked, whatever the product was.
 template <class O, class L>
-L finish_score(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key, L scaled) {
+L finish_score(const ScoreArgs& a, i32 b, const Row<L>& r, i32 key, L scaled) {
   if (key < r.first || key >= r.last || hidden<O>(a, b, r, key)) return -L(infinity());
   L s = scaled;
   if constexpr (O::kForward) s = O::template forward<L>(a, s, b, r.head, r.query, key);
@@ -28,7 +28,7 @@ L finish_score(const AttentionArgs& a, i32 b, const Row<L>& r, i32 key, L scaled
 
 // Factors of dropout for four keys that lie side by side: 1 or 0, or what a mask says.
 template <class O, class L>
-void keep_four(const AttentionArgs& a, const Factors<L>& f, i32 b, i32 head, i32 query, i32 key, L* y) {
+void keep_four(const ScoreArgs& a, const ScoreFactors<L>& f, i32 b, i32 head, i32 query, i32 key, L* y) {
   if constexpr (O::kRandom) {
     float u[4];
     four_uniforms(f.seed, f.offset, u64(((i64(b) * a.hq + head) * a.sq + query) * a.skv + key), u);
@@ -41,26 +41,13 @@ void keep_four(const AttentionArgs& a, const Factors<L>& f, i32 b, i32 head, i32
   }
 }
 
-// By one thread; the others wait.
-template <class O, class TQ, class TK, class TV, class TD, class L>
-void read_factors(const AttentionArgs& a, i32 b, Factors<L>& f) {
+template <class O, class L>
+void read_score_factors(const ScoreArgs& a, ScoreFactors<L>& f) {
   f.scale = L(a.scale_option) * read<L>(a.scale);
   f.score = f.scale * read<L>(a.descale_q) * read<L>(a.descale_k);
-  f.do_v = read<L>(a.descale_do) * read<L>(a.descale_v);
   f.keep = read<L>(a.keep_factor);
   f.scale_s = read<L>(a.scale_s);
-  f.scale_dp = read<L>(a.scale_dp);
   if constexpr (O::kRandom) f.seed = u64(read_integer(a.seed)), f.offset = u64(read_integer(a.offset));
-  f.q = place_operand<O, TQ>(a.q, b);
-  f.k = place_operand<O, TK>(a.k, b);
-  f.v = place_operand<O, TV>(a.v, b);
-  if (a.grad_o.data) f.grad_o = place_operand<O, TD>(a.grad_o, b);
-}
-
-// As it reads back from one of the 8-bit types.
-template <class L>
-L round_small(ElementType type, L v) {
-  return type == ElementType::e4m3 ? round_as<e4m3>(v) : round_as<e5m2>(v);
 }
 
 // --- the running softmax of one row, shared by WIDTH neighbouring lanes
@@ -69,7 +56,7 @@ struct Softmax {
   L max, sum;
 };
 template <class L>
-Softmax<L> start_softmax(const AttentionArgs& a, const Row<L>& r, bool with_sink) {
+Softmax<L> start_softmax(const ScoreArgs& a, const Row<L>& r, bool with_sink) {
   Softmax<L> y = {-L(infinity()), L(0)};
   if (!with_sink || r.last < 0) return y;
   y.max = read<L>(a.sink, r.head);
@@ -95,24 +82,28 @@ L update_softmax(Softmax<L>& y, L* s) {
   return factor;
 }
 
+// The logarithm of a row's sum of exponentials, in the units that the statistics have.
+template <class L>
+L log_sum(const ScoreArgs& a, const Softmax<L>& y) {
+  bool nothing = y.max == -L(infinity()) && y.sum == L(0);
+  return nothing ? y.max : (y.max + f_log(y.sum)) * (a.stats_log2 ? L(1.44269504088896340736) : L(1));
+}
 // Statistics of a row.
 template <class L>
-void write_statistics(const AttentionArgs& a, i32 b, i32 head, i32 query, i32 length, const Softmax<L>& y) {
-  bool nothing = y.max == -L(infinity()) && y.sum == L(0);
-  L stats = nothing ? y.max : (y.max + f_log(y.sum)) * (a.stats_log2 ? L(1.44269504088896340736) : L(1));
+void write_statistics(const ScoreArgs& a, i32 b, i32 head, i32 query, i32 length, const Softmax<L>& y) {
   auto write = [&](const Sequences& x, L v) {
     if (!x.data) return;
     Place at = place(x, b);
     if (holds(x, at, query, length)) store_any(x.data, x.type, row_offset(x, at, head, query), v);
   };
-  write(a.stats, stats);
+  write(a.stats, log_sum(a, y));
   write(a.max, y.max);
   write(a.sum_exp, y.sum);
 }
 
 // What the weighted sums are multiplied by.
 template <class L>
-L result_scale(const AttentionArgs& a) {
+L result_scale(const ScoreArgs& a) {
   return read<L>(a.descale_v) * read<L>(a.descale_s);
 }
 

@@ -5,13 +5,21 @@
 #pragma once
 
 #include "engines/attention/score_mod.hpp"
-#include "engines/cuda/attention/arguments.hpp"
 
 namespace tsr::cuda {
 
+struct OptionsText {
+  struct Number {
+    double value = 0;
+    TensorId tensor = kNone;  // read at each run; kNone: known now
+  };
+  std::string text;
+  std::vector<Number> numbers;                 // ScoreArgs::numbers
+  std::vector<attention::Broadcast> captures;  // ScoreArgs::captures
+};
+
 // Why the sub-graphs of an attention node cannot be printed, if they cannot.
 Reason check_options(const Graph& g, const Node& n);
-// Captured tensors and numbers become arguments.
-std::string options_text(const Graph& g, const Node& n, const attention::Problem& p, Arguments& arguments);
+OptionsText options_text(const Graph& g, const Node& n, const attention::Problem& p);
 
 }  // namespace tsr::cuda

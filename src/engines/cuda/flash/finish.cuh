@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a tile: sums become results and statistics.
+#pragma once
+
+#include "device/ptx/matrix.cuh"
+#include "engines/cuda/flash/softmax.cuh"
+
+namespace tsr::dev::attention {
+
+// A row with all its keys, and what its sums are to be multiplied by.
+struct FinishedRow {
+  Softmax<float> soft;
+  float factor;
+};
+
+// Joins the sums of four lanes and the sink. Exponents were taken from the rounded shift, which statistics must not
+// show.
+template <class T>
+FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, float sink, int i) {
+  bool there = query_of<T>(w, i) < w.len_q;
+  FinishedRow y = {{-infinity(), 0.0f}, 0.0f};
+  float sum = warp_reduce<Add, 4>(r.sum[i]);
+  if (!there) return y;
+  float factor = r.max[i] == -infinity() ? 0.0f : fast_exp2(-__fmaf_rn(r.max[i], m.exponent, -r.shift[i]));
+  y.soft = {T::kFolded ? r.max[i] * m.factors.score : r.max[i], sum * factor};
+  if (sink != -infinity()) {
+    float largest = larger(y.soft.max, sink), before = y.soft.sum == 0.0f ? 0.0f : f_exp(y.soft.max - largest);
+    y.soft = {largest, y.soft.sum * before + f_exp(sink - largest)};
+    factor *= before;
+  }
+  y.factor = y.soft.sum == 0.0f ? 0.0f : factor * m.factors.keep / y.soft.sum;
+  return y;
+}
+
+// Results of a warp leave in boxes of 16 rows, from the place of its queries.
+template <class T, int N>
+void store_boxes(const FlashArgs& a, char* place, const FlashWork& w, const float (&o)[N], const float (&factor)[2]) {
+  int warp = threadIdx.x / 32 - 4, lane = threadIdx.x % 32, row = lane % 16;
+#pragma unroll
+  for (int chunk = 0; chunk < T::kValueChunks; ++chunk) {
+    char* rows = place + chunk * T::kRows * 128 + warp * 16 * 128;
+#pragma unroll
+    for (int c = 0; c < 64 && chunk * 64 + c < T::kColumns; c += 16) {
+      u32 words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        int at = (chunk * 64 + c) / 2 + 2 * i;
+        words[i] = word_of<typename T::Out>(o[at] * factor[i % 2], o[at + 1] * factor[i % 2]);
+      }
+      matrix_store(rows + row * 128 + ((c * 2 + lane / 16 * 16) ^ row % 8 * 16), words);
+    }
+  }
+  fence_for_copies();
+  __syncwarp();
+  if (lane != 0) return;
+#pragma unroll
+  for (int chunk = 0; chunk < T::kValueChunks; ++chunk)
+    tensor_store<4>(&a.o_map, {64 * chunk, w.row + warp * 16, w.head, w.b},
+                    place + chunk * T::kRows * 128 + warp * 16 * 128);
+  stores_commit();
+}
+
+// The same element by element, to any strides.
+template <class T, int N>
+void store_each(const FlashArgs& a, const FlashWork& w, const float (&o)[N], const float (&factor)[2]) {
+  using Out = typename T::Out;
+  if (!a.o.data) return;
+  Place at = place_in<T>(a.o, w.b);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    i32 query = query_of<T>(w, i);
+    if (query >= a.sq || !holds(a.o, at, query, w.len_q)) continue;
+    Out* to = static_cast<Out*>(a.o.data) + row_offset(a.o, at, w.head, query);
+#pragma unroll
+    for (int j = 0; j < N / 4; ++j)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        i32 column = 8 * j + i32(threadIdx.x) % 4 * 2 + e;
+        if (column < a.dv) to[column * a.o.strides[3]] = from_lane<Out>(o[4 * j + 2 * i + e] * factor[i]);
+      }
+  }
+}
+
+// By one of the four lanes of each row.
+template <class T>
+void store_statistics(const FlashArgs& a, const FlashWork& w, const FinishedRow (&rows)[2]) {
+  if (threadIdx.x % 4 != 0) return;
+  const Sequences* to[] = {&a.stats, &a.max, &a.sum_exp};
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    if (!to[k]->data) continue;
+    Place at = place_in<T>(*to[k], w.b);
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      Softmax<float> soft = i ? rows[1].soft : rows[0].soft;
+      i32 query = query_of<T>(w, i);
+      float v = k == 0 ? log_sum(a, soft) : k == 1 ? soft.max : soft.sum;
+      if (query < a.sq && holds(*to[k], at, query, w.len_q))
+        store_any(to[k]->data, to[k]->type, row_offset(*to[k], at, w.head, query), v);
+    }
+  }
+}
+
+}  // namespace tsr::dev::attention

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/flash/flash.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/flash/args.cuh"
+#include "engines/cuda/flash/problem.hpp"
+#include "engines/cuda/scores/arguments.hpp"
+#include "engines/cuda/toolkit/wgmma_text.hpp"
+#include "runtime/kernel.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using namespace sdpa::fwd;
+
+constexpr int kStoredRows = 16;  // that leave in a box
+
+class FlashStep : public Step {
+ public:
+  FlashStep(const Region& r, const FlashProblem& m, const FlashChoice& c, const Device& d)
+      : options_(options_text(*r.graph, r.graph->node(r.nodes[0]), m.p)), arguments_(*r.graph, m.p, options_) {
+    const sdpa::Shape& n = m.p.n;
+    dev::attention::FlashArgs& a = arguments_.base();
+    const std::pair<dev::attention::Sequences*, int> outputs[] = {
+        {&a.o, kO}, {&a.stats, kStats}, {&a.max, kMax}, {&a.sum_exp, kSumExp}};
+    for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
+    arguments_.map(a.q_map, flash_box(m.p.q, n.hq, n.d, c.rows), m.p.q.id, d);
+    arguments_.map(a.k_map, flash_box(m.p.k, n.hk, n.d, c.keys), m.p.k.id, d);
+    arguments_.map(a.v_map, flash_box(m.p.v, n.hv, n.dv, c.keys), m.p.v.id, d);
+    if (m.staged) arguments_.map(a.o_map, flash_box(m.o, n.hq, n.dv, kStoredRows), m.o.id, d);
+    a.row_tiles = static_cast<int>(ceil_div(n.sq, c.rows));
+    a.together = static_cast<int>(heads_together(m, d));
+    Program program = program_of(m, c);
+    grid_ = {std::min<int64_t>(flash_tiles(m, c), d.units), program.threads, flash_bytes(m, c)};
+    kernel_ = get_kernel(program, d);
+  }
+  void run(const StepArgs& s) const override { kernel_->launch(grid_, s.stream, arguments_.filled(s)); }
+
+ private:
+  // Heads of q whose keys and values fill half of the cache.
+  static int64_t heads_together(const FlashProblem& m, const Device& d) {
+    const sdpa::Shape& n = m.p.n;
+    int64_t bytes = n.skv * (n.d + n.dv) * 2, sharers = n.hq / std::max(n.hk, n.hv);
+    return std::min(n.b * n.hq, std::max<int64_t>(1, d.cache_bytes / 2 / bytes) * sharers);
+  }
+
+  Program program_of(const FlashProblem& m, const FlashChoice& c) const {
+    auto qualified = [](DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); };
+    auto flag = [](bool b) { return b ? "true" : "false"; };
+    DType type = m.p.q.type, out = m.o.given() ? m.o.type : type;
+    WgmmaShape scores{.columns = c.keys, .a = type, .b = type};
+    WgmmaShape values{
+        .columns = static_cast<int>(m.columns()), .a = type, .b = type, .a_in_registers = true, .b_across = true};
+    Program p;
+    p.include = "engines/cuda/flash/forward.cuh";
+    p.generated = wgmma_text("Scores", scores) + wgmma_text("Values", values) + options_.text;
+    p.args = "tsr::dev::attention::FlashArgs";
+    p.body = cat("tsr::dev::attention::flash_forward<tsr::dev::attention::FlashTile<", qualified(type), ", ",
+                 qualified(out), ", ", m.depth(), ", ", m.columns(), ", ", c.rows, ", ", c.keys, ", ", c.stages, ", ",
+                 c.q_stages, ", ", flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut), ", ", flag(m.ragged),
+                 ">, tsr::dev::Scores, tsr::dev::Values, tsr::dev::attention::Options>");
+    p.threads = 128 * (c.rows / 64 + 1);
+    p.blocks_per_unit = 1;
+    return p;
+  }
+
+  OptionsText options_;
+  Arguments<dev::attention::FlashArgs> arguments_;
+  Grid grid_;
+  std::shared_ptr<const Kernel> kernel_;
+};
+
+class FlashMatch : public Match {
+ public:
+  FlashMatch(const Region& r, const Device& d) : region_(r), device_(d), problem_(r) {}
+  std::vector<Config> configs() const override {
+    std::vector<Config> list;
+    for (const FlashChoice& c : flash_choices(problem_, device_))
+      list.push_back({knobs(c), flash_seconds(problem_, c, region_, device_)});
+    std::stable_sort(list.begin(), list.end(), [](const Config& x, const Config& y) { return x.seconds < y.seconds; });
+    return list;
+  }
+  std::unique_ptr<Step> build(const Config& config) const override {
+    for (const FlashChoice& c : flash_choices(problem_, device_))
+      if (knobs(c) == config.knobs) return std::make_unique<FlashStep>(region_, problem_, c, device_);
+    fail(Status::internal_error, "flash_cuda has no tile ", to_string(config));
+  }
+
+ private:
+  static std::vector<std::pair<std::string, int64_t>> knobs(const FlashChoice& c) {
+    return {{"rows", c.rows}, {"columns", c.keys}};
+  }
+  const Region& region_;
+  const Device& device_;
+  FlashProblem problem_;
+};
+
+class FlashEngine : public Engine {
+ public:
+  const EngineInfo& info() const override {
+    static constexpr EngineInfo kInfo = {"flash_cuda", 112, DeviceKind::cuda, true,
+                                         "attention forward of 16-bit numbers on the tensor cores of compute "
+                                         "capability 9.0"};
+    return kInfo;
+  }
+  Matched match(const Region& r, const Device& d) const override {
+    if (Reason why = check_flash(r, d); !why) return why;
+    return std::make_unique<FlashMatch>(r, d);
+  }
+};
+
+}  // namespace
+
+const Engine& flash_engine() {
+  static const FlashEngine e;
+  return e;
+}
+
+}  // namespace tsr::cuda

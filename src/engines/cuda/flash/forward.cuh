@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention forward on tensor cores (sm_90a). One block on each multiprocessor walks over tiles of queries. Its first
+// warpgroup asks the copy engine for queries, keys and values; each of the others has 64 queries, whose scores and
+// results stay in registers: scores become weights there, and are the left operand of the product with values.
+//
+// The product of the next step's keys is under way with that of this step's values while the softmax runs, and the
+// warpgroups take turns: one has the tensor cores while another computes exponentials.
+#pragma once
+
+#include "device/ptx/registers.cuh"
+#include "device/ptx/wgmma.cuh"
+#include "engines/cuda/flash/finish.cuh"
+
+namespace tsr::dev::attention {
+
+// --- barriers by number: one for each warpgroup's turn, one for all of them
+constexpr int kTurn = 1, kAll = 8;
+
+template <class T>
+struct Turns {
+  int mine;
+  static constexpr int kThreads = 256;  // whoever gives the turn, and whoever takes it
+  explicit Turns(int consumer) : mine(consumer) {
+    if (T::kConsumers > 1 && mine == T::kConsumers - 1) give();
+  }
+  void take() const {
+    if constexpr (T::kConsumers > 1) named_sync(kTurn + mine, kThreads);
+  }
+  void give() const {
+    if constexpr (T::kConsumers > 1) named_arrive(kTurn + (mine + 1) % T::kConsumers, kThreads);
+  }
+  // The last turn that was given is taken: barriers end as they began.
+  void end() const {
+    if (mine == 0) take();
+  }
+};
+
+inline void free_place(u64* empty) {
+  if (threadIdx.x % 128 == 0) barrier_arrive(empty);
+}
+
+// Asks for scores of 64 queries and a step's keys.
+template <class T, class Scores>
+void multiply_keys(const char* q, const char* k, typename Scores::Sums& s) {
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < T::kDepth / 16; ++i)
+    Scores::run(s, operand_descriptor(q + i / 4 * T::kRows * 128 + i % 4 * 32, 16, 1024, Swizzle::bytes_128),
+                operand_descriptor(k + i / 4 * T::kKeys * 128 + i % 4 * 32, 16, 1024, Swizzle::bytes_128), i > 0);
+  wgmma_commit();
+}
+
+// Asks for weights times a step's values; elements of v follow each other across the inner dimension.
+template <class T, class Values, int N>
+void multiply_values(const u32 (&p)[N][4], const char* v, bool add, typename Values::Sums& o) {
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    Values::run(o, p[i], operand_descriptor(v + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128), add || i > 0);
+  wgmma_commit();
+}
+
+// By one thread, before the others read them.
+template <class T, class O>
+void read_factors(const FlashArgs& a, FlashMemory<T>& m) {
+  constexpr float kLog2e = 1.44269504088896340736f;
+  read_score_factors<O>(a, m.factors);
+  m.exponent = T::kFolded ? m.factors.score * kLog2e : kLog2e;
+}
+
+template <class T>
+FlashRows start_rows(const FlashArgs& a, const FlashWork& w) {
+  FlashRows r;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    Band keys = band_of(a, query_of<T>(w, i), w.len_q, w.len_kv);
+    r.first[i] = keys.first, r.last[i] = keys.last;
+    r.max[i] = r.shift[i] = -infinity(), r.sum[i] = 0.0f;
+  }
+  return r;
+}
+
+// The values of a step that lie behind the end of the sequence become 0, whatever they are: their weights are 0.
+template <class T>
+void clear_values(char* v, i32 from) {
+  for (int i = threadIdx.x - 128; i < T::kValueChunks * T::kKeys * 8; i += T::kConsumers * 128)
+    if (i / 8 % T::kKeys >= from) store_vector(reinterpret_cast<u32*>(v) + i * 4, Vec<u32, 4>{});
+  fence_for_copies();
+  named_sync(kAll, T::kConsumers * 128);
+}
+
+// The steps of a tile but for its results. `q`, `k`, `v`: where it finds its operands.
+template <class T, class Scores, class Values, class O>
+struct FlashSteps {
+  const FlashArgs& a;
+  FlashMemory<T>& m;
+  const Turns<T>& turns;
+  RingPlace &k, &v;
+  const FlashWork& w;
+  FlashRows& r;
+  const char* queries;
+  typename Values::Sums& o;
+  u32 p[T::kKeys / 16][4];
+  bool add = false;
+
+  i32 first_key(int n) const { return n * T::kKeys + i32(threadIdx.x) % 4 * 2; }
+
+  // Masked scores become weights.
+  template <bool MASKED>
+  void soften(int n, typename Scores::Sums& s, float (&factor)[2]) {
+    finish_scores<T, O, MASKED>(a, m, w, r, first_key(n), s);
+    update_softmax(r, m.exponent, s, factor);
+    if constexpr (O::kDrops) drop(n, s);
+  }
+
+  // Two lanes share four keys of two rows: each asks for those of one row.
+  void drop(int n, typename Scores::Sums& s) {
+    int lane = threadIdx.x % 4, mine = lane % 2;
+    i32 query = query_of<T>(w, mine);
+#pragma unroll
+    for (int j = 0; j < T::kKeys / 8; ++j) {
+      float keep[4];
+      keep_four<O>(a, m.factors, w.b, w.head, query, n * T::kKeys + 8 * j + lane / 2 * 4, keep);
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float other = __shfl_xor_sync(0xffffffffu, mine ? keep[e] : keep[2 + e], 1);
+        s[4 * j + e] *= mine ? other : keep[e];
+        s[4 * j + 2 + e] *= mine ? keep[2 + e] : other;
+      }
+      one_after_another();
+    }
+  }
+
+  void free_keys() {
+    free_place(m.k_ring.empty + k.slot);
+    k.next<T::kStages>();
+  }
+  void free_values() {
+    free_place(m.v_ring.empty + v.slot);
+    v.next<T::kStages>();
+  }
+
+  // The first step has no values to multiply yet.
+  void begin(int n) {
+    typename Scores::Sums s;
+    float factor[2];
+    barrier_wait(m.k_ring.full + k.slot, k.parity);
+    multiply_keys<T, Scores>(queries, m.k[k.slot], s);
+    wgmma_wait<0>();
+    sums_ready(s);
+    free_keys();
+    if (T::kCut && (n + 1) * T::kKeys > w.len_kv) {
+      barrier_wait(m.v_ring.full + v.slot, v.parity);
+      clear_values<T>(m.v[v.slot], w.len_kv - n * T::kKeys);
+    }
+    soften<true>(n, s, factor);
+    to_weights<typename T::In>(s, p);
+  }
+
+  // Keys of step n, values of the one before.
+  template <bool MASKED>
+  void step(int n) {
+    typename Scores::Sums s;
+    float factor[2];
+    barrier_wait(m.k_ring.full + k.slot, k.parity);
+    turns.take();
+    multiply_keys<T, Scores>(queries, m.k[k.slot], s);
+    barrier_wait(m.v_ring.full + v.slot, v.parity);
+    multiply_values<T, Values>(p, m.v[v.slot], add, o);
+    turns.give();
+    wgmma_wait<1>();
+    sums_ready(s);
+    free_keys();
+    soften<MASKED>(n, s, factor);
+    wgmma_wait<0>();
+    sums_ready(o);
+    free_values();
+    to_weights<typename T::In>(s, p);
+#pragma unroll
+    for (int i = 0; i < T::kColumns / 2; ++i) o[i] *= factor[i / 2 % 2];
+    add = true;
+  }
+
+  // The values of the last step.
+  void end() {
+    barrier_wait(m.v_ring.full + v.slot, v.parity);
+    multiply_values<T, Values>(p, m.v[v.slot], add, o);
+    wgmma_wait<0>();
+    sums_ready(o);
+    free_values();
+  }
+
+  void run() {
+    int n = w.end - 1;
+    begin(n);
+    for (--n; n >= w.first && n >= w.full_end; --n) step<true>(n);
+    for (; n >= w.first && n >= w.full_first; --n) step<false>(n);
+    for (; n >= w.first; --n) step<true>(n);
+    end();
+  }
+};
+
+// Results and statistics of a tile.
+template <class T, int N>
+void finish_tile(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, float sink,
+                 char* place, float (&o)[N]) {
+  FinishedRow rows[2];
+  float factor[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) rows[i] = finish_row<T>(m, w, r, sink, i), factor[i] = rows[i].factor;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    if (factor[i / 2 % 2] == 0.0f) o[i] = 0.0f;  // nothing was attended to; what was multiplied may be NaN
+  if constexpr (T::kStaged)
+    store_boxes<T>(a, place, w, o, factor);
+  else
+    store_each<T>(a, w, o, factor);
+  store_statistics<T>(a, w, rows);
+}
+
+template <class T, class Scores, class Values, class O>
+void consume(const FlashArgs& a, FlashMemory<T>& m) {
+  int consumer = threadIdx.x / 128 - 1;
+  Turns<T> turns(consumer);
+  RingPlace q, k, v;
+  int tiles = a.b * a.hq * a.row_tiles;
+  for (TileWalk walk; walk.index() < tiles; ++walk.round) {
+    FlashWork w = work_of<T>(a, walk.index());
+    FlashRows r = start_rows<T>(a, w);
+    float sink = read<float>(a.sink, w.head);
+    typename Values::Sums o;
+    char* queries = m.q[q.slot];
+    barrier_wait(m.q_ring.full + q.slot, q.parity);
+    FlashSteps<T, Scores, Values, O> steps{a, m, turns, k, v, w, r, queries + consumer * 64 * 128, o};
+    if (w.any()) steps.run();
+    u64* empty = m.q_ring.empty + q.slot;
+    if (!T::kStaged && threadIdx.x % 32 == 0) barrier_arrive(empty);
+    finish_tile<T>(a, m, work_of<T>(a, again(walk.index())), r, sink, queries, o);
+    if (T::kStaged && threadIdx.x % 32 == 0) {
+      stores_wait_read<0>();
+      barrier_arrive(empty);
+    }
+    q.next<T::kQStages>();
+  }
+  turns.end();
+  if (T::kStaged && threadIdx.x % 32 == 0) stores_wait<0>();
+}
+
+template <class T, class Scores, class Values, class O>
+void flash_forward(const FlashArgs& a) {
+  auto& m = *reinterpret_cast<FlashMemory<T>*>(shared_memory());
+  if (threadIdx.x == 0) {
+    m.q_ring.start(1, T::kConsumers * 4);
+    m.k_ring.start(1, T::kConsumers);
+    m.v_ring.start(1, T::kConsumers);
+    barriers_ready();
+  }
+  if (threadIdx.x == 128) read_factors<T, O>(a, m);
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    registers_fewer<T::kConsumers == 3 ? 32 : 24>();
+    if (threadIdx.x == 0) produce<T>(a, m);
+  } else {
+    registers_more<T::kConsumers == 3 ? 160 : 240>();
+    consume<T, Scores, Values, O>(a, m);
+  }
+}
+
+}  // namespace tsr::dev::attention

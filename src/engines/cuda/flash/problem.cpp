@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/flash/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engines/cuda/scores/options_text.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using namespace sdpa::fwd;
+
+constexpr int64_t kWidest = 256, kChunk = 64, kBarrierBytes = 1024;
+constexpr int kLeastStages = 2, kMostStages = 4;
+
+// Products of 32 elements more or less share a kernel.
+int64_t padded(int64_t width) { return ceil_div(width, 32) * 32; }
+int64_t chunks(int64_t width) { return ceil_div(width, kChunk); }
+
+Reason check_sequence(const Graph& g, TensorId id, const char* name, int64_t width) {
+  const Tensor& t = g.tensor(id);
+  if (t.dtype != DType::bf16 && t.dtype != DType::f16)
+    return Reason::no(name, " ", describe(t), " is of ", t.dtype, ", tensor cores take bf16 and f16");
+  if (t.ragged != kNone) return Reason::no(name, " ", describe(t), " is ragged");
+  if (t.on_host() || t.reordering != Reordering::none)
+    return Reason::no(name, " ", describe(t), " is no plain memory of the device");
+  if (width % 8 != 0 || width > kWidest)
+    return Reason::no(name, " ", describe(t), " has rows of ", width, " elements, not a multiple of 8 up to ", kWidest);
+  if (t.numel() == 0) return Reason::no(name, " ", describe(t), " is empty");
+  attention::Sequences s = attention::make_sequences(g, id);
+  if (Reason why = check_box(flash_box(s, s.dims[1], width, 1), t.stored ? t.alignment : 16); !why)
+    return Reason::no(name, " ", describe(t), ": ", why.text());
+  return Reason::yes();
+}
+
+// Inputs and outputs that this engine knows nothing of.
+Reason check_slots(const Region& r, const Node& n) {
+  const sdpa::Slots& s = sdpa::slots(n);
+  for (int slot :
+       {s.page_table_k, s.page_table_v, s.descale_q, s.descale_k, s.descale_v, s.descale_s, s.scale_s, int{kScaleO}})
+    if (const Tensor* t = attention::input(*r.graph, n, slot))
+      return Reason::no("input ", describe(*t), ": pages and factors of 8-bit numbers are not taken");
+  for (int slot : {int{kRngDump}, int{kAmaxS}, int{kAmaxO}})
+    if (attention::Sequences x = attention::make_output(r, slot); x.given())
+      return Reason::no("output ", describe(r.graph->tensor(x.id)), ": dumps and largest magnitudes are not made");
+  for (int slot : {int{kO}, int{kStats}, int{kMax}, int{kSumExp}})
+    if (attention::Sequences x = attention::make_output(r, slot); x.given() && x.offsets != kNone)
+      return Reason::no("output ", describe(r.graph->tensor(x.id)), " is ragged");
+  return Reason::yes();
+}
+
+Reason check_sizes(const sdpa::Shape& n) {
+  constexpr double kMost = 2147483647.0 - 1024;
+  auto real = [](int64_t v) { return static_cast<double>(v); };
+  double tiles = real(n.b) * real(n.hq) * real(ceil_div(n.sq, kChunk));
+  for (double size : {real(n.sq), real(n.skv), tiles})
+    if (size > kMost) return Reason::no("attention of ", n.scores(), " has a size of ", size, ", the limit is ", kMost);
+  return Reason::yes();
+}
+
+// Do results lie as the copy engine stores them?
+bool leaves_in_boxes(const Graph& g, const attention::Sequences& o, const sdpa::Shape& n) {
+  if (!o.given() || o.offsets != kNone || info(o.type).bits != 16) return false;
+  const Tensor& t = g.tensor(o.id);
+  return check_box(flash_box(o, n.hq, n.dv, 1), t.stored ? t.alignment : 16).ok();
+}
+
+int64_t key_bytes(const FlashProblem& m, int keys) { return chunks(m.depth()) * keys * 128; }
+int64_t value_bytes(const FlashProblem& m, int keys) { return chunks(m.columns()) * keys * 128; }
+int64_t query_bytes(const FlashProblem& m, int rows) {
+  int64_t width = m.staged ? std::max(chunks(m.depth()), chunks(m.columns())) : chunks(m.depth());
+  return width * rows * 128;
+}
+
+}  // namespace
+
+FlashProblem::FlashProblem(const Region& r)
+    : p(*r.graph, r.graph->node(r.nodes[0])),
+      o(attention::make_output(r, kO)),
+      staged(leaves_in_boxes(*r.graph, o, p.n)),
+      changed(p.options.score_mod || p.bias.given() || p.alibi || p.block_mask.given() || p.options.dropout != 0 ||
+              p.dropout_mask.given()),
+      folded(!p.scale.given() && p.options.scale > 0 && std::isfinite(p.options.scale) && !changed),
+      cut(p.seq_len_kv.given() || p.cu_seq_len_kv.given()),
+      ragged(false) {}
+
+int64_t FlashProblem::depth() const { return padded(p.n.d); }
+int64_t FlashProblem::columns() const { return padded(p.n.dv); }
+
+Reason check_flash(const Region& r, const Device& d) {
+  if (d.arch != 90) return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
+  const Graph& g = *r.graph;
+  const Node& n = g.node(r.nodes[0]);
+  if (!attention::is_forward(n)) return Reason::no(spelling(n), " is not attention forward");
+  if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
+  if (n.compute != DType::f32) return Reason::no(spelling(n), " computes in ", n.compute, ", not f32");
+  if (Reason why = attention::check_tensors(g, n); !why) return why;
+  if (Reason why = check_slots(r, n); !why) return why;
+  const sdpa::Slots& s = sdpa::slots(n);
+  const sdpa::Shape shape = sdpa::shape(g, n);
+  auto in = [&](int slot) { return n.in[static_cast<size_t>(slot)]; };
+  if (Reason why = check_sequence(g, in(s.q), "q", shape.d); !why) return why;
+  if (Reason why = check_sequence(g, in(s.k), "k", shape.d); !why) return why;
+  if (Reason why = check_sequence(g, in(s.v), "v", shape.dv); !why) return why;
+  DType q = g.tensor(in(s.q)).dtype, k = g.tensor(in(s.k)).dtype, v = g.tensor(in(s.v)).dtype;
+  if (q != k || q != v) return Reason::no("q, k and v are of ", q, ", ", k, " and ", v, ", not of one type");
+  DType o = g.tensor(n.out[kO]).dtype;
+  if (o != DType::bf16 && o != DType::f16 && o != DType::f32)
+    return Reason::no("output ", describe(g.tensor(n.out[kO])), " is of ", o, ", not bf16, f16 or f32");
+  if (Reason why = check_sizes(shape); !why) return why;
+  return check_options(g, n);
+}
+
+TensorBox flash_box(const attention::Sequences& x, int64_t heads, int64_t width, int steps) {
+  int64_t bytes = info(x.type).bits / 8;
+  TensorBox b;
+  b.rank = 4, b.element_bytes = static_cast<int>(bytes), b.swizzle = dev::Swizzle::bytes_128;
+  b.dims = {width, x.dims[2], heads, x.dims[0]};
+  b.strides = {x.dims[3] == 1 ? bytes : x.strides[3] * bytes, x.strides[2] * bytes, x.strides[1] * bytes,
+               x.strides[0] * bytes};
+  for (size_t i = 1; i < 4; ++i)
+    if (b.dims[i] == 1) b.strides[i] = 16;  // never walked along
+  b.box = {static_cast<int>(kChunk), steps, 1, 1};
+  return b;
+}
+
+int64_t flash_bytes(const FlashProblem& m, const FlashChoice& c) {
+  return c.q_stages * query_bytes(m, c.rows) + c.stages * (key_bytes(m, c.keys) + value_bytes(m, c.keys)) +
+         kBarrierBytes;
+}
+
+int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c) {
+  return m.p.n.b * m.p.n.hq * ceil_div(m.p.n.sq, c.rows);
+}
+
+std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
+  std::vector<FlashChoice> list;
+  // Registers of a thread: for scores, weights and results, and what else a step needs.
+  auto fits = [&](int rows, int keys) {
+    int64_t held = keys / 2 + keys / 4 + m.columns() / 2, most = rows == 192 ? 130 : 200;
+    if (m.changed) most -= rows == 192 ? 40 : 88;
+    return held <= most;
+  };
+  for (int rows : {128, 192})
+    for (int keys : {192, 176, 160, 144, 128, 112, 96, 80, 64}) {
+      FlashChoice c{rows, keys, kLeastStages, 2};
+      if (flash_bytes(m, c) > d.shared_bytes) c.q_stages = 1;
+      if (!fits(rows, keys) || flash_bytes(m, c) > d.shared_bytes) continue;
+      while (c.stages < kMostStages) {
+        ++c.stages;
+        if (flash_bytes(m, c) > d.shared_bytes) {
+          --c.stages;
+          break;
+        }
+      }
+      list.push_back(c);
+    }
+  return list;
+}
+
+double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& r, const Device& d) {
+  const sdpa::Shape& n = m.p.n;
+  auto real = [](int64_t v) { return static_cast<double>(v); };
+  // Steps along the keys: all, or about as many as the band is wide.
+  double keys = real(n.skv);
+  if (m.p.options.right) keys = std::min(keys, real(n.skv) / 2 + real(*m.p.options.right));
+  if (m.p.options.left && m.p.options.right)
+    keys = std::min(keys, real(*m.p.options.left + *m.p.options.right) + c.rows);
+  keys = std::max(keys, 1.0);
+  double steps = std::ceil(keys / c.keys), tiles = real(flash_tiles(m, c));
+  double waves = m.p.options.right ? std::max(1.0, tiles / d.units) : std::ceil(tiles / d.units);
+  // Exponentials take as long as products where rows are short; smaller steps wait more often.
+  double efficiency = m.columns() >= 192 ? 0.72 : m.columns() >= 96 ? 0.66 : 0.46;
+  efficiency *= c.keys / (c.keys + 16.0);
+  if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.03 : 0.9;
+  constexpr double kOverhead = 1.5;  // steps that a tile's beginning and end take
+  double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / (d.rates.bits16 / d.units * efficiency);
+  return std::max(region_limits(r, d).memory, waves * (steps + kOverhead) * step) + d.step_seconds;
+}
+
+}  // namespace tsr::cuda

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which attention nodes run on tensor cores, and in tiles of which shape.
+#pragma once
+
+#include "engines/attention/problem.hpp"
+#include "runtime/tensor_map.hpp"
+
+namespace tsr::cuda {
+
+// A node that the engine takes, as it asks for it.
+struct FlashProblem {
+  explicit FlashProblem(const Region& r);
+
+  attention::Problem p;
+  attention::Sequences o;  // not given: nobody reads it
+  bool staged;             // results leave in boxes
+  bool changed;            // scores or weights are changed one by one
+  bool folded;             // the factor of scores is positive, and nothing else changes them
+  bool cut;                // behind the end of a sequence anything may lie
+  bool ragged;             // some sequences are packed
+  int64_t depth() const;   // elements of rows of q and k, and of v, as multiplied
+  int64_t columns() const;
+};
+
+// Why not, if not.
+Reason check_flash(const Region& r, const Device& d);
+
+// Rows of a tile, keys of a step, and how many places there are for them.
+struct FlashChoice {
+  int rows, keys;
+  int stages = 0, q_stages = 0;
+};
+// Those that fit, with the shared memory they take.
+std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d);
+double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& r, const Device& d);
+int64_t flash_bytes(const FlashProblem& m, const FlashChoice& c);
+int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c);
+
+// A sequence's boxes of 64 elements by `steps`.
+TensorBox flash_box(const attention::Sequences& x, int64_t heads, int64_t width, int steps);
+
+}  // namespace tsr::cuda
