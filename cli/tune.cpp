@@ -93,7 +93,8 @@ Candidate* tune_step(const PlannedStep& step, const Device& d, const PlanOptions
   Query query(g, d, false);
   list = candidates(query, o);
   for (Candidate& c : list) {
-    c.buffers = std::make_unique<GraphBuffers>(*g, data);
+    c.buffers = &c == &list[0] ? std::make_unique<GraphBuffers>(*g, data)
+                               : std::make_unique<GraphBuffers>(*list[0].buffers);
     c.run = std::make_unique<Runnable>(plan_as_one(query, *c.engine, c.config), *c.buffers);
   }
   check_values(g, list, region_flops(step.region));
