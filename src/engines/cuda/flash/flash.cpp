@@ -25,19 +25,26 @@ class FlashStep : public Step {
     const std::pair<dev::attention::Sequences*, int> outputs[] = {
         {&a.o, kO}, {&a.stats, kStats}, {&a.max, kMax}, {&a.sum_exp, kSumExp}};
     for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
-    arguments_.map(a.q_map, flash_box(m.p.q, n.hq, n.d, c.rows), m.p.q.id, d);
-    arguments_.map(a.k_map, flash_box(m.p.k, n.hk, n.d, c.keys), m.p.k.id, d);
-    arguments_.map(a.v_map, flash_box(m.p.v, n.hv, n.dv, c.keys), m.p.v.id, d);
-    if (m.staged) arguments_.map(a.o_map, flash_box(m.o, n.hq, n.dv, kStoredRows), m.o.id, d);
+    find(a.q_from, m.p.q, c.rows, d);
+    find(a.k_from, m.p.k, flash_steps(m.p.k, c.keys), d);
+    find(a.v_from, m.p.v, flash_steps(m.p.v, c.keys), d);
+    if (m.staged) find(a.o_to, m.o, kStoredRows, d);
     a.row_tiles = static_cast<int>(ceil_div(n.sq, c.rows));
     a.together = static_cast<int>(heads_together(m, d));
     Program program = program_of(m, c);
-    grid_ = {std::min<int64_t>(flash_tiles(m, c), d.units), program.threads, flash_bytes(m, c)};
+    // Of packed sequences there may be more than the sizes say.
+    grid_ = {m.p.open.q ? d.units : std::min<int64_t>(flash_tiles(m, c), d.units), program.threads, flash_bytes(m, c)};
     kernel_ = get_kernel(program, d);
   }
   void run(const StepArgs& s) const override { kernel_->launch(grid_, s.stream, arguments_.filled(s)); }
 
  private:
+  void find(dev::attention::FlashSource& to, const attention::Sequences& x, int steps, const Device& d) {
+    arguments_.map(to.map, flash_box(x, steps), x.id, d);
+    to.packed_rows = x.offsets == kNone ? 0 : x.multiplier / x.strides[2];
+    to.box_steps = steps;
+  }
+
   // Heads of q whose keys and values fill half of the cache.
   static int64_t heads_together(const FlashProblem& m, const Device& d) {
     const sdpa::Shape& n = m.p.n;
@@ -58,8 +65,8 @@ class FlashStep : public Step {
     p.args = "tsr::dev::attention::FlashArgs";
     p.body = cat("tsr::dev::attention::flash_forward<tsr::dev::attention::FlashTile<", qualified(type), ", ",
                  qualified(out), ", ", m.depth(), ", ", m.columns(), ", ", c.rows, ", ", c.keys, ", ", c.stages, ", ",
-                 c.q_stages, ", ", flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut), ", ", flag(m.ragged),
-                 ">, tsr::dev::Scores, tsr::dev::Values, tsr::dev::attention::Options>");
+                 c.q_stages, ", ", flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut), ", ", flag(m.ragged), ", ",
+                 flag(m.paged), ">, tsr::dev::Scores, tsr::dev::Values, tsr::dev::attention::Options>");
     p.threads = 128 * (c.rows / 64 + 1);
     p.blocks_per_unit = 1;
     return p;

@@ -18,6 +18,7 @@ struct FlashProblem {
   bool folded;             // the factor of scores is positive, and nothing else changes them
   bool cut;                // behind the end of a sequence anything may lie
   bool ragged;             // some sequences are packed
+  bool paged;              // a table says where keys or values lie
   int64_t depth() const;   // elements of rows of q and k, and of v, as multiplied
   int64_t columns() const;
 };
@@ -36,7 +37,9 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
 int64_t flash_bytes(const FlashProblem& m, const FlashChoice& c);
 int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c);
 
-// A sequence's boxes of 64 elements by `steps`.
-TensorBox flash_box(const attention::Sequences& x, int64_t heads, int64_t width, int steps);
+// A sequence's boxes of 64 elements by `steps`. Of packed sequences all steps are one batch.
+TensorBox flash_box(const attention::Sequences& x, int steps);
+// Steps of a paged sequence that come at once, where `keys` are wanted: within a page.
+int flash_steps(const attention::Sequences& x, int keys);
 
 }  // namespace tsr::cuda

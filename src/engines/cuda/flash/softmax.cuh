@@ -31,10 +31,11 @@ inline void one_after_another() {
 #endif
 }
 
-// Scores of the keys from `key` on, which is this thread's first. What is masked is -inf.
+// Scores of the keys from `key` on, which is this thread's first; those before `least` belong to another step. What is
+// masked is -inf.
 template <class T, class O, bool MASKED, int N>
 void finish_scores(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, i32 key,
-                   float (&s)[N]) {
+                   i32 least, float (&s)[N]) {
   float score = T::kFolded ? 1.0f : m.factors.score, slope = O::kAlibi ? slope_of<float>(a, w.head) : 0.0f;
 #pragma unroll
   for (int j = 0; j < N / 4; ++j) {
@@ -43,12 +44,13 @@ void finish_scores(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork&
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& x = s[4 * j + 2 * i + e];
+        i32 first = T::kRagged ? max(r.first[i], least) : r.first[i];
         if constexpr (!T::kFolded) x *= score;
         if constexpr (kChangesScores<O>)
-          x = finish_score<O>(a, w.b, Row<float>{w.head, query_of<T>(w, i), r.first[i], r.last[i], slope, 0.0f, 0.0f},
+          x = finish_score<O>(a, w.b, Row<float>{w.head, query_of<T>(w, i), first, r.last[i], slope, 0.0f, 0.0f},
                               key + 8 * j + e, x);
         else if constexpr (MASKED)
-          x = 8 * j + e < r.first[i] - key || 8 * j + e >= r.last[i] - key ? -infinity() : x;
+          x = 8 * j + e < first - key || 8 * j + e >= r.last[i] - key ? -infinity() : x;
       }
     if constexpr (kChangesScores<O>) one_after_another();
   }
