@@ -16,8 +16,10 @@ struct FlashSource {
 
 struct FlashArgs : ScoreArgs {
   FlashSource q_from, k_from, v_from, o_to;
-  i32 row_tiles;  // of the queries of one head; of packed ones nobody knows
-  i32 together;   // heads whose tiles are walked together, so that their keys stay in the cache
+  // Blocks of a cluster have the same keys: neighbouring heads, or neighbouring tiles of rows; the other number is 1.
+  i32 heads_each, rows_each;
+  i32 row_tiles;  // of the queries of one head, each a cluster's; of packed ones nobody knows
+  i32 together;   // heads whose tiles are walked together, so that their keys stay in the cache, each a cluster's
 };
 
 }  // namespace tsr::dev::attention

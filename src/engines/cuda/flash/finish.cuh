@@ -21,7 +21,8 @@ FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const FlashR
   FinishedRow y = {{-infinity(), 0.0f}, 0.0f};
   float sum = warp_reduce<Add, 4>(r.sum[i]);
   if (!there) return y;
-  float factor = r.max[i] == -infinity() ? 0.0f : fast_exp2(-__fmaf_rn(r.max[i], m.exponent, -r.shift[i]));
+  float shift = __fmul_rn(r.max[i], m.exponent);
+  float factor = r.max[i] == -infinity() ? 0.0f : fast_exp2(-__fmaf_rn(r.max[i], m.exponent, -shift));
   y.soft = {T::kFolded ? r.max[i] * m.factors.score : r.max[i], sum * factor};
   if (sink != -infinity()) {
     float largest = larger(y.soft.max, sink), before = y.soft.sum == 0.0f ? 0.0f : f_exp(y.soft.max - largest);

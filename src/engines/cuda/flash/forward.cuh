@@ -35,8 +35,14 @@ struct Turns {
   }
 };
 
-inline void free_place(u64* empty) {
-  if (threadIdx.x % 128 == 0) barrier_arrive(empty);
+// In all blocks that fill it.
+template <class T>
+void free_place(u64* empty) {
+  if (threadIdx.x % 128 >= T::kCluster) return;
+  if constexpr (T::kCluster > 1)
+    barrier_arrive_at(empty, threadIdx.x % 128);
+  else
+    barrier_arrive(empty);
 }
 
 // Frees a place whose results have left; one that is owed nothing is null.
@@ -89,7 +95,7 @@ FlashRows start_rows(const FlashArgs& a, const FlashWork& w) {
   for (int i = 0; i < 2; ++i) {
     Band keys = band_of(a, query_of<T>(w, i), w.len_q, w.len_kv);
     r.first[i] = keys.first, r.last[i] = keys.last;
-    r.max[i] = r.shift[i] = -infinity(), r.sum[i] = 0.0f;
+    r.max[i] = -infinity(), r.sum[i] = 0.0f;
   }
   return r;
 }
@@ -147,11 +153,11 @@ struct FlashSteps {
   }
 
   void free_keys() {
-    free_place(m.k_ring.empty + k.slot);
+    free_place<T>(m.k_ring.empty + k.slot);
     k.next<T::kStages>();
   }
   void free_values() {
-    free_place(m.v_ring.empty + v.slot);
+    free_place<T>(m.v_ring.empty + v.slot);
     v.next<T::kStages>();
   }
 
@@ -242,11 +248,11 @@ void consume(const FlashArgs& a, FlashMemory<T>& m) {
   Turns<T> turns(consumer);
   RingPlace q, k, v;
   u64* owed = nullptr;  // the place of a tile's results, while they leave
-  int row_tiles = T::kRagged ? m.row_tiles : a.row_tiles, tiles = a.b * a.hq * row_tiles;
-  for (TileWalk walk; walk.index() < tiles; ++walk.round) {
+  int row_tiles = T::kRagged ? m.row_tiles : a.row_tiles, tiles = tiles_of<T>(a, row_tiles);
+  for (TileWalk<T> walk; walk.index() < tiles; ++walk.round) {
     FlashWork w = work_of<T>(a, row_tiles, walk.index());
     FlashRows r = start_rows<T>(a, w);
-    float sink = read<float>(a.sink, w.head);
+    float sink = O::kSink ? read<float>(a.sink, w.head) : -infinity();
     typename Values::Sums o;
     char* queries = m.q[q.slot];
     bool asked = !T::kRagged || w.any();
@@ -271,12 +277,15 @@ void flash_forward(const FlashArgs& a) {
   auto& m = *reinterpret_cast<FlashMemory<T>*>(shared_memory());
   if (threadIdx.x == 0) {
     m.q_ring.start(1, T::kConsumers * 4);
-    m.k_ring.start(1, T::kConsumers);
-    m.v_ring.start(1, T::kConsumers);
+    m.k_ring.start(1, T::kConsumers * T::kCluster);
+    m.v_ring.start(1, T::kConsumers * T::kCluster);
     barriers_ready();
   }
   if (threadIdx.x == 128) read_factors<T, O>(a, m);
-  __syncthreads();
+  if constexpr (T::kCluster > 1)
+    cluster_sync();
+  else
+    __syncthreads();
   if (threadIdx.x < 128) {
     registers_fewer<T::kConsumers == 3 ? 32 : T::kLooksUp ? 40 : 24>();
     if (threadIdx.x == 0) produce<T>(a, m);

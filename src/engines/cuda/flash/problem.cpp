@@ -177,8 +177,11 @@ int64_t flash_bytes(const FlashProblem& m, const FlashChoice& c) {
          kBarrierBytes;
 }
 
+int64_t flash_row_tiles(const FlashProblem& m, const FlashChoice& c) {
+  return ceil_div(m.p.n.sq, c.rows * c.rows_each());
+}
 int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c) {
-  return m.p.n.b * m.p.n.hq * ceil_div(m.p.n.sq, c.rows);
+  return m.p.n.b * m.p.n.hq / c.heads_each() * flash_row_tiles(m, c);
 }
 
 std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
@@ -193,20 +196,20 @@ std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
   auto divides = [](const attention::Sequences& x, int keys) {
     return !x.pages || x.dims[2] % keys == 0 || keys % x.dims[2] == 0;
   };
+  auto add = [&](FlashChoice c) {
+    c.by_heads = m.p.group % c.cluster == 0;
+    auto too_much = [&] { return flash_bytes(m, c) > d.shared_bytes; };
+    if (too_much()) c.q_stages = 1;
+    if (too_much()) return;
+    while (c.stages < kMostStages && !too_much()) ++c.stages;
+    if (too_much()) --c.stages;
+    list.push_back(c);
+  };
   for (int rows : {128, 192})
     for (int keys : {192, 176, 160, 144, 128, 112, 96, 80, 64}) {
-      FlashChoice c{rows, keys, kLeastStages, 2};
-      if (flash_bytes(m, c) > d.shared_bytes) c.q_stages = 1;
       if (!fits(rows, keys) || !divides(m.p.k, keys) || !divides(m.p.v, keys)) continue;
-      if (flash_bytes(m, c) > d.shared_bytes) continue;
-      while (c.stages < kMostStages) {
-        ++c.stages;
-        if (flash_bytes(m, c) > d.shared_bytes) {
-          --c.stages;
-          break;
-        }
-      }
-      list.push_back(c);
+      for (int cluster : {2, 1})
+        if (cluster == 1 || (!m.ragged && !m.paged)) add({rows, keys, cluster, kLeastStages, 2});
     }
   return list;
 }
@@ -220,11 +223,13 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
   if (m.p.options.left && m.p.options.right)
     keys = std::min(keys, real(*m.p.options.left + *m.p.options.right) + c.rows);
   keys = std::max(keys, 1.0);
-  double steps = std::ceil(keys / c.keys), tiles = real(flash_tiles(m, c));
-  double waves = m.p.options.right ? std::max(1.0, tiles / d.units) : std::ceil(tiles / d.units);
+  double steps = std::ceil(keys / c.keys), tiles = real(flash_tiles(m, c)), clusters = real(d.units / c.cluster);
+  double waves = m.p.options.right ? std::max(1.0, tiles / clusters) : std::ceil(tiles / clusters);
   // Exponentials take as long as products where rows are short; smaller steps wait more often.
   double efficiency = m.columns() >= 192 ? 0.72 : m.columns() >= 96 ? 0.66 : 0.46;
   efficiency *= c.keys / (c.keys + 16.0);
+  if (c.cluster == 1) efficiency *= 0.95;
+  if (m.p.options.right && c.rows_each() > 1) steps += 0.5;  // that one of the blocks need not take
   if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.03 : 0.9;
   constexpr double kOverhead = 1.5;  // steps that a tile's beginning and end take
   double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / (d.rates.bits16 / d.units * efficiency);

@@ -8,11 +8,10 @@
 
 namespace tsr::dev::attention {
 
-// Two rows of a thread. The largest score, and how it is spelled as an exponent; sums are of what this thread saw, and
-// joined in the end.
+// Two rows of a thread. Sums are of what this thread saw, and joined in the end.
 struct FlashRows {
   i32 first[2], last[2];  // keys that they attend to
-  float max[2], shift[2], sum[2];
+  float max[2], sum[2];
 };
 
 // Which query a row is.
@@ -68,11 +67,10 @@ void update_softmax(FlashRows& r, float exponent, float (&s)[N], float (&factor)
 #pragma unroll
       for (int e = 0; e < 2; ++e) most[e] = larger(most[e], s[4 * j + 2 * i + e]);
     float largest = warp_reduce<Max, 4>(larger(most[0], most[1]));
-    float before = r.shift[i];
-    r.max[i] = largest, r.shift[i] = largest * exponent;
-    // A row that has met nothing but masks yet.
-    float shift = largest == -infinity() ? 0.0f : r.shift[i];
-    factor[i] = fast_exp2(before - shift);
+    // A row that has met nothing but masks yet has no shift.
+    float shift = largest == -infinity() ? 0.0f : __fmul_rn(largest, exponent);
+    factor[i] = fast_exp2(__fmul_rn(r.max[i], exponent) - shift);
+    r.max[i] = largest;
     float sum[2] = {r.sum[i] * factor[i], 0.0f};
 #pragma unroll
     for (int j = 0; j < N / 4; ++j)
