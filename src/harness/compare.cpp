@@ -39,6 +39,16 @@ bool at_least_f64(const Node& n) {
   return is_integer(n.compute) || n.compute == DType::f64 || n.compute == DType::c128;
 }
 
+// Tensor cores keep the sums of products of 8-bit floats to 2^-13 of the largest term, and add up f32 every 128 terms:
+// of results that grow as their terms' square root the error is that fraction, whatever their number.
+bool multiplies_small_floats(const Graph& g, const Node& n) {
+  auto small = [&](TensorId t) {
+    return t != kNone && is_real(g.tensor(t).dtype) && info(g.tensor(t).dtype).bits == 8;
+  };
+  bool product = n.op->name == "matmul" || n.op->family == Family::conv;
+  return product && n.compute == DType::f32 && small(n.in[0]) && small(n.in[1]);
+}
+
 // A function of real numbers with jumps: moving its inputs would tell nothing about rounding.
 bool has_steps(const Graph& g, const Node& n) {
   using M = PointwiseMode;
@@ -153,6 +163,8 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   bool f64 = (t.dtype == DType::f64 || t.dtype == DType::c128) &&
              std::all_of(nodes.begin(), nodes.end(), [&](NodeId n) { return at_least_f64(g.node(n)); });
   double base = 2 * error + 4 * 0x1p-23 * std::sqrt(terms) * largest;
+  if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return multiplies_small_floats(g, g.node(n)); }))
+    base += 4 * 0x1p-13 * largest;
   if (f64)
     base = 8 * error * 0x1p-29 + 64 * 0x1p-52 * std::sqrt(terms) * std::max(largest, largest_input(g, oracle.wide));
   for (int64_t i = 0; i < e.count; ++i) {

@@ -71,8 +71,8 @@ std::string wgmma_text(const std::string& name, const WgmmaShape& s) {
   if (s.a_in_registers) a_text = "{" + a_text + "}";
   return cat(
       "namespace tsr::dev {\nstruct ", name, " {\n  static constexpr int kColumns = ", s.columns,
-      ", kDepth = ", wgmma_depth(s), ";\n  using Sums = ", sum_type, "[", registers, "];\n  static void run(Sums& d, ",
-      a_type, ", u64 b, bool add, Here here = {}) {\n#if defined(TSR_EMULATED)\n",
+      ", kDepth = ", wgmma_depth(s), ";\n  using Sum = ", sum_type, ";\n  using Sums = Sum[", registers,
+      "];\n  static void run(Sums& d, ", a_type, ", u64 b, bool add, Here here = {}) {\n#if defined(TSR_EMULATED)\n",
       "    using P = tsr_emulated::Product;\n    tsr_emulated::world->wgmma({d, kColumns, kDepth, P::", type_text(s.a),
       ", P::", type_text(s.b), ", ", half ? "true" : "false", ", ", s.a_in_registers ? "0, b, a" : "a, b, nullptr",
       ", ", s.a_across ? "true" : "false", ", ", s.b_across ? "true" : "false", ", add, here});\n#else\n",
