@@ -153,16 +153,24 @@ struct BackSteps {
                    words[i]);
   }
 
-  // A part of dq leaves; `to` is that of its tile.
-  void add_part(const typename Queries::Sums& dq, i64 tile) {
-    float* place = m.dq[part()];
+  // A part of dq leaves: by the copy engine, or from registers.
+  void add_part(const typename Queries::Sums& dq) {
+    float* to = a.dq_sums + (tile_number(a, w.b, walk.head, walk.tile) * 2 + part()) * kPartElements;
+    float* from = T::kDirect ? to : m.dq[part()];
 #pragma unroll
-    for (int i = 0; i < kPartElements / 128; i += 4)
-      store_vector(place + i * 128 + threadIdx.x % 128 * 4, Vec<float, 4>{dq[i], dq[i + 1], dq[i + 2], dq[i + 3]});
+    for (int i = 0; i < kPartElements / 128; i += 4) {
+      Vec<float, 4> four = {dq[i], dq[i + 1], dq[i + 2], dq[i + 3]};
+      float* place = from + i * 128 + threadIdx.x % 128 * 4;
+      if constexpr (T::kDirect)
+        add_four(place, four);
+      else
+        store_vector(place, four);
+    }
+    if constexpr (T::kDirect) return;
     fence_for_copies();
     named_sync(kEach + part(), 128);
     if (!leads()) return;
-    bulk_add(a.dq_sums + (tile * 2 + part()) * kPartElements, place, kPartElements * 4);
+    bulk_add(to, from, kPartElements * 4);
     stores_commit();
   }
 
@@ -191,7 +199,7 @@ struct BackSteps {
     differentiate(s, dp);
     to_words<typename T::In>(dp, ds);
     keep_gradients(ds);
-    if (leads()) stores_wait_read<0>();  // dq of the step before
+    if (!T::kDirect && leads()) stores_wait_read<0>();  // dq of the step before
     fence_for_copies();
     named_sync(kBoth, 256);
     typename Queries::Sums dq;
@@ -199,7 +207,7 @@ struct BackSteps {
     add_rows<T, Keys>(ds, rows, dk);
     wgmma_wait<1>();
     sums_ready(dq);
-    add_part(dq, tile_number(a, w.b, walk.head, walk.tile));
+    add_part(dq);
     wgmma_wait<0>();
     if (leads()) barrier_arrive(m.ring.empty + at.slot);
     buffer ^= 1;
@@ -215,7 +223,7 @@ struct BackSteps {
       clear_rows<T::kChunks, T::kKeys>(m.v, w.len_kv - w.key);
     }
     while (walk.any()) step();
-    if (leads()) stores_wait<0>();
+    if (!T::kDirect && leads()) stores_wait<0>();
   }
 };
 

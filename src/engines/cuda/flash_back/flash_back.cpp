@@ -98,9 +98,10 @@ class BackStep : public Step {
     p.generated =
         wgmma_text("Scores", scores) + wgmma_text("Keys", keys) + wgmma_text("Queries", queries) + options_.text;
     p.args = "tsr::dev::attention::BackArgs";
-    p.body = cat("tsr::dev::attention::flash_backward<tsr::dev::attention::BackTile<", qualified(type), ", ",
-                 result(m_.dk), ", ", result(m_.dv), ", ", m_.depth(), ", ", m_.rows(), ", ", flag(m_.cut),
-                 ">, tsr::dev::Scores, tsr::dev::Keys, tsr::dev::Queries, tsr::dev::attention::Options>");
+    p.body =
+        cat("tsr::dev::attention::flash_backward<tsr::dev::attention::BackTile<", qualified(type), ", ", result(m_.dk),
+            ", ", result(m_.dv), ", ", m_.depth(), ", ", m_.rows(), ", ", flag(m_.cut), ", ", flag(kDirect),
+            ">, tsr::dev::Scores, tsr::dev::Keys, tsr::dev::Queries, tsr::dev::attention::Options>");
     p.threads = 384;
     p.blocks_per_unit = 1;
     return p;

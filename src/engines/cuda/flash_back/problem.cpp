@@ -123,7 +123,8 @@ int64_t back_bytes(const BackProblem& m) {
   constexpr int64_t kRestBytes = 1024;  // barriers and factors
   int64_t row = m.depth() * 2, rows = m.rows();
   int64_t operands = 2 * kBackKeys * row + 2 * 2 * rows * (row + 4), scores = 2 * rows * kBackKeys * 2;
-  return operands + scores + int64_t{2} * dev::attention::kPartElements * 4 + kRestBytes;
+  int64_t sums = kDirect ? 0 : int64_t{2} * dev::attention::kPartElements * 4;
+  return operands + scores + sums + kRestBytes;
 }
 
 double back_seconds(const BackProblem& m, const Region& r, const Device& d) {

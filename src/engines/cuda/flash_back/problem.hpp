@@ -6,6 +6,9 @@
 
 namespace tsr::cuda {
 
+// dq is added to memory from registers: shared memory has enough to do.
+constexpr bool kDirect = true;
+
 // A node that the engine takes, as it asks for it.
 struct BackProblem {
   explicit BackProblem(const Region& r);
