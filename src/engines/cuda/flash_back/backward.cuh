@@ -6,12 +6,11 @@
 // both warpgroups find those of all keys; its sums are added to memory by the copy engine.
 #pragma once
 
-#include "device/fast.cuh"
 #include "device/ptx/matrix.cuh"
 #include "device/ptx/registers.cuh"
 #include "device/ptx/store.cuh"
 #include "device/ptx/wgmma.cuh"
-#include "engines/cuda/flash_back/tile.cuh"
+#include "engines/cuda/flash_back/weights.cuh"
 
 namespace tsr::dev::attention {
 
@@ -52,15 +51,6 @@ void multiply_keys(const char* ds, const char* k, int part, typename Queries::Su
   wgmma_commit();
 }
 
-// Sums become a left operand: those of 16 columns are four words.
-template <class T, int N>
-void to_words(const float (&s)[N], u32 (&words)[N / 8][4]) {
-#pragma unroll
-  for (int k = 0; k < N / 8; ++k)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) words[k][i] = word_of<T>(s[8 * k + 2 * i], s[8 * k + 2 * i + 1]);
-}
-
 // The rows of a tile from `from` on become 0, whatever they are: they are multiplied by 0.
 template <int CHUNKS, int COUNT>
 void clear_rows(char* place, i32 from) {
@@ -75,7 +65,7 @@ template <class O, class T>
 void read_factors(const BackArgs& a, BackMemory<T>& m) {
   constexpr float kLog2e = 1.44269504088896340736f;
   read_score_factors<O>(a, m.factors);
-  m.exponent = m.factors.score * kLog2e;
+  m.exponent = kChangesScores<O> ? kLog2e : m.factors.score * kLog2e;
 }
 
 template <class T, class Scores, class Keys, class Queries, class O>
@@ -90,60 +80,6 @@ struct BackSteps {
 
   int part() const { return threadIdx.x / 128 - 1; }
   bool leads() const { return threadIdx.x % 128 == 0; }
-  i32 first_row() const { return walk.tile * T::kRows; }
-  // Of this thread, and eight further down.
-  i32 first_key() const { return w.key + i32(threadIdx.x - 128) / 32 * 16 + i32(threadIdx.x) % 32 / 4; }
-
-  // Two numbers of this thread's queries 8 j.
-  Vec<float, 2> of_queries(const float* numbers, int j) const {
-    Vec<float, 2> y;
-    load_vector(numbers + 8 * j + threadIdx.x % 4 * 2, y);
-    return y;
-  }
-
-  // Scores become probabilities.
-  template <bool MASKED>
-  void weigh(typename Scores::Sums& s) {
-    float exponent = m.exponent;
-    // Key - query of the first element; those with a larger or smaller one than the band allows are masked.
-    i64 shift = a.bottom_right ? i64(w.len_kv) - w.len_q : 0;
-    i64 distance = first_key() - shift - first_row() - i32(threadIdx.x) % 4 * 2;
-    i32 least = clamp(1 - a.left - distance, -0x40000000, 0x40000000), most[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      most[i] = first_key() + 8 * i < w.len_kv ? clamp(a.right - distance, -0x40000000, 0x40000000) : -0x40000000;
-#pragma unroll
-    for (int j = 0; j < T::kRows / 8; ++j) {
-      Vec<float, 2> stats = of_queries(m.stats[at.slot], j);
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = s[4 * j + 2 * i + e];
-          x = fast_exp2(__fmaf_rn(x, exponent, -stats.v[e]));
-          if constexpr (MASKED) {
-            i32 further = 8 * i - 8 * j - e;
-            x = further < least || further > most[i] ? 0.0f : x;
-          }
-        }
-    }
-  }
-
-  // Gradients of probabilities become those of scores.
-  void differentiate(const typename Scores::Sums& p, typename Scores::Sums& dp) {
-#pragma unroll
-    for (int j = 0; j < T::kRows / 8; ++j) {
-      Vec<float, 2> delta = of_queries(m.delta[at.slot], j);
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = dp[4 * j + 2 * i + e];
-          x = p[4 * j + 2 * i + e] * (x - delta.v[e]);
-        }
-    }
-  }
-
   void keep_gradients(const u32 (&words)[T::kRows / 16][4]) {
     int row = threadIdx.x % 16;
     char* rows = m.ds[buffer] + i32(threadIdx.x - 128) / 32 * 16 * 128 + row * 128;
@@ -176,7 +112,7 @@ struct BackSteps {
 
   void step() {
     typename Scores::Sums s, dp;
-    i32 row = first_row();
+    i32 row = walk.tile * T::kRows;
     bool cut = T::kCut && row + T::kRows > w.len_q;
     char *rows = m.q[at.slot], *gradients = m.d_o[at.slot];
     barrier_wait(m.ring.full + at.slot, at.parity);
@@ -187,16 +123,18 @@ struct BackSteps {
     multiply_rows<T, Scores>(m.v + part() * 64 * 128, gradients, dp);
     wgmma_wait<1>();
     sums_ready(s);
-    if (walk.tile < w.full_first || walk.tile >= w.full_end)
-      weigh<true>(s);
+    Meeting t = meeting_of<T>(a, w, walk);
+    if (kChangesScores<O> || walk.tile < w.full_first || walk.tile >= w.full_end)
+      weigh<T, O, true>(a, m, t, at.slot, s);
     else
-      weigh<false>(s);
+      weigh<T, O, false>(a, m, t, at.slot, s);
+    if constexpr (O::kRandom) drop<O>(a, m.factors, t, s);
     u32 p[T::kRows / 16][4], ds[T::kRows / 16][4];
-    to_words<typename T::In>(s, p);
+    to_weights<T, O>(a, t, s, p);
     wgmma_wait<0>();
     sums_ready(dp);
     add_rows<T, Keys>(p, gradients, dv);
-    differentiate(s, dp);
+    differentiate<T, O>(a, m, t, at.slot, s, dp);
     to_words<typename T::In>(dp, ds);
     keep_gradients(ds);
     if (!T::kDirect && leads()) stores_wait_read<0>();  // dq of the step before

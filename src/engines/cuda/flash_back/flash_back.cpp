@@ -29,7 +29,8 @@ class BackStep : public Step {
     };
     add(prepare(*r.graph), row_tiles, 0);
     add(walk(), key_tiles, back_bytes(m_));
-    if (m_.dq.given()) add(rest("finish_queries", qualified(m_.dq.type)), row_tiles, 0);
+    if (m_.dq.given()) add(rest("finish_queries", cat(", ", m_.depth(), ", ", qualified(m_.dq.type))), row_tiles, 0);
+    if (m_.dsink.given()) add(rest("sink_gradient"), n.hq, dev::attention::kRestShared);
     kernels_ = get_kernels(programs, d);
   }
   size_t workspace_bytes() const override { return arguments_.workspace_bytes(); }
@@ -45,7 +46,7 @@ class BackStep : public Step {
     dev::attention::BackArgs& a = arguments_.base();
     const std::pair<dev::attention::Sequences*, const attention::Sequences*> sequences[] = {
         {&a.o, &m_.o},       {&a.grad_o, &m_.grad_o}, {&a.stats, &m_.stats}, {&a.delta, &m_.delta},
-        {&a.grad_q, &m_.dq}, {&a.grad_k, &m_.dk},     {&a.grad_v, &m_.dv}};
+        {&a.grad_q, &m_.dq}, {&a.grad_k, &m_.dk},     {&a.grad_v, &m_.dv},   {&a.dsink, &m_.dsink}};
     for (auto [to, from] : sequences) arguments_.set(*to, *from);
     a.dq_pairs = leaves_in_pairs(g, m_.dq), a.dk_pairs = leaves_in_pairs(g, m_.dk);
     a.dv_pairs = leaves_in_pairs(g, m_.dv);
@@ -75,17 +76,19 @@ class BackStep : public Step {
     return x.dims[3] % 8 == 0 && x.strides[3] == 1 && (!t.stored || t.alignment % 16 == 0);
   }
 
-  Program rest(const char* function, const std::string& types) const {
+  // One of the kernels around the walk: its arguments are the rows of a step and others.
+  Program rest(const char* function, const std::string& others = "") const {
     Program p;
     p.include = "engines/cuda/flash_back/rest.cuh";
     p.args = "tsr::dev::attention::BackArgs";
-    p.body = cat("tsr::dev::attention::", function, "<", m_.rows(), ", ", m_.depth(), ", ", types, ">");
+    p.body = cat("tsr::dev::attention::", function, "<", m_.rows(), others, ">");
     p.threads = dev::attention::kRestThreads;
     return p;
   }
   Program prepare(const Graph& g) const {
     bool quick = is_quick(g, m_.o) && is_quick(g, m_.grad_o);
-    return rest("prepare", cat(qualified(m_.o.type), ", ", qualified(m_.grad_o.type), ", ", flag(quick)));
+    return rest("prepare",
+                cat(", ", m_.depth(), ", ", qualified(m_.o.type), ", ", qualified(m_.grad_o.type), ", ", flag(quick)));
   }
   Program walk() const {
     DType type = m_.p.q.type;
@@ -98,10 +101,10 @@ class BackStep : public Step {
     p.generated =
         wgmma_text("Scores", scores) + wgmma_text("Keys", keys) + wgmma_text("Queries", queries) + options_.text;
     p.args = "tsr::dev::attention::BackArgs";
-    p.body =
-        cat("tsr::dev::attention::flash_backward<tsr::dev::attention::BackTile<", qualified(type), ", ", result(m_.dk),
-            ", ", result(m_.dv), ", ", m_.depth(), ", ", m_.rows(), ", ", flag(m_.cut), ", ", flag(kDirect),
-            ">, tsr::dev::Scores, tsr::dev::Keys, tsr::dev::Queries, tsr::dev::attention::Options>");
+    p.body = cat("tsr::dev::attention::flash_backward<tsr::dev::attention::BackTile<", qualified(type), ", ",
+                 result(m_.dk), ", ", result(m_.dv), ", ", m_.depth(), ", ", m_.rows(), ", ", flag(m_.cut), ", ",
+                 flag(kDirect), ", ", flag(static_cast<bool>(m_.p.options.score_mod_bwd)),
+                 ">, tsr::dev::Scores, tsr::dev::Keys, tsr::dev::Queries, tsr::dev::attention::Options>");
     p.threads = 384;
     p.blocks_per_unit = 1;
     return p;

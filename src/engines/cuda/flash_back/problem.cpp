@@ -24,12 +24,10 @@ Reason check_slots(const Region& r, const Node& n) {
                    int{kDescaleDp}, int{kScaleDq}, int{kScaleDk}, int{kScaleDv}, int{kScaleDp}})
     if (const Tensor* t = attention::input(g, n, slot))
       return Reason::no("input ", describe(*t), ": factors of 8-bit numbers are not taken");
-  for (int slot : {s.bias, s.block_mask, s.dropout_seed, s.dropout_mask})
-    if (const Tensor* t = attention::input(g, n, slot))
-      return Reason::no("input ", describe(*t), ": what changes single scores is not taken");
-  for (int slot : {int{kDbias}, int{kDsink}, int{kAmaxDq}, int{kAmaxDk}, int{kAmaxDv}, int{kAmaxDp}})
+  for (int slot : {int{kDbias}, int{kAmaxDq}, int{kAmaxDk}, int{kAmaxDv}, int{kAmaxDp}})
     if (attention::Sequences x = attention::make_output(r, slot); x.given())
-      return Reason::no("output ", describe(g.tensor(x.id)), ": only dq, dk and dv are made");
+      return Reason::no("output ", describe(g.tensor(x.id)),
+                        ": gradients of a bias and largest magnitudes are not made");
   return Reason::yes();
 }
 
@@ -88,6 +86,7 @@ BackProblem::BackProblem(const Region& r)
       dq(attention::make_output(r, kDq)),
       dk(attention::make_output(r, kDk)),
       dv(attention::make_output(r, kDv)),
+      dsink(attention::make_output(r, kDsink)),
       cut(p.seq_len_q.given() || p.cu_seq_len_q.given() || p.seq_len_kv.given() || p.cu_seq_len_kv.given()) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
@@ -114,17 +113,16 @@ Reason check_back(const Region& r, const Device& d) {
   if (Reason why = check_operands(g, n); !why) return why;
   if (Reason why = check_results(r); !why) return why;
   if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
-  const auto& options = attrs<tessera::SdpaOptions>(n);
-  if (options.score_mod || options.alibi) return Reason::no(spelling(n), " changes single scores");
   return check_options(g, n);
 }
 
 int64_t back_bytes(const BackProblem& m) {
-  constexpr int64_t kRestBytes = 1024;  // barriers and factors
+  constexpr int64_t kRestBytes = 512;  // barriers and factors
   int64_t row = m.depth() * 2, rows = m.rows();
   int64_t operands = 2 * kBackKeys * row + 2 * 2 * rows * (row + 4), scores = 2 * rows * kBackKeys * 2;
   int64_t sums = kDirect ? 0 : int64_t{2} * dev::attention::kPartElements * 4;
-  return operands + scores + sums + kRestBytes;
+  int64_t kept = m.p.options.score_mod_bwd ? rows * kBackKeys * 4 : 0;
+  return operands + scores + sums + kept + kRestBytes;
 }
 
 double back_seconds(const BackProblem& m, const Region& r, const Device& d) {

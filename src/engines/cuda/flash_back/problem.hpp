@@ -15,7 +15,7 @@ struct BackProblem {
 
   attention::Problem p;
   attention::Sequences o, grad_o, stats, delta;  // delta: not given if the caller has none
-  attention::Sequences dq, dk, dv;               // not given: nobody reads them
+  attention::Sequences dq, dk, dv, dsink;        // not given: nobody reads them
   bool cut;                                      // behind the ends of sequences anything may lie
   int depth() const;                             // elements of a row as multiplied
   int rows() const;                              // queries of a step

@@ -59,6 +59,21 @@ void prepare(const BackArgs& a) {
   }
 }
 
+// The sink has probability exp(sink - stats) and no value. One block for each head.
+template <int ROWS>
+void sink_gradient(const BackArgs& a) {
+  constexpr float kLog2e = 1.44269504088896340736f;
+  i32 head = blockIdx.x, rows = a.row_tiles * ROWS;
+  float sink = read<float>(a.sink, head) * kLog2e, sum = 0.0f;
+  for (i32 b = 0; b < a.b; ++b) {
+    i64 first = (i64(b) * a.hq + head) * rows;
+    for (i32 i = threadIdx.x; i < rows; i += kRestThreads)
+      sum -= exp2f(sink - a.row_stats[first + i]) * a.row_delta[first + i];
+  }
+  sum = group_reduce<Add, kRestThreads>(sum, reinterpret_cast<float*>(shared_memory()));
+  if (threadIdx.x == 0) store_any(a.dsink.data, a.dsink.type, head * a.dsink.strides[1], sum);
+}
+
 // Where a part of 64 by 64 has the sums of a thread of the warpgroup that made it: four registers are row, the next
 // column, and both eight rows further down.
 struct PartPlace {

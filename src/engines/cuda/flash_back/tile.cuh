@@ -12,14 +12,14 @@ namespace tsr::dev::attention {
 
 // T: type of q, k, v and do; TK and TV: of dk and dv. DEPTH: elements of a row as multiplied. ROWS: queries of a step.
 // CUT: behind the ends of sequences anything may lie in memory. DIRECT: dq is added to memory from registers, not from
-// shared memory.
-template <class T, class TK, class TV, int DEPTH, int ROWS, bool CUT, bool DIRECT>
+// shared memory. KEEPS: gradients want the scores.
+template <class T, class TK, class TV, int DEPTH, int ROWS, bool CUT, bool DIRECT, bool KEEPS>
 struct BackTile {
   using In = T;
   using GradK = TK;
   using GradV = TV;
   static constexpr int kDepth = DEPTH, kRows = ROWS, kKeys = kBackKeys, kStages = 2;
-  static constexpr bool kCut = CUT, kDirect = DIRECT;
+  static constexpr bool kCut = CUT, kDirect = DIRECT, kKeeps = KEEPS;
   // Boxes of 64 elements, 128 bytes, lie side by side.
   static constexpr int kChunks = DEPTH / 64;
   static constexpr int kKeyBytes = kChunks * kKeys * 128, kRowBytes = kChunks * ROWS * 128;
@@ -35,6 +35,7 @@ struct alignas(1024) BackMemory {
   char q[T::kStages][T::kRowBytes], d_o[T::kStages][T::kRowBytes];
   char ds[2][T::kScoreBytes];  // rows are keys
   float dq[2][T::kDirect ? 4 : kPartElements];
+  float scores[T::kKeeps ? T::kRows * T::kKeys : 4];  // of one thread each
   float stats[T::kStages][T::kRows], delta[T::kStages][T::kRows];
   u64 keys_full, values_full;
   RingBarriers<T::kStages> ring;  // `full` tells of q
