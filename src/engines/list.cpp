@@ -56,6 +56,7 @@ std::span<const Engine* const> all_engines() {
       &cuda::gemm_engine(),
       &cuda::flash_engine(),
       &cuda::flash_back_engine(),
+      &cuda::flash_back_ordered_engine(),
       &cuda::attention_engine(),
       &cuda::host_engine(),
   };

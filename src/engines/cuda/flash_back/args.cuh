@@ -12,9 +12,13 @@ struct BackArgs : ScoreArgs {
   Sequences grad_o, delta, grad_q, grad_k, grad_v, dsink;
   bool dq_pairs, dk_pairs, dv_pairs;  // two elements of a row leave at once
   i32 row_tiles, key_tiles;           // of one head
+  i32 splits;                         // blocks that share the heads of q of the same keys
   // --- workspace: of every head of q as many rows as its tiles have
   float *row_stats, *row_delta;  // statistics as exponents of 2, +inf where nothing is attended to; sums of do o
   float* dq_sums;                // in the order of registers, see place_in_part()
+  u32* turns;                    // additions to each part of dq so far, where their order is fixed
+  // dk and dv of each split, in the order of registers: [b, hk, key_tiles, splits, 2, 128 keys]
+  float* key_parts;
 };
 
 constexpr int kBackKeys = 128;  // of a block

@@ -6,10 +6,12 @@
 // both warpgroups find those of all keys; its sums are added to memory by the copy engine.
 #pragma once
 
+#include "device/grid.cuh"
 #include "device/ptx/matrix.cuh"
 #include "device/ptx/registers.cuh"
 #include "device/ptx/store.cuh"
 #include "device/ptx/wgmma.cuh"
+#include "engines/cuda/flash_back/results.cuh"
 #include "engines/cuda/flash_back/weights.cuh"
 
 namespace tsr::dev::attention {
@@ -76,7 +78,8 @@ struct BackSteps {
   QueryWalk& walk;
   typename Keys::Sums &dk, &dv;
   RingPlace at = {};
-  int buffer = 0;  // for gradients of scores
+  int buffer = 0;       // for gradients of scores
+  u32* owed = nullptr;  // the count of a part of dq that is leaving
 
   int part() const { return threadIdx.x / 128 - 1; }
   bool leads() const { return threadIdx.x % 128 == 0; }
@@ -106,8 +109,21 @@ struct BackSteps {
     fence_for_copies();
     named_sync(kEach + part(), 128);
     if (!leads()) return;
+    if constexpr (T::kOrdered) {
+      owed = a.turns + (to - a.dq_sums) / kPartElements;
+      wait_for_count(owed, turn_of<T>(a, w, walk.tile));
+    }
     bulk_add(to, from, kPartElements * 4);
     stores_commit();
+  }
+
+  // Until the part of the step before has left.
+  void part_left() {
+    if (T::kDirect || !leads()) return;
+    if constexpr (!T::kOrdered) return stores_wait_read<0>();
+    stores_wait<0>();
+    if (owed) count_up(owed);
+    owed = nullptr;
   }
 
   void step() {
@@ -137,7 +153,7 @@ struct BackSteps {
     differentiate<T, O>(a, m, t, at.slot, s, dp);
     to_words<typename T::In>(dp, ds);
     keep_gradients(ds);
-    if (!T::kDirect && leads()) stores_wait_read<0>();  // dq of the step before
+    part_left();
     fence_for_copies();
     named_sync(kBoth, 256);
     typename Queries::Sums dq;
@@ -161,33 +177,33 @@ struct BackSteps {
       clear_rows<T::kChunks, T::kKeys>(m.v, w.len_kv - w.key);
     }
     while (walk.any()) step();
+    part_left();
     if (!T::kDirect && leads()) stores_wait<0>();
   }
 };
 
 // Sums of 64 keys leave, times a factor.
-template <class T, class TO, int N>
+template <class TO, int N>
 void store_keys(const BackArgs& a, const BackWork& w, const Sequences& to, bool pairs, i32 width, float factor,
                 const float (&sums)[N]) {
   if (!to.data) return;
   Place at = place(to, w.b);
   i32 key = w.key + i32(threadIdx.x - 128) / 32 * 16 + i32(threadIdx.x) % 32 / 4;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    i32 step = key + 8 * i;
-    if (step >= a.skv || !holds(to, at, step, w.len_kv)) continue;
-    TO* row = static_cast<TO*>(to.data) + row_offset(to, at, w.head, step);
-#pragma unroll
-    for (int j = 0; j < N / 4; ++j) {
-      i32 column = 8 * j + i32(threadIdx.x) % 4 * 2;
-      Vec<TO, 2> y = {from_lane<TO>(sums[4 * j + 2 * i] * factor), from_lane<TO>(sums[4 * j + 2 * i + 1] * factor)};
-      if (column >= width) continue;
-      if (pairs)
-        store_vector(row + column, y);
-      else
-        store_each(row + column * to.strides[3], to.strides[3], y);
-    }
+  for (int i = 0; i < N; i += 4) {
+    i32 column = 2 * i + i32(threadIdx.x) % 4 * 2;
+    if (column < width)
+      store_four<TO>(to, at, pairs, w.head, key, a.skv, w.len_kv, column, factor,
+                     {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]});
   }
+}
+
+// The same, to be added to what other blocks have.
+template <int N>
+void store_part(float* to, const float (&sums)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i += 4)
+    store_vector(to + i * 128 + threadIdx.x % 128 * 4, Vec<float, 4>{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]});
 }
 
 template <class T, class Scores, class Keys, class Queries, class O>
@@ -199,8 +215,16 @@ void consume(const BackArgs& a, BackMemory<T>& m) {
   if (walk.any()) steps.run();
   sums_ready(dk);
   sums_ready(dv);
-  store_keys<T, typename T::GradK>(a, w, a.grad_k, a.dk_pairs, a.d, m.factors.scale, dk);
-  store_keys<T, typename T::GradV>(a, w, a.grad_v, a.dv_pairs, a.dv, m.factors.keep, dv);
+  if constexpr (T::kSplit) {
+    i64 place = ((i64(w.b) * a.hk + w.head) * a.key_tiles + w.tile) * a.splits + w.split;
+    constexpr int kElements = 64 * T::kDepth;
+    float* to = a.key_parts + (place * 4 + threadIdx.x / 128 - 1) * kElements;
+    store_part(to, dk);
+    store_part(to + 2 * kElements, dv);
+    return;
+  }
+  store_keys<typename T::GradK>(a, w, a.grad_k, a.dk_pairs, a.d, m.factors.scale, dk);
+  store_keys<typename T::GradV>(a, w, a.grad_v, a.dv_pairs, a.dv, m.factors.keep, dv);
 }
 
 template <class T, class Scores, class Keys, class Queries, class O>

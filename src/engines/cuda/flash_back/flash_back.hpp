@@ -7,5 +7,6 @@
 namespace tsr::cuda {
 
 const Engine& flash_back_engine();
+const Engine& flash_back_ordered_engine();
 
 }  // namespace tsr::cuda

@@ -116,33 +116,44 @@ Reason check_back(const Region& r, const Device& d) {
   return check_options(g, n);
 }
 
-int64_t back_bytes(const BackProblem& m) {
+int64_t back_bytes(const BackProblem& m, const BackChoice& c) {
   constexpr int64_t kRestBytes = 512;  // barriers and factors
   int64_t row = m.depth() * 2, rows = m.rows();
   int64_t operands = 2 * kBackKeys * row + 2 * 2 * rows * (row + 4), scores = 2 * rows * kBackKeys * 2;
-  int64_t sums = kDirect ? 0 : int64_t{2} * dev::attention::kPartElements * 4;
+  int64_t sums = kDirect && !c.ordered ? 0 : int64_t{2} * dev::attention::kPartElements * 4;
   int64_t kept = m.p.options.score_mod_bwd ? rows * kBackKeys * 4 : 0;
   return operands + scores + sums + kept + kRestBytes;
 }
 
-double back_seconds(const BackProblem& m, const Region& r, const Device& d) {
+std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered) {
+  std::vector<BackChoice> list;
+  int64_t sharers = m.p.n.hq / m.p.n.hk;
+  for (int splits : {1, 2, 4})
+    if (sharers % splits == 0) list.push_back({splits, ordered});
+  return list;
+}
+
+double back_seconds(const BackProblem& m, const BackChoice& c, const Region& r, const Device& d) {
   const sdpa::Shape& n = m.p.n;
   auto real = [](int64_t v) { return static_cast<double>(v); };
-  // Steps along the queries: all, or about as many as the band is high.
-  double queries = real(n.sq);
-  if (m.p.options.right) queries = std::min(queries, real(n.sq) / 2 + real(*m.p.options.right));
-  if (m.p.options.left && m.p.options.right)
-    queries = std::min(queries, real(*m.p.options.left + *m.p.options.right) + kBackKeys);
-  double steps = std::ceil(std::max(queries, 1.0) / m.rows()) * real(n.hq / n.hk);
-  double blocks = real(n.b * n.hk * m.key_tiles());
-  double waves = m.p.options.right ? std::max(1.0, blocks / d.units) : std::ceil(blocks / d.units);
-  double efficiency = m.depth() > kPart ? 0.55 : 0.42;
+  const tessera::SdpaOptions& o = m.p.options;
+  // Steps along the queries: all, or as many as the band is high. Under a causal mask the first keys have all of them.
+  double most = real(n.sq), mean = most;
+  if (o.left && o.right) most = mean = std::min(most, real(*o.left + *o.right) + kBackKeys);
+  if (o.right && !o.left) mean = std::min(most, most / 2 + real(*o.right) + kBackKeys);
+  double heads = real(n.hq / n.hk) / c.splits, blocks = real(n.b * n.hk * m.key_tiles() * c.splits);
   constexpr double kOverhead = 3;  // steps that a block's beginning and end take
+  auto steps = [&](double queries) { return std::ceil(std::max(queries, 1.0) / m.rows()) * heads + kOverhead; };
+  double waves = mean < most ? blocks / d.units : std::ceil(blocks / d.units);
+  double longest = std::max(steps(most), waves * steps(mean));
+  double efficiency = m.depth() > kPart ? 0.55 : 0.42;
+  if (c.ordered) efficiency *= 0.85;
   double step = 5 * 2.0 * m.rows() * kBackKeys * m.depth() / (d.rates.bits16 / d.units * efficiency);
-  // Sums of dq are cleared, added to, and read.
-  double sums = real(n.b * n.hq * m.row_tiles() * m.rows()) * m.depth() * 4 * 2 / d.bytes_per_second;
-  constexpr double kKernels = 3;
-  return std::max(region_limits(r, d).memory, waves * (steps + kOverhead) * step) + sums + kKernels * d.step_seconds;
+  // Sums of dq are cleared, added to, and read; so are those of splits.
+  double sums = real(n.b * n.hq * m.row_tiles() * m.rows()) * m.depth() * 4 * 2;
+  if (c.splits > 1) sums += blocks * kBackKeys * m.depth() * 4 * 2 * 2;
+  double kernels = c.splits > 1 ? 5 : 3;
+  return std::max(region_limits(r, d).memory, longest * step) + sums / d.bytes_per_second + kernels * d.step_seconds;
 }
 
 }  // namespace tsr::cuda

@@ -6,7 +6,7 @@
 
 namespace tsr::cuda {
 
-// dq is added to memory from registers: shared memory has enough to do.
+// Without a fixed order dq is added to memory from registers: shared memory has enough to do.
 constexpr bool kDirect = true;
 
 // A node that the engine takes, as it asks for it.
@@ -25,8 +25,14 @@ struct BackProblem {
 
 // Why not, if not.
 Reason check_back(const Region& r, const Device& d);
-double back_seconds(const BackProblem& m, const Region& r, const Device& d);
+
+struct BackChoice {
+  int splits = 1;        // blocks that share the heads of q of the same keys
+  bool ordered = false;  // dq is the sum of keys in a fixed order
+};
+std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered);
+double back_seconds(const BackProblem& m, const BackChoice& c, const Region& r, const Device& d);
 // Shared memory of a block.
-int64_t back_bytes(const BackProblem& m);
+int64_t back_bytes(const BackProblem& m, const BackChoice& c);
 
 }  // namespace tsr::cuda

@@ -2,7 +2,7 @@
 // What stands before and behind the walk over tiles: numbers of rows, and dq from its sums.
 #pragma once
 
-#include "engines/cuda/flash_back/args.cuh"
+#include "engines/cuda/flash_back/results.cuh"
 #include "engines/cuda/scores/scores.cuh"
 
 namespace tsr::dev::attention {
@@ -45,6 +45,7 @@ void prepare(const BackArgs& a) {
   i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS, length = length_q(a, b);
   float* sums = a.dq_sums + tile * ROWS * DEPTH;
   for (int i = threadIdx.x; i < ROWS * DEPTH / 4; i += kRestThreads) store_vector(sums + i * 4, Vec<float, 4>{});
+  if (a.turns && threadIdx.x < 2) a.turns[tile * 2 + threadIdx.x] = 0;
 #pragma unroll 1
   for (int row = threadIdx.x / kLanes; row < ROWS; row += kRestThreads / kLanes) {
     i32 query = first + row;
@@ -92,7 +93,6 @@ void finish_queries(const BackArgs& a) {
   const float* sums = a.dq_sums + tile * ROWS * DEPTH;
   float factor = float(a.scale_option) * read<float>(a.scale);
   Place at = place(a.grad_q, b);
-  const i64* strides = a.grad_q.strides;
   for (int i = threadIdx.x; i < ROWS * DEPTH / 4; i += kRestThreads) {
     int part = i / (kPartElements / 4);
     PartPlace to = place_in_part(i / 128 % (kPart / 8), i % 128);
@@ -103,17 +103,32 @@ void finish_queries(const BackArgs& a) {
     if (to.column >= a.d) continue;
     Vec<float, 4> x;
     load_vector(sums + i * 4, x);
+    store_four<TO>(a.grad_q, at, a.dq_pairs, head, first + to.row, a.sq, length, to.column, factor, x);
+  }
+}
+
+// Joins what the splits of 128 keys have of dk, or of dv. One block for each such tile.
+template <int DEPTH, bool VALUES, class TO>
+void finish_keys(const BackArgs& a) {
+  constexpr int kFours = kBackKeys * DEPTH / 4;
+  i32 head_of_all = i32(blockIdx.x) / a.key_tiles, b = head_of_all / a.hk, head = head_of_all - b * a.hk;
+  i32 first = (i32(blockIdx.x) - head_of_all * a.key_tiles) * kBackKeys, length = length_kv(a, b);
+  const Sequences& to = VALUES ? a.grad_v : a.grad_k;
+  const float* parts = a.key_parts + (i64(blockIdx.x) * a.splits * 2 + VALUES) * kFours * 4;
+  float factor = VALUES ? read<float>(a.keep_factor) : float(a.scale_option) * read<float>(a.scale);
+  Place at = place(to, b);
+  for (int i = threadIdx.x; i < kFours; i += kRestThreads) {
+    PartPlace where = place_in_part(i / 128 % (DEPTH / 8), i % 128);
+    where.row += i / (kFours / 2) * kPart;
+    if (where.column >= (VALUES ? a.dv : a.d)) continue;
+    Vec<float, 4> sum = {}, x;
+    for (i32 split = 0; split < a.splits; ++split) {
+      load_vector(parts + (i64(split) * 2 * kFours + i) * 4, x);
 #pragma unroll
-    for (int k = 0; k < 2; ++k) {
-      i32 query = first + to.row + 8 * k;
-      if (query >= a.sq || !holds(a.grad_q, at, query, length)) continue;
-      TO* y = static_cast<TO*>(a.grad_q.data) + row_offset(a.grad_q, at, head, query) + to.column * strides[3];
-      Vec<TO, 2> two = {from_lane<TO>(x.v[2 * k] * factor), from_lane<TO>(x.v[2 * k + 1] * factor)};
-      if (a.dq_pairs)
-        store_vector(y, two);
-      else
-        store_each(y, strides[3], two);
+      for (int k = 0; k < 4; ++k) sum.v[k] += x.v[k];
     }
+    store_four<TO>(to, at, VALUES ? a.dv_pairs : a.dk_pairs, head, first + where.row, a.skv, length, where.column,
+                   factor, sum);
   }
 }
 

@@ -11,21 +11,23 @@
 namespace tsr::dev::attention {
 
 // T: type of q, k, v and do; TK and TV: of dk and dv. DEPTH: elements of a row as multiplied. ROWS: queries of a step.
-// CUT: behind the ends of sequences anything may lie in memory. DIRECT: dq is added to memory from registers, not from
+// CUT: behind the ends of sequences anything may lie in memory. SPLIT: several blocks share the heads of q of the same
+// keys. ORDERED: dq is the sum of keys in a fixed order. DIRECT: dq is added to memory from registers, not from
 // shared memory. KEEPS: gradients want the scores.
-template <class T, class TK, class TV, int DEPTH, int ROWS, bool CUT, bool DIRECT, bool KEEPS>
+template <class T, class TK, class TV, int DEPTH, int ROWS, bool CUT, bool SPLIT, bool ORDERED, bool DIRECT, bool KEEPS>
 struct BackTile {
   using In = T;
   using GradK = TK;
   using GradV = TV;
   static constexpr int kDepth = DEPTH, kRows = ROWS, kKeys = kBackKeys, kStages = 2;
-  static constexpr bool kCut = CUT, kDirect = DIRECT, kKeeps = KEEPS;
+  static constexpr bool kCut = CUT, kSplit = SPLIT, kOrdered = ORDERED, kDirect = DIRECT, kKeeps = KEEPS;
   // Boxes of 64 elements, 128 bytes, lie side by side.
   static constexpr int kChunks = DEPTH / 64;
   static constexpr int kKeyBytes = kChunks * kKeys * 128, kRowBytes = kChunks * ROWS * 128;
   static constexpr int kScoreBytes = ROWS / 64 * kKeys * 128;
   // Each of two warpgroups has a part of dq: rows below each other, or columns side by side.
   static constexpr bool kRowParts = ROWS == 2 * kPart;
+  static_assert(!ORDERED || !DIRECT);
   static_assert(kRowParts ? DEPTH == kPart : ROWS == kPart && DEPTH == 2 * kPart);
 };
 
@@ -47,19 +49,23 @@ struct alignas(1024) BackMemory {
 // What a block does: keys of one head, and the tiles [first, end) of the queries of each head that shares them, of
 // which [full_first, full_end) need no mask.
 struct BackWork {
-  i32 b, head, key;
+  i32 b, head, split, tile, key;
   i32 len_q, len_kv;
   i32 first, end, full_first, full_end;
 };
 
 // Keys of one head follow each other: blocks that run at the same time read the same queries. Under a causal mask the
-// first have the most to do.
+// first have the most to do, and come first; but for a fixed order the last, since with those a tile of dq begins and
+// blocks can only wait for those before them.
 template <class T>
 BackWork work_of(const BackArgs& a) {
   i32 index = blockIdx.x, head = index / a.key_tiles;
   BackWork w;
+  w.tile = index - head * a.key_tiles;
+  if constexpr (T::kOrdered) w.tile = a.key_tiles - 1 - w.tile;
+  w.split = head % a.splits, head /= a.splits;
   w.b = head / a.hk, w.head = head - w.b * a.hk;
-  w.key = (index - head * a.key_tiles) * T::kKeys;
+  w.key = w.tile * T::kKeys;
   w.len_q = length_q(a, w.b), w.len_kv = length_kv(a, w.b);
   w.first = w.end = w.full_first = w.full_end = 0;
   if (w.key >= w.len_kv) return w;
@@ -76,16 +82,23 @@ BackWork work_of(const BackArgs& a) {
   return w;
 }
 
+// How many blocks add to a tile of dq before this one: those of further keys that its queries meet.
+template <class T>
+u32 turn_of(const BackArgs& a, const BackWork& w, i32 tile) {
+  i64 last = min((tile + 1) * T::kRows, w.len_q) - 1 + a.right + (a.bottom_right ? i64(w.len_kv) - w.len_q : 0);
+  return u32(clamp(last, 0, w.len_kv - 1) / T::kKeys - w.tile);
+}
+
 // Tiles of queries, head by head.
 struct QueryWalk {
   i32 head, tile;
   i32 first, end, heads_end;
-  QueryWalk(const BackArgs& a, const BackWork& w)
-      : head(w.head * (a.hq / a.hk)), tile(w.first), first(w.first), end(w.end), heads_end(head + a.hq / a.hk) {
+  QueryWalk(const BackArgs& a, const BackWork& w) : tile(w.first), first(w.first), end(w.end) {
+    i32 sharers = a.hq / a.hk, each = sharers / a.splits;
+    head = w.head * sharers + w.split * each, heads_end = head + each;
     if (first == end) head = heads_end;
   }
   bool any() const { return head < heads_end; }
-  bool last() const { return head == heads_end - 1 && tile == end - 1; }
   void next() {
     if (++tile == end) tile = first, ++head;
   }
