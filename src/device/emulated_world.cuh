@@ -104,6 +104,7 @@ struct World {
   void (*sync_cluster)() = nullptr;
   void (*sync_named)(int barrier, int threads, Here here) = nullptr;
   void (*arrive_named)(int barrier, int threads, Here here) = nullptr;
+  void (*wait_count)(const unsigned* counter, unsigned count, Here here) = nullptr;
   // --- barriers in shared memory; `rank`: of the block whose barrier is meant, -1: this one
   void (*barrier_init)(unsigned long long* barrier, unsigned arrivals, Here here) = nullptr;
   void (*barrier_arrive)(unsigned long long* barrier, int rank, unsigned arrivals, unsigned bytes, Here here) = nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier of all blocks of a grid that run at the same time (Grid::together).
+// Blocks of a grid that wait for each other: a barrier of all that run at the same time (Grid::together), and counts of
+// what blocks with lower numbers have done, which began before.
 #pragma once
 
-#include "device/scalars.cuh"
+#include "device/ptx/address.cuh"
 
 namespace tsr::dev {
 
@@ -20,6 +21,24 @@ inline void grid_sync(u32* counter, u32 round) {
     while (arrived < round * gridDim.x);
   }
   __syncthreads();
+#endif
+}
+
+// Until the counter is at `count`; what those who counted wrote to memory before is seen after it.
+inline void wait_for_count(const u32* counter, u32 count, Here here = {}) {
+#if defined(TSR_EMULATED)
+  tsr_emulated::world->wait_count(counter, count, here);
+#else
+  u32 now;
+  do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(counter) : "memory");
+  while (now != count);
+#endif
+}
+inline void count_up(u32* counter) {
+#if defined(TSR_EMULATED)
+  ++*counter;
+#else
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
 #endif
 }
 

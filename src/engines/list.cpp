@@ -14,6 +14,7 @@
 #include "engines/cuda/attention/attention.hpp"
 #include "engines/cuda/conv1d/conv1d.hpp"
 #include "engines/cuda/flash/flash.hpp"
+#include "engines/cuda/flash_back/flash_back.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/gemm/gemm.hpp"
 #include "engines/cuda/host/host.hpp"
@@ -54,6 +55,8 @@ std::span<const Engine* const> all_engines() {
       &cuda::wgmma_engine(),
       &cuda::gemm_engine(),
       &cuda::flash_engine(),
+      &cuda::flash_back_engine(),
+      &cuda::flash_back_ordered_engine(),
       &cuda::attention_engine(),
       &cuda::host_engine(),
   };

@@ -115,7 +115,7 @@ inline void window_load(void* to, const TensorMap* map, const int (&at)[4], cons
 
 template <int RANK>
 void tensor_store(const TensorMap* map, const int (&at)[RANK], const void* from, Here here = {}) {
-  static_assert(RANK >= 2 && RANK <= 4);
+  static_assert(RANK >= 2 && RANK <= 5);
 #if defined(TSR_EMULATED)
   tsr_emulated::world->store_box({const_cast<void*>(from), map, at, RANK, nullptr, 0, here}, false);
 #else
@@ -131,6 +131,10 @@ void tensor_store(const TensorMap* map, const int (&at)[RANK], const void* from,
   if constexpr (RANK == 4)
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
                  "r"(s), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+                 : "memory");
+  if constexpr (RANK == 5)
+    asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
+                 "r"(s), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
                  : "memory");
 #endif
 }

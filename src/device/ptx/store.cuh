@@ -44,6 +44,17 @@ void bulk_add(T* to, const T* from, u32 bytes, Here here = {}) {
 #endif
 }
 
+// Four neighbours by an ordinary thread, without shared memory between; the address is a multiple of 16.
+inline void add_four(float* to, const Vec<float, 4>& x) {
+#if defined(TSR_EMULATED)
+  for (int i = 0; i < 4; ++i) to[i] += x.v[i];
+#else
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x.v[0]), "f"(x.v[1]),
+               "f"(x.v[2]), "f"(x.v[3])
+               : "memory");
+#endif
+}
+
 // A box; the map says what numbers its elements are (TensorBox::adds).
 template <int RANK>
 void tensor_add(const TensorMap* map, const int (&at)[RANK], const void* from, Here here = {}) {

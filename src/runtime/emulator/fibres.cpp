@@ -108,6 +108,11 @@ Barrier& named(int barrier, Here here) {
 void sync_named(int barrier, int threads, Here here) {
   wait(named(barrier, here), threads, "a barrier by number", here);
 }
+// Blocks run one after the other: what was not counted yet never will be.
+void wait_count(const unsigned* counter, unsigned count, Here here) {
+  if (*counter != count)
+    mistake(cat("a count of ", *counter, " where ", count, " was waited for, of blocks with lower numbers"), here);
+}
 // Others wait for this thread, it does not wait for them.
 void arrive_named(int barrier, int threads, Here here) {
   Barrier& b = named(barrier, here);
@@ -282,6 +287,7 @@ std::string run_fibres(const Grid& g, Enter enter, const void* args) {
   current.world.sync_cluster = sync_cluster;
   current.world.sync_named = sync_named;
   current.world.arrive_named = arrive_named;
+  current.world.wait_count = wait_count;
   add_barriers(current.world);
   add_copies(current.world);
   add_pieces(current.world);

@@ -71,7 +71,8 @@ class Arguments : public KernelArgs<Args> {
   // A number for score_mod that arrives with each run.
   void set(double& to, TensorId t) { this->real(to, g_.tensor(t).dtype, t); }
   // Space of the workspace, or nothing for no bytes.
-  void reserve(void*& to, int64_t bytes) {
+  template <class T>
+  void reserve(T*& to, int64_t bytes) {
     if (bytes == 0) return;
     this->workspace(to, workspace_bytes_);
     workspace_bytes_ += align_up(static_cast<size_t>(bytes));

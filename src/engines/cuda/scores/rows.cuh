@@ -13,7 +13,8 @@ namespace tsr::dev::attention {
 
 template <class L>
 L read(const Numbers& n, i64 i = 0) {
-  return n.data ? load_any<L>(n.data, n.type, i * n.stride) : L(n.value);
+  // Not by a call: in a kernel whose warpgroups hand registers on, its arguments arrived broken on an H200.
+  return n.data ? load_any_here<L>(n.data, n.type, i * n.stride) : L(n.value);
 }
 // Of a tensor of i32 or i64.
 inline i64 load_integer(const void* data, ElementType type, i64 at) {

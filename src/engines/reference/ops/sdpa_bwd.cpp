@@ -108,12 +108,21 @@ void finish(const Context<R>& c, Array<R>& x, int out, int amax_out, int scale, 
   write_sequences(c, out, x, lengths);
 }
 
+// Of a run whose values move a little.
+template <class R>
+uint64_t jitter(const Context<R>& c) {
+  for (int slot : {int{kDq}, int{kDk}, int{kDv}})
+    if (c.wants(slot)) return c.out_memory(slot).jitter;
+  return 0;
+}
+
 template <class R>
 void value_gradient(const Gradient<R>& g, Array<R> p) {
   const sdpa::Slots& s = sdpa::slots(g.c.node());
   const Attention<R>& a = g.a;
   drop(a, p);
   if (a.rounds_to_fp8) quantize(p, g.c.template scalar<R>(s.scale_s, R(1)), g.c.in_tensor(s.v).dtype);
+  round_somewhere(p, g.c.in_tensor(kDo).dtype, jitter(g.c));
   Array<R> dv(a.v.dims);
   each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
     for (int64_t i = 0; i < a.n.dv; ++i)
@@ -155,6 +164,7 @@ void sdpa_bwd(const Context<R>& c) {
   if (c.wants(kDbias)) c.out(kDbias, bias_gradient(ds, c.out_tensor(kDbias).dims));
   if (c.wants(kDsink)) c.out(kDsink, sink_gradient(g, c.in(s.sink)));
   if (c.template options<SdpaOptions>().score_mod_bwd) ds = unmodified(g, ds);
+  round_somewhere(ds, c.in_tensor(s.q).dtype, jitter(c));
   multiply(ds, a.scale);
   c.out(kAmaxDp, amax(ds));
   DType type = c.in_tensor(kDo).dtype;

@@ -243,6 +243,14 @@ void quantize(Array<R>& x, R factor, DType type) {
   for (R& v : x.data) v = static_cast<R>(round_to(type, v * factor));
 }
 
+template <class R>
+void round_somewhere(Array<R>& x, DType type, uint64_t jitter) {
+  if (jitter == 0 || (type != DType::bf16 && type != DType::f16)) return;
+  R factor = R(1) + static_cast<R>(jitter % 16) / 16;
+  quantize(x, factor, type);
+  multiply(x, 1 / factor);
+}
+
 template Attention<double> attention(const Context<double>&);
 template Attention<float> attention(const Context<float>&);
 template Array<double> call_on_scores(const Context<double>&, const Attention<double>&, const Subgraph&,
@@ -263,5 +271,7 @@ template void multiply(Array<double>&, double);
 template void multiply(Array<float>&, float);
 template void quantize(Array<double>&, double, DType);
 template void quantize(Array<float>&, float, DType);
+template void round_somewhere(Array<double>&, DType, uint64_t);
+template void round_somewhere(Array<float>&, DType, uint64_t);
 
 }  // namespace tsr::ref

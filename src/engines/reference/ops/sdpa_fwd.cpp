@@ -62,18 +62,6 @@ Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p) {
   return o;
 }
 
-// Tensor cores take probabilities in the type of v, as multiples of the largest so far: moved runs round them
-// somewhere.
-template <class R>
-void round_somewhere(const Context<R>& c, Array<R>& p) {
-  DType type = c.in_tensor(sdpa::slots(c.node()).v).dtype;
-  uint64_t jitter = c.wants(kO) ? c.out_memory(kO).jitter : 0;
-  if (jitter == 0 || (type != DType::bf16 && type != DType::f16)) return;
-  R factor = R(1) + static_cast<R>(jitter % 16) / 16;
-  quantize(p, factor, type);
-  multiply(p, 1 / factor);
-}
-
 }  // namespace
 
 template <class R>
@@ -84,7 +72,8 @@ void sdpa_fwd(const Context<R>& c) {
   drop(a, y.p);
   c.out(kAmaxS, amax(y.p));
   if (a.rounds_to_fp8) quantize(y.p, c.template scalar<R>(s.scale_s, R(1)), c.in_tensor(s.v).dtype);
-  round_somewhere(c, y.p);
+  // Probabilities are multiples of the largest so far there.
+  round_somewhere(y.p, c.in_tensor(s.v).dtype, c.wants(kO) ? c.out_memory(kO).jitter : 0);
   Array<R> o = weighted_sum(a, y.p);
   multiply(o, c.template scalar<R>(s.descale_s, R(1)));
   c.out(kAmaxO, amax(o));

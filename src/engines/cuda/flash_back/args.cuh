@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What host and device share of the gradients of attention on tensor cores.
+#pragma once
+
+#include "device/tensor_map.cuh"
+#include "engines/cuda/scores/args.cuh"
+
+namespace tsr::dev::attention {
+
+struct BackArgs : ScoreArgs {
+  TensorMap q_map, k_map, v_map, do_map;  // dimensions: elements of a row, steps, heads, batches
+  Sequences grad_o, delta, grad_q, grad_k, grad_v, dsink;
+  bool dq_pairs, dk_pairs, dv_pairs;  // two elements of a row leave at once
+  i32 row_tiles, key_tiles;           // of one head
+  i32 splits;                         // blocks that share the heads of q of the same keys
+  // --- workspace: of every head of q as many rows as its tiles have
+  float *row_stats, *row_delta;  // statistics as exponents of 2, +inf where nothing is attended to; sums of do o
+  float* dq_sums;                // in the order of registers, see place_in_part()
+  u32* turns;                    // additions to each part of dq so far, where their order is fixed
+  // dk and dv of each split, in the order of registers: [b, hk, key_tiles, splits, 2, 128 keys]
+  float* key_parts;
+};
+
+constexpr int kBackKeys = 128;  // of a block
+// Sums of dq come in parts of 64 rows by 64 columns.
+constexpr int kPart = 64, kPartElements = kPart * kPart;
+constexpr int kRestThreads = 256, kRestShared = 64;  // bytes: one number for each warp
+
+}  // namespace tsr::dev::attention

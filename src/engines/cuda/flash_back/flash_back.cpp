@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/flash_back/flash_back.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/flash_back/args.cuh"
+#include "engines/cuda/flash_back/problem.hpp"
+#include "engines/cuda/scores/arguments.hpp"
+#include "engines/cuda/scores/boxes.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
+#include "engines/cuda/toolkit/wgmma_text.hpp"
+#include "runtime/kernel.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+std::string qualified(DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); }
+const char* flag(bool b) { return b ? "true" : "false"; }
+
+// Numbers of rows first, then the walk over keys, then dq from its sums.
+class BackStep : public Step {
+ public:
+  BackStep(const Region& r, const BackChoice& c, const Device& d)
+      : m_(r),
+        c_(c),
+        options_(options_text(*r.graph, r.graph->node(r.nodes[0]), m_.p)),
+        arguments_(*r.graph, m_.p, options_) {
+    fill(*r.graph, d);
+    const sdpa::Shape& n = m_.p.n;
+    int64_t row_tiles = n.b * n.hq * m_.row_tiles(), key_tiles = n.b * n.hk * m_.key_tiles();
+    std::vector<Program> programs;
+    auto add = [&](Program p, int64_t blocks, int64_t shared_bytes) {
+      grids_.push_back({.blocks = blocks, .threads = p.threads, .shared_bytes = shared_bytes});
+      programs.push_back(std::move(p));
+    };
+    add(prepare(*r.graph), row_tiles, 0);
+    add(walk(), key_tiles * c.splits, back_bytes(m_, c));
+    if (m_.dq.given())
+      add(rest(instance("finish_queries", m_.rows(), m_.depth(), qualified(m_.dq.type))), row_tiles, 0);
+    if (c.splits > 1 && m_.dk.given()) add(join(false, m_.dk), key_tiles, 0);
+    if (c.splits > 1 && m_.dv.given()) add(join(true, m_.dv), key_tiles, 0);
+    if (m_.dsink.given()) add(rest(instance("sink_gradient", m_.rows())), n.hq, dev::attention::kRestShared);
+    kernels_ = get_kernels(programs, d);
+  }
+  size_t workspace_bytes() const override { return arguments_.workspace_bytes(); }
+  int kernels() const override { return static_cast<int>(kernels_.size()); }
+  void run(const StepArgs& s) const override {
+    dev::attention::BackArgs now = arguments_.filled(s);
+    for (size_t i = 0; i < kernels_.size(); ++i) kernels_[i]->launch(grids_[i], s.stream, now);
+  }
+
+ private:
+  void fill(const Graph& g, const Device& d) {
+    const sdpa::Shape& n = m_.p.n;
+    dev::attention::BackArgs& a = arguments_.base();
+    const std::pair<dev::attention::Sequences*, const attention::Sequences*> sequences[] = {
+        {&a.o, &m_.o},       {&a.grad_o, &m_.grad_o}, {&a.stats, &m_.stats}, {&a.delta, &m_.delta},
+        {&a.grad_q, &m_.dq}, {&a.grad_k, &m_.dk},     {&a.grad_v, &m_.dv},   {&a.dsink, &m_.dsink}};
+    for (auto [to, from] : sequences) arguments_.set(*to, *from);
+    a.dq_pairs = leaves_in_pairs(g, m_.dq), a.dk_pairs = leaves_in_pairs(g, m_.dk);
+    a.dv_pairs = leaves_in_pairs(g, m_.dv);
+    constexpr int kKeys = dev::attention::kBackKeys;
+    arguments_.map(a.q_map, sequence_box(m_.p.q, n.hq, n.d, m_.rows()), m_.p.q.id, d);
+    arguments_.map(a.do_map, sequence_box(m_.grad_o, n.hq, n.dv, m_.rows()), m_.grad_o.id, d);
+    arguments_.map(a.k_map, sequence_box(m_.p.k, n.hk, n.d, kKeys), m_.p.k.id, d);
+    arguments_.map(a.v_map, sequence_box(m_.p.v, n.hv, n.dv, kKeys), m_.p.v.id, d);
+    a.row_tiles = static_cast<int>(m_.row_tiles()), a.key_tiles = static_cast<int>(m_.key_tiles());
+    int64_t rows = n.b * n.hq * m_.row_tiles() * m_.rows();
+    arguments_.reserve(a.row_stats, rows * 4);
+    arguments_.reserve(a.row_delta, rows * 4);
+    arguments_.reserve(a.dq_sums, rows * m_.depth() * 4);
+    a.splits = c_.splits;
+    if (c_.ordered) arguments_.reserve(a.turns, n.b * n.hq * m_.row_tiles() * 2 * 4);
+    int64_t keys = n.b * n.hk * m_.key_tiles() * kKeys;
+    if (c_.splits > 1) arguments_.reserve(a.key_parts, keys * c_.splits * m_.depth() * 2 * 4);
+  }
+
+  static bool leaves_in_pairs(const Graph& g, const attention::Sequences& x) {
+    if (!x.given()) return false;
+    const Tensor& t = g.tensor(x.id);
+    bool even = x.strides[0] % 2 == 0 && x.strides[1] % 2 == 0 && x.strides[2] % 2 == 0;
+    return even && x.strides[3] == 1 && (!t.stored || t.alignment % (2 * info(x.type).bits / 8) == 0);
+  }
+  // Can eight elements of a row be read at once?
+  static bool is_quick(const Graph& g, const attention::Sequences& x) {
+    const Tensor& t = g.tensor(x.id);
+    for (int i = 0; i < 3; ++i)
+      if (x.dims[i] > 1 && x.strides[i] % 8 != 0) return false;
+    return x.dims[3] % 8 == 0 && x.strides[3] == 1 && (!t.stored || t.alignment % 16 == 0);
+  }
+
+  // One of the kernels around the walk, with template arguments.
+  static Program rest(const std::string& function) {
+    Program p;
+    p.include = "engines/cuda/flash_back/rest.cuh";
+    p.args = "tsr::dev::attention::BackArgs";
+    p.body = "tsr::dev::attention::" + function;
+    p.threads = dev::attention::kRestThreads;
+    return p;
+  }
+  Program prepare(const Graph& g) const {
+    bool quick = is_quick(g, m_.o) && is_quick(g, m_.grad_o);
+    return rest(
+        instance("prepare", m_.rows(), m_.depth(), qualified(m_.o.type), qualified(m_.grad_o.type), flag(quick)));
+  }
+  Program join(bool values, const attention::Sequences& to) const {
+    return rest(instance("finish_keys", m_.depth(), flag(values), qualified(to.type)));
+  }
+  Program walk() const {
+    DType type = m_.p.q.type;
+    auto result = [&](const attention::Sequences& x) { return qualified(x.given() ? x.type : type); };
+    WgmmaShape scores{.columns = m_.rows(), .a = type, .b = type};
+    WgmmaShape keys{.columns = m_.depth(), .a = type, .b = type, .a_in_registers = true, .b_across = true};
+    WgmmaShape queries{.columns = dev::attention::kPart, .a = type, .b = type, .a_across = true, .b_across = true};
+    Program p;
+    p.include = "engines/cuda/flash_back/backward.cuh";
+    p.generated =
+        wgmma_text("Scores", scores) + wgmma_text("Keys", keys) + wgmma_text("Queries", queries) + options_.text;
+    p.args = "tsr::dev::attention::BackArgs";
+    std::string tile = instance("tsr::dev::attention::BackTile", qualified(type), result(m_.dk), result(m_.dv),
+                                m_.depth(), m_.rows(), flag(m_.cut), flag(c_.splits > 1), flag(c_.ordered),
+                                flag(kDirect && !c_.ordered), flag(static_cast<bool>(m_.p.options.score_mod_bwd)));
+    p.body = instance("tsr::dev::attention::flash_backward", tile, "tsr::dev::Scores", "tsr::dev::Keys",
+                      "tsr::dev::Queries", "tsr::dev::attention::Options");
+    p.threads = 384;
+    p.blocks_per_unit = 1;
+    return p;
+  }
+
+  BackProblem m_;
+  BackChoice c_;
+  OptionsText options_;
+  Arguments<dev::attention::BackArgs> arguments_;
+  std::vector<Grid> grids_;
+  std::vector<std::shared_ptr<const Kernel>> kernels_;
+};
+
+class BackMatch : public Match {
+ public:
+  BackMatch(const Region& r, const Device& d, bool ordered)
+      : region_(r), device_(d), problem_(r), choices_(back_choices(problem_, ordered)) {}
+  std::vector<Config> configs() const override {
+    std::vector<Config> list;
+    for (const BackChoice& c : choices_) list.push_back({knobs(c), back_seconds(problem_, c, region_, device_)});
+    std::stable_sort(list.begin(), list.end(), [](const Config& x, const Config& y) { return x.seconds < y.seconds; });
+    return list;
+  }
+  std::unique_ptr<Step> build(const Config& config) const override {
+    for (const BackChoice& c : choices_)
+      if (knobs(c) == config.knobs) return std::make_unique<BackStep>(region_, c, device_);
+    fail(Status::internal_error, "attention backward has no choice ", to_string(config));
+  }
+
+ private:
+  static std::vector<std::pair<std::string, int64_t>> knobs(const BackChoice& c) { return {{"splits", c.splits}}; }
+  const Region& region_;
+  const Device& device_;
+  BackProblem problem_;
+  std::vector<BackChoice> choices_;
+};
+
+// The engine whose dq is the sum of keys as they come, and the one with a fixed order.
+class FlashBackEngine : public Engine {
+ public:
+  FlashBackEngine(const EngineInfo& info) : info_(info) {}
+  const EngineInfo& info() const override { return info_; }
+  Matched match(const Region& r, const Device& d) const override {
+    if (Reason why = check_back(r, d); !why) return why;
+    return std::make_unique<BackMatch>(r, d, info_.deterministic);
+  }
+
+ private:
+  EngineInfo info_;
+};
+
+}  // namespace
+
+const Engine& flash_back_engine() {
+  static const FlashBackEngine e(
+      {"flash_back_cuda", 113, DeviceKind::cuda, false,
+       "attention backward of 16-bit numbers on the tensor cores of compute capability 9.0"});
+  return e;
+}
+
+const Engine& flash_back_ordered_engine() {
+  static const FlashBackEngine e(
+      {"flash_back_ordered_cuda", 114, DeviceKind::cuda, true, "the same with sums in a fixed order"});
+  return e;
+}
+
+}  // namespace tsr::cuda

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/flash_back/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engines/cuda/flash_back/args.cuh"
+#include "engines/cuda/scores/boxes.hpp"
+#include "engines/cuda/scores/options_text.hpp"
+
+namespace tsr::cuda {
+namespace {
+
+using namespace sdpa::bwd;
+using dev::attention::kBackKeys, dev::attention::kPart;
+
+constexpr int64_t kWidest = 128;
+
+// Inputs and outputs that this engine knows nothing of.
+Reason check_slots(const Region& r, const Node& n) {
+  const Graph& g = *r.graph;
+  const sdpa::Slots& s = sdpa::slots(n);
+  for (int slot : {s.descale_q, s.descale_k, s.descale_v, s.descale_s, s.scale_s, int{kDescaleO}, int{kDescaleDo},
+                   int{kDescaleDp}, int{kScaleDq}, int{kScaleDk}, int{kScaleDv}, int{kScaleDp}})
+    if (const Tensor* t = attention::input(g, n, slot))
+      return Reason::no("input ", describe(*t), ": factors of 8-bit numbers are not taken");
+  for (int slot : {int{kDbias}, int{kAmaxDq}, int{kAmaxDk}, int{kAmaxDv}, int{kAmaxDp}})
+    if (attention::Sequences x = attention::make_output(r, slot); x.given())
+      return Reason::no("output ", describe(g.tensor(x.id)),
+                        ": gradients of a bias and largest magnitudes are not made");
+  return Reason::yes();
+}
+
+Reason check_operands(const Graph& g, const Node& n) {
+  const sdpa::Slots& s = sdpa::slots(n);
+  const sdpa::Shape shape = sdpa::shape(g, n);
+  struct Sequence {
+    int slot;
+    const char* name;
+    int64_t width;
+  };
+  const Sequence list[] = {{s.q, "q", shape.d}, {s.k, "k", shape.d}, {s.v, "v", shape.dv}, {kDo, "do", shape.dv}};
+  auto in = [&](int slot) { return n.in[static_cast<size_t>(slot)]; };
+  DType type = g.tensor(in(s.q)).dtype;
+  for (const Sequence& x : list) {
+    if (Reason why = check_sequence(g, in(x.slot), x.name, x.width, kWidest); !why) return why;
+    if (g.tensor(in(x.slot)).dtype != type)
+      return Reason::no(x.name, " ", describe(g.tensor(in(x.slot))), " is not of ", type, " as q is");
+  }
+  if (shape.hk != shape.hv) return Reason::no("k has ", shape.hk, " heads and v ", shape.hv, ", they must be as many");
+  for (int slot : {int{kO}, int{kStats}, int{kDelta}})
+    if (const Tensor* t = attention::input(g, n, slot); t && (t->on_host() || t->ragged != kNone))
+      return Reason::no("input ", describe(*t), t->on_host() ? " is a number in the host's memory" : " is ragged");
+  DType o = g.tensor(in(kO)).dtype;
+  if (o != DType::bf16 && o != DType::f16 && o != DType::f32)
+    return Reason::no("o ", describe(g.tensor(in(kO))), " is of ", o, ", not bf16, f16 or f32");
+  return Reason::yes();
+}
+
+Reason check_results(const Region& r) {
+  for (int slot : {int{kDq}, int{kDk}, int{kDv}}) {
+    attention::Sequences x = attention::make_output(r, slot);
+    if (!x.given()) continue;
+    const Tensor& t = r.graph->tensor(x.id);
+    if (t.ragged != kNone) return Reason::no("output ", describe(t), " is ragged");
+    if (t.dtype != DType::bf16 && t.dtype != DType::f16 && t.dtype != DType::f32)
+      return Reason::no("output ", describe(t), " is of ", t.dtype, ", not bf16, f16 or f32");
+  }
+  return Reason::yes();
+}
+
+Reason check_sizes(const sdpa::Shape& n) {
+  constexpr double kMost = 1073741824.0;
+  auto real = [](int64_t v) { return static_cast<double>(v); };
+  double row_tiles = real(n.b) * real(n.hq) * real(ceil_div(n.sq, kPart));
+  double key_tiles = real(n.b) * real(n.hk) * real(ceil_div(n.skv, kBackKeys));
+  for (double size : {real(n.sq), real(n.skv), row_tiles, key_tiles})
+    if (size > kMost) return Reason::no("attention of ", n.scores(), " has a size of ", size, ", the limit is ", kMost);
+  return Reason::yes();
+}
+
+}  // namespace
+
+BackProblem::BackProblem(const Region& r)
+    : p(*r.graph, r.graph->node(r.nodes[0])),
+      dq(attention::make_output(r, kDq)),
+      dk(attention::make_output(r, kDk)),
+      dv(attention::make_output(r, kDv)),
+      dsink(attention::make_output(r, kDsink)),
+      cut(p.seq_len_q.given() || p.cu_seq_len_q.given() || p.seq_len_kv.given() || p.cu_seq_len_kv.given()) {
+  const Graph& g = *r.graph;
+  const Node& n = g.node(r.nodes[0]);
+  o = attention::make_sequences(g, n.in[kO]);
+  grad_o = attention::make_sequences(g, n.in[kDo]);
+  stats = attention::make_sequences(g, n.in[kStats]);
+  if (sdpa::has(n, kDelta)) delta = attention::make_sequences(g, n.in[kDelta]);
+}
+
+int BackProblem::depth() const { return static_cast<int>(ceil_div(std::max(p.n.d, p.n.dv), kPart) * kPart); }
+int BackProblem::rows() const { return depth() == kPart ? 2 * kPart : kPart; }
+int64_t BackProblem::row_tiles() const { return ceil_div(p.n.sq, rows()); }
+int64_t BackProblem::key_tiles() const { return ceil_div(p.n.skv, kBackKeys); }
+
+Reason check_back(const Region& r, const Device& d) {
+  if (d.arch != 90) return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
+  const Graph& g = *r.graph;
+  const Node& n = g.node(r.nodes[0]);
+  if (!attention::is_backward(n)) return Reason::no(spelling(n), " is not attention backward");
+  if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
+  if (n.compute != DType::f32) return Reason::no(spelling(n), " computes in ", n.compute, ", not f32");
+  if (Reason why = attention::check_tensors(g, n); !why) return why;
+  if (Reason why = check_slots(r, n); !why) return why;
+  if (Reason why = check_operands(g, n); !why) return why;
+  if (Reason why = check_results(r); !why) return why;
+  if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
+  return check_options(g, n);
+}
+
+int64_t back_bytes(const BackProblem& m, const BackChoice& c) {
+  constexpr int64_t kRestBytes = 512;  // barriers and factors
+  int64_t row = m.depth() * 2, rows = m.rows();
+  int64_t operands = 2 * kBackKeys * row + 2 * 2 * rows * (row + 4), scores = 2 * rows * kBackKeys * 2;
+  int64_t sums = kDirect && !c.ordered ? 0 : int64_t{2} * dev::attention::kPartElements * 4;
+  int64_t kept = m.p.options.score_mod_bwd ? rows * kBackKeys * 4 : 0;
+  return operands + scores + sums + kept + kRestBytes;
+}
+
+std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered) {
+  std::vector<BackChoice> list;
+  int64_t sharers = m.p.n.hq / m.p.n.hk;
+  for (int splits : {1, 2, 4})
+    if (sharers % splits == 0) list.push_back({splits, ordered});
+  return list;
+}
+
+double back_seconds(const BackProblem& m, const BackChoice& c, const Region& r, const Device& d) {
+  const sdpa::Shape& n = m.p.n;
+  auto real = [](int64_t v) { return static_cast<double>(v); };
+  const tessera::SdpaOptions& o = m.p.options;
+  // Steps along the queries: all, or as many as the band is high. Under a causal mask the first keys have all of them.
+  double most = real(n.sq), mean = most;
+  if (o.left && o.right) most = mean = std::min(most, real(*o.left + *o.right) + kBackKeys);
+  if (o.right && !o.left) mean = std::min(most, most / 2 + real(*o.right) + kBackKeys);
+  double heads = real(n.hq / n.hk) / c.splits, blocks = real(n.b * n.hk * m.key_tiles() * c.splits);
+  constexpr double kOverhead = 3;  // steps that a block's beginning and end take
+  auto steps = [&](double queries) { return std::ceil(std::max(queries, 1.0) / m.rows()) * heads + kOverhead; };
+  double waves = mean < most ? blocks / d.units : std::ceil(blocks / d.units);
+  double longest = std::max(steps(most), waves * steps(mean));
+  double efficiency = m.depth() > kPart ? 0.55 : 0.42;
+  if (c.ordered) efficiency *= 0.85;
+  double step = 5 * 2.0 * m.rows() * kBackKeys * m.depth() / (d.rates.bits16 / d.units * efficiency);
+  // Sums of dq are cleared, added to, and read; so are those of splits.
+  double sums = real(n.b * n.hq * m.row_tiles() * m.rows()) * m.depth() * 4 * 2;
+  if (c.splits > 1) sums += blocks * kBackKeys * m.depth() * 4 * 2 * 2;
+  double kernels = c.splits > 1 ? 5 : 3;
+  return std::max(region_limits(r, d).memory, longest * step) + sums / d.bytes_per_second + kernels * d.step_seconds;
+}
+
+}  // namespace tsr::cuda

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block of gradients on tensor cores: its shape and shared memory, which queries its keys meet, and the thread that
+// asks the copy engine for them.
+#pragma once
+
+#include "device/ring.cuh"
+#include "engines/cuda/flash_back/args.cuh"
+#include "engines/cuda/scores/boxes.cuh"
+#include "engines/cuda/scores/scores.cuh"
+
+namespace tsr::dev::attention {
+
+// T: type of q, k, v and do; TK and TV: of dk and dv. DEPTH: elements of a row as multiplied. ROWS: queries of a step.
+// CUT: behind the ends of sequences anything may lie in memory. SPLIT: several blocks share the heads of q of the same
+// keys. ORDERED: dq is the sum of keys in a fixed order. DIRECT: dq is added to memory from registers, not from
+// shared memory. KEEPS: gradients want the scores.
+template <class T, class TK, class TV, int DEPTH, int ROWS, bool CUT, bool SPLIT, bool ORDERED, bool DIRECT, bool KEEPS>
+struct BackTile {
+  using In = T;
+  using GradK = TK;
+  using GradV = TV;
+  static constexpr int kDepth = DEPTH, kRows = ROWS, kKeys = kBackKeys, kStages = 2;
+  static constexpr bool kCut = CUT, kSplit = SPLIT, kOrdered = ORDERED, kDirect = DIRECT, kKeeps = KEEPS;
+  // Boxes of 64 elements, 128 bytes, lie side by side.
+  static constexpr int kChunks = DEPTH / 64;
+  static constexpr int kKeyBytes = kChunks * kKeys * 128, kRowBytes = kChunks * ROWS * 128;
+  static constexpr int kScoreBytes = ROWS / 64 * kKeys * 128;
+  // Each of two warpgroups has a part of dq: rows below each other, or columns side by side.
+  static constexpr bool kRowParts = ROWS == 2 * kPart;
+  static_assert(!ORDERED || !DIRECT);
+  static_assert(kRowParts ? DEPTH == kPart : ROWS == kPart && DEPTH == 2 * kPart);
+};
+
+template <class T>
+struct alignas(1024) BackMemory {
+  char k[T::kKeyBytes], v[T::kKeyBytes];
+  char q[T::kStages][T::kRowBytes], d_o[T::kStages][T::kRowBytes];
+  char ds[2][T::kScoreBytes];  // rows are keys
+  float dq[2][T::kDirect ? 4 : kPartElements];
+  float scores[T::kKeeps ? T::kRows * T::kKeys : 4];  // of one thread each
+  float stats[T::kStages][T::kRows], delta[T::kStages][T::kRows];
+  u64 keys_full, values_full;
+  RingBarriers<T::kStages> ring;  // `full` tells of q
+  u64 o_full[T::kStages];
+  ScoreFactors<float> factors;
+  float exponent;  // what makes a score an exponent of 2
+};
+
+// What a block does: keys of one head, and the tiles [first, end) of the queries of each head that shares them, of
+// which [full_first, full_end) need no mask.
+struct BackWork {
+  i32 b, head, split, tile, key;
+  i32 len_q, len_kv;
+  i32 first, end, full_first, full_end;
+};
+
+// Keys of one head follow each other: blocks that run at the same time read the same queries. Under a causal mask the
+// first have the most to do, and come first; but for a fixed order the last, since with those a tile of dq begins and
+// blocks can only wait for those before them.
+template <class T>
+BackWork work_of(const BackArgs& a) {
+  i32 index = blockIdx.x, head = index / a.key_tiles;
+  BackWork w;
+  w.tile = index - head * a.key_tiles;
+  if constexpr (T::kOrdered) w.tile = a.key_tiles - 1 - w.tile;
+  w.split = head % a.splits, head /= a.splits;
+  w.b = head / a.hk, w.head = head - w.b * a.hk;
+  w.key = w.tile * T::kKeys;
+  w.len_q = length_q(a, w.b), w.len_kv = length_kv(a, w.b);
+  w.first = w.end = w.full_first = w.full_end = 0;
+  if (w.key >= w.len_kv) return w;
+  // A key meets the queries of the diagonals from key - right to key + left - 1.
+  i64 shift = a.bottom_right ? i64(w.len_kv) - w.len_q : 0;
+  i32 last = min(w.key + T::kKeys, w.len_kv) - 1;
+  i32 from = clamp(w.key - a.right - shift, 0, w.len_q), to = clamp(last + a.left - shift, 0, w.len_q);
+  if (from >= to) return w;
+  w.first = from / T::kRows, w.end = (to + T::kRows - 1) / T::kRows;
+  if (w.key + T::kKeys > w.len_kv) return w;
+  i32 all_from = clamp(last - a.right - shift, 0, w.len_q), all_to = clamp(w.key + a.left - shift, 0, w.len_q);
+  w.full_first = (all_from + T::kRows - 1) / T::kRows;
+  w.full_end = all_to == w.len_q ? w.end : all_to / T::kRows;  // rows behind the last are no queries
+  return w;
+}
+
+// How many blocks add to a tile of dq before this one: those of further keys that its queries meet.
+template <class T>
+u32 turn_of(const BackArgs& a, const BackWork& w, i32 tile) {
+  i64 last = min((tile + 1) * T::kRows, w.len_q) - 1 + a.right + (a.bottom_right ? i64(w.len_kv) - w.len_q : 0);
+  return u32(clamp(last, 0, w.len_kv - 1) / T::kKeys - w.tile);
+}
+
+// Tiles of queries, head by head.
+struct QueryWalk {
+  i32 head, tile;
+  i32 first, end, heads_end;
+  QueryWalk(const BackArgs& a, const BackWork& w) : tile(w.first), first(w.first), end(w.end) {
+    i32 sharers = a.hq / a.hk, each = sharers / a.splits;
+    head = w.head * sharers + w.split * each, heads_end = head + each;
+    if (first == end) head = heads_end;
+  }
+  bool any() const { return head < heads_end; }
+  void next() {
+    if (++tile == end) tile = first, ++head;
+  }
+};
+
+// A tile's number among those of all heads of q.
+inline i64 tile_number(const BackArgs& a, i32 b, i32 head, i32 tile) {
+  return (i64(b) * a.hq + head) * a.row_tiles + tile;
+}
+
+template <class T>
+void produce(const BackArgs& a, BackMemory<T>& m) {
+  BackWork w = work_of<T>(a);
+  QueryWalk walk(a, w);
+  if (!walk.any()) return;
+  barrier_expect(&m.keys_full, T::kKeyBytes);
+  fetch_boxes<T::kChunks, T::kKeys>(m.k, &a.k_map, w.key, w.head, w.b, &m.keys_full);
+  constexpr u32 kNumbers = T::kRows * sizeof(float);
+  RingPlace at;
+  for (bool begins = true; walk.any(); walk.next(), at.next<T::kStages>()) {
+    i64 row = tile_number(a, w.b, walk.head, walk.tile) * T::kRows;
+    i32 step = walk.tile * T::kRows;
+    barrier_wait(m.ring.empty + at.slot, at.parity ^ 1);
+    u64 *full = m.ring.full + at.slot, *o_full = m.o_full + at.slot;
+    barrier_expect(full, T::kRowBytes + kNumbers);
+    fetch_boxes<T::kChunks, T::kRows>(m.q[at.slot], &a.q_map, step, walk.head, w.b, full);
+    bulk_load(m.stats[at.slot], a.row_stats + row, kNumbers, full);
+    if (begins) {
+      barrier_expect(&m.values_full, T::kKeyBytes);
+      fetch_boxes<T::kChunks, T::kKeys>(m.v, &a.v_map, w.key, w.head, w.b, &m.values_full);
+      begins = false;
+    }
+    barrier_expect(o_full, T::kRowBytes + kNumbers);
+    fetch_boxes<T::kChunks, T::kRows>(m.d_o[at.slot], &a.do_map, step, walk.head, w.b, o_full);
+    bulk_load(m.delta[at.slot], a.row_delta + row, kNumbers, o_full);
+  }
+}
+
+}  // namespace tsr::dev::attention
