@@ -151,6 +151,7 @@ Place place_in(const Sequences& x, i32 b) {
 template <class T, int CHUNKS, int COUNT, bool SHARED>
 void fetch_steps(const FlashSource& from, const Operand& x, char* place, i32 step, i32 head, i32 b, u64* full) {
   constexpr bool kAll = SHARED && T::kCluster > 1;
+  head *= from.heads;
   auto fetch = [&](char* to, i32 at, i32 batch) {
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
@@ -168,7 +169,7 @@ void fetch_steps(const FlashSource& from, const Operand& x, char* place, i32 ste
     fetch(place, packed_start(from, x, b) + step, 0);
   } else {
     int mine = kAll ? cluster_rank() * (COUNT / T::kCluster) : 0;
-    fetch(place + mine * 128, step + mine, b);
+    fetch(place + mine * 128, step + mine, b * from.batches);
   }
 }
 
