@@ -3,6 +3,7 @@
 // known to be right, and keeps the fastest in a file that later plans read.
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <iostream>
 
 #include "base/cache_folder.hpp"
@@ -92,10 +93,14 @@ Candidate* tune_step(const PlannedStep& step, const Device& d, const PlanOptions
   if (region_flops(step.region) > kOracleFlops) data.all = "range:-0.1,0.1";
   Query query(g, d, false);
   list = candidates(query, o);
-  for (Candidate& c : list) {
-    c.buffers = &c == &list[0] ? std::make_unique<GraphBuffers>(*g, data)
-                               : std::make_unique<GraphBuffers>(*list[0].buffers);
-    c.run = std::make_unique<Runnable>(plan_as_one(query, *c.engine, c.config), *c.buffers);
+  // Kernels are compiled side by side.
+  std::vector<std::future<std::shared_ptr<const Plan>>> plans;
+  for (Candidate& c : list)
+    plans.push_back(std::async(std::launch::async, [&] { return plan_as_one(query, *c.engine, c.config); }));
+  for (size_t i = 0; i < list.size(); ++i) {
+    list[i].buffers =
+        i == 0 ? std::make_unique<GraphBuffers>(*g, data) : std::make_unique<GraphBuffers>(*list[0].buffers);
+    list[i].run = std::make_unique<Runnable>(plans[i].get(), *list[i].buffers);
   }
   check_values(g, list, region_flops(step.region));
   std::vector<StreamWork> works;

@@ -8,7 +8,7 @@
 namespace tsr::dev {
 
 template <class L>
-__noinline__ L load_any(const void* data, ElementType type, i64 at) {
+__forceinline__ L load_any_here(const void* data, ElementType type, i64 at) {
   switch (type) {
     case ElementType::f16:
       return to_lane<L>(static_cast<const f16*>(data)[at]);
@@ -38,6 +38,10 @@ __noinline__ L load_any(const void* data, ElementType type, i64 at) {
       return to_lane<L>(static_cast<const boolean*>(data)[at]);
   }
   return L(0);
+}
+template <class L>
+__noinline__ L load_any(const void* data, ElementType type, i64 at) {
+  return load_any_here<L>(data, type, at);
 }
 
 template <class L>

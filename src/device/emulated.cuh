@@ -170,6 +170,7 @@ inline float __fdividef(float a, float b) { return a / b; }
 inline float __frcp_rn(float v) { return 1 / v; }
 inline float rsqrtf(float v) { return 1 / sqrtf(v); }
 inline double rsqrt(double v) { return 1 / sqrt(v); }
+inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 template <class T>
 T min(T a, T b) {

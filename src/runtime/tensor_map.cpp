@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tensor_map.hpp"
 
+#include <cstddef>
 #include <cstdlib>
 
 #include "base/error.hpp"
@@ -40,33 +41,38 @@ int driver_swizzle(dev::Swizzle s) {
   }
 }
 
-}  // namespace
-
-namespace {
+// Of a box, as the driver counts it: elements between the first and the last included.
+int spread(const TensorBox& b, size_t i) {
+  bool stepped = i >= 1 && i <= 3 && !b.windows;
+  return stepped ? (b.box[i] - 1) * b.steps[i - 1] + 1 : b.box[i];
+}
 
 Reason check_windows(const TensorBox& b) {
-  constexpr int kFarthest = 127, kMostSteps = 8, kMostChannels = 256, kMostPixels = 1024;
+  constexpr int kFarthest = 127, kMostChannels = 256, kMostPixels = 1024;
   if (b.rank != 4) return Reason::no("windows over ", b.rank - 2, " spatial dimensions, not 2");
   if (b.box[0] > kMostChannels || b.box[1] > kMostPixels)
     return Reason::no("a copy of ", b.box[1], " pixels of ", b.box[0], " channels");
   for (size_t i = 0; i < 2; ++i)
-    if (std::abs(b.lower[i]) > kFarthest || std::abs(b.upper[i]) > kFarthest || b.steps[i] > kMostSteps)
-      return Reason::no("windows that reach ", b.lower[i], " and ", b.upper[i], " beyond the picture, ", b.steps[i],
-                        " apart; the limits are ", kFarthest, " and ", kMostSteps);
+    if (std::abs(b.lower[i]) > kFarthest || std::abs(b.upper[i]) > kFarthest)
+      return Reason::no("windows that reach ", b.lower[i], " and ", b.upper[i], " beyond the picture, the limit is ",
+                        kFarthest);
   return Reason::yes();
 }
 
 }  // namespace
 
 Reason check_box(const TensorBox& b, int64_t alignment) {
+  constexpr int kMostSteps = 8;
+  for (int s : b.steps)
+    if (s < 1 || s > kMostSteps) return Reason::no("elements of a box ", s, " apart, the limit is ", kMostSteps);
   if (b.rank < 2 || b.rank > 5) return Reason::no("a tensor map has 2 to 5 dimensions, not ", b.rank);
-  if (alignment % 16 != 0)
+  if (alignment % 16 != 0 || b.offset % 16 != 0)
     return Reason::no("the pointer is aligned to ", alignment, " bytes, copies of boxes need 16");
   for (size_t i = 0; i < static_cast<size_t>(b.rank); ++i) {
     if (b.dims[i] < 1 || b.dims[i] > int64_t{1} << 32)
       return Reason::no("dimension ", i, " has ", b.dims[i], " elements");
-    if (!b.windows && (b.box[i] < 1 || b.box[i] > 256))
-      return Reason::no("a box has ", b.box[i], " elements in dimension ", i, ", the limit is 256");
+    if (!b.windows && (b.box[i] < 1 || spread(b, i) > 256))
+      return Reason::no("a box spreads over ", spread(b, i), " elements of dimension ", i, ", the limit is 256");
     if (i > 0 && (b.strides[i] % 16 != 0 || b.strides[i] < 0 || b.strides[i] >= int64_t{1} << 40))
       return Reason::no("the stride of dimension ", i, " is ", b.strides[i], " bytes, no multiple of 16");
   }
@@ -83,7 +89,8 @@ Reason check_box(const TensorBox& b, int64_t alignment) {
   return Reason::yes();
 }
 
-dev::TensorMap encode_map(const TensorBox& b, const void* data, const Device& d) {
+dev::TensorMap encode_map(const TensorBox& b, const void* pointer, const Device& d) {
+  const void* data = static_cast<const std::byte*>(pointer) + b.offset;
   if (d.target == "emulated") return emulator::encode_map(b, data);
   dev::TensorMap map;
   uint64_t dims[5], strides[5];
@@ -91,10 +98,10 @@ dev::TensorMap encode_map(const TensorBox& b, const void* data, const Device& d)
   for (size_t i = 0; i < static_cast<size_t>(b.rank); ++i) {
     dims[i] = static_cast<uint64_t>(b.dims[i]);
     strides[i] = b.dims[i] == 1 ? 16 : static_cast<uint64_t>(b.strides[i]);  // of one element it does not matter
-    box[i] = static_cast<uint32_t>(b.box[i]), steps[i] = 1;
+    box[i] = static_cast<uint32_t>(spread(b, i)),
+    steps[i] = i >= 1 && i <= 3 ? static_cast<uint32_t>(b.steps[i - 1]) : 1;
   }
   if (b.windows) {
-    steps[1] = static_cast<uint32_t>(b.steps[0]), steps[2] = static_cast<uint32_t>(b.steps[1]);
     cuda::check(
         cuda::driver().TensorMapEncodeIm2col(&map, type_of(b), static_cast<uint32_t>(b.rank), const_cast<void*>(data),
                                              dims, strides + 1, b.lower.data(), b.upper.data(), box[0], box[1], steps,

@@ -18,11 +18,13 @@ struct TensorBox {
   int element_bytes = 2;
   std::array<int64_t, 5> dims{}, strides{};  // strides in bytes, multiples of 16; the first is that of an element
   std::array<int, 5> box{};                  // elements that one copy brings; beyond the tensor they are 0
+  std::array<int, 3> steps{1, 1, 1};         // between elements of a box, along dimensions 1 to 3
+  int64_t offset = 0;                        // bytes from the pointer to the first element, a multiple of 16
   dev::Swizzle swizzle = dev::Swizzle::none;
   // Pixels of pictures (rank 4: channels, columns, rows, pictures) at the positions of a window: a copy brings box[0]
   // channels of box[1] pixels. Positions begin at `lower`, lie `steps` apart, and end before the size plus `upper`.
   bool windows = false;
-  std::array<int, 2> lower{}, upper{}, steps{1, 1};
+  std::array<int, 2> lower{}, upper{};
   // What numbers the elements are, for stores that add to them; other copies move bits.
   enum class Adds : int { nothing, f32, f16, bf16 };
   Adds adds = Adds::nothing;

@@ -68,10 +68,14 @@ void add_loads(std::vector<MicroKernel>& all) {
             m.program = p;
             m.in = random_words(m.name, tensor_words(*m.box)), m.out.resize(static_cast<size_t>(box_words(*m.box)));
             m.p[0] = static_cast<int>(m.out.size()), m.p[11] = rank;
-            for (size_t i = 0; i < static_cast<size_t>(rank); ++i)
+            // Along the first dimension by whole 16 bytes: a GPU ends the kernel at others.
+            for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
+              int step = i == 0 ? 16 / element : 1;
               m.p[1 + i] = edge == 0   ? i == 1
-                           : edge == 1 ? -1 - static_cast<int>(i) % 2
+                           : edge == 1 ? -(1 + static_cast<int>(i) % 2) * step
+                           : i == 0    ? m.box->box[0]
                                        : static_cast<int>(m.box->dims[i]) - m.box->box[i] + 1;
+            }
             all.push_back(std::move(m));
           }
 }
@@ -102,7 +106,7 @@ void add_multicast(std::vector<MicroKernel>& all) {
   int64_t words = box_words(*m.box);
   m.program = program(
       "if (t == 0) { barrier_init(b, 1); barriers_ready(); barrier_expect(b, a.p[0] * 4); } cluster_sync();\n"
-      "if (t == 0 && cluster_rank() == 1) tensor_load_multicast<2>(s, &a.map, {2, 1}, b, 3);\nbarrier_wait(b, 0);"
+      "if (t == 0 && cluster_rank() == 1) tensor_load_multicast<2>(s, &a.map, {8, 1}, b, 3);\nbarrier_wait(b, 0);"
       "for (int i = t; i < a.p[0]; i += 32) a.out[cluster_rank() * a.p[0] + i] = reinterpret_cast<u32*>(s)[i]; "
       "cluster_sync();");
   m.cluster = 2, m.p[0] = static_cast<int>(words);

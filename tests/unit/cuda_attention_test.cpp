@@ -14,7 +14,7 @@ void expect_no_spills(const std::string& graph, std::initializer_list<const char
   if (!jit::nvrtc()) GTEST_SKIP() << "no kernel can be compiled: " << jit::nvrtc().missing;
   auto g = std::make_shared<const Graph>(parse_graph(graph));
   for (const char* device : devices) {
-    auto plan = make_plan(g, *find_device_record(device));
+    auto plan = make_plan(g, *find_device_record(device), {.engines = {"attention_cuda"}});
     int kernels = 0;
     for (const PlannedStep& s : plan->steps()) {
       const auto* step = dynamic_cast<const AttentionStep*>(s.step.get());

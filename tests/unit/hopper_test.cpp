@@ -253,6 +253,8 @@ TEST_F(Hopper, what_lies_outside_is_found) {
                  {"outside the block's 33000 bytes"});
   expect_mistake("if (t == 0) { barrier_init(b, 1); tensor_load<3>(s, &a.map, {0, 0, 0}, b); }",
                  {"3 coordinates by a map of rank 2"});
+  expect_mistake("if (t == 0) { barrier_init(b, 1); tensor_load<2>(s, &a.map, {-1, 0}, b); }",
+                 {"begins -2 bytes along its rows", "no multiple of 16"});
 }
 
 TEST_F(Hopper, sums_that_are_written_under_way_are_found) {

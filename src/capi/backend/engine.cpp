@@ -62,7 +62,6 @@ constexpr KnobName kKnobNames[] = {
     {"splits", CUDNN_KNOB_TYPE_SPLIT_K_SLC},
     {"cluster", CUDNN_KNOB_TYPE_TILE_CGA_M},
     {"blocks", CUDNN_KNOB_TYPE_OCCUPANCY},
-    {"workers", CUDNN_KNOB_TYPE_CTA_COUNT},
 };
 
 // The values that candidates have for a knob, in ascending order.

@@ -66,7 +66,7 @@ void tensor_load(void* to, const TensorMap* map, const int (&at)[RANK], u64* bar
 template <int RANK>
 void tensor_load_multicast(void* to, const TensorMap* map, const int (&at)[RANK], u64* barrier, u32 blocks,
                            Here here = {}) {
-  static_assert(RANK >= 2 && RANK <= 3);
+  static_assert(RANK >= 2 && RANK <= 4);
 #if defined(TSR_EMULATED)
   tsr_emulated::world->copy_box({to, map, at, RANK, barrier, blocks, here});
 #else
@@ -85,6 +85,12 @@ void tensor_load_multicast(void* to, const TensorMap* map, const int (&at)[RANK]
         "{%3, "
         "%4, %5}], [%2], %6;" ::"r"(s),
         "l"(map), "r"(b), "r"(at[0]), "r"(at[1]), "r"(at[2]), "h"(mask)
+        : "memory");
+  if constexpr (RANK == 4)
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%3, %4, %5, %6}], [%2], %7;" ::"r"(s),
+        "l"(map), "r"(b), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "h"(mask)
         : "memory");
 #endif
 }
@@ -109,7 +115,7 @@ inline void window_load(void* to, const TensorMap* map, const int (&at)[4], cons
 
 template <int RANK>
 void tensor_store(const TensorMap* map, const int (&at)[RANK], const void* from, Here here = {}) {
-  static_assert(RANK >= 2 && RANK <= 4);
+  static_assert(RANK >= 2 && RANK <= 5);
 #if defined(TSR_EMULATED)
   tsr_emulated::world->store_box({const_cast<void*>(from), map, at, RANK, nullptr, 0, here}, false);
 #else
@@ -125,6 +131,10 @@ void tensor_store(const TensorMap* map, const int (&at)[RANK], const void* from,
   if constexpr (RANK == 4)
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
                  "r"(s), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+                 : "memory");
+  if constexpr (RANK == 5)
+    asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
+                 "r"(s), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
                  : "memory");
 #endif
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engines/cuda/attention/steps.hpp"
+#include "engines/cuda/scores/check.hpp"
 #include "engines/cuda/scores/options_text.hpp"
 
 namespace tsr::cuda {
@@ -14,31 +15,6 @@ using attention::is_backward, attention::is_forward;
 // Fraction of the f32 peak that tiles through shared memory reach, and what gradients compute again: eight products
 // instead of five.
 constexpr double kEfficiency = 0.25, kRecomputed = 1.6;
-
-// Kernels read these from the GPU's memory.
-Reason check_memory(const Graph& g, const Node& n) {
-  const sdpa::Slots& s = sdpa::slots(n);
-  std::vector<int> slots = {s.q, s.k, s.v, s.page_table_k, s.page_table_v};
-  if (is_backward(n)) slots.insert(slots.end(), {sdpa::bwd::kO, sdpa::bwd::kDo, sdpa::bwd::kStats, sdpa::bwd::kDelta});
-  for (int slot : {s.descale_q, s.descale_k, s.descale_v})
-    if (const Tensor* t = attention::input(g, n, slot); t && t->dtype == DType::e8m0) slots.push_back(slot);
-  for (int slot : slots)
-    if (const Tensor* t = attention::input(g, n, slot); t && t->on_host())
-      return Reason::no("tensor ", describe(*t), " is a number in the host's memory");
-  return Reason::yes();
-}
-
-Reason check_offsets(const Graph& g, const Node& n) {
-  for (const auto* list : {&n.in, &n.out})
-    for (TensorId id : *list) {
-      if (id == kNone || g.tensor(id).ragged == kNone) continue;
-      const Tensor& offsets = g.tensor(g.tensor(id).ragged);
-      if (offsets.dtype != DType::i32 && offsets.dtype != DType::i64)
-        return Reason::no("tensor ", describe(offsets), " of offsets is neither i32 nor i64");
-      if (offsets.on_host()) return Reason::no("tensor ", describe(offsets), " is a number in the host's memory");
-    }
-  return Reason::yes();
-}
 
 // Blocks are counted in 32 bits, and so are queries, keys and columns.
 Reason check_sizes(const sdpa::Shape& n) {
@@ -69,8 +45,7 @@ class AttentionEngine : public Engine {
     if (!is_forward(n) && !is_backward(n)) return Reason::no(spelling(n), " is not attention");
     if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
     if (Reason why = attention::check_tensors(g, n); !why) return why;
-    if (Reason why = check_memory(g, n); !why) return why;
-    if (Reason why = check_offsets(g, n); !why) return why;
+    if (Reason why = check_places(g, n); !why) return why;
     if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
     if (Reason why = check_options(g, n); !why) return why;
     if (is_forward(n))

@@ -7,10 +7,19 @@
 
 namespace tsr::dev::attention {
 
+// How copies find a sequence.
+struct FlashSource {
+  TensorMap map;    // dimensions: elements of a row, steps, heads, batches; of packed sequences all steps are one batch
+  i64 packed_rows;  // rows for each unit of the offsets; 0: not packed
+  i32 box_steps;    // steps that a copy brings
+};
+
 struct FlashArgs : ScoreArgs {
-  TensorMap q_map, k_map, v_map, o_map;  // dimensions: elements of a row, steps, heads, batches
-  i32 row_tiles;                         // of the queries of one head
-  i32 together;                          // heads whose tiles are walked together, so that their keys stay in the cache
+  FlashSource q_from, k_from, v_from, o_to;
+  // Blocks of a cluster have the same keys: neighbouring heads, or neighbouring tiles of rows; the other number is 1.
+  i32 heads_each, rows_each;
+  i32 row_tiles;  // of the queries of one head, each a cluster's; of packed ones nobody knows
+  i32 together;   // heads whose tiles are walked together, so that their keys stay in the cache, each a cluster's
 };
 
 }  // namespace tsr::dev::attention

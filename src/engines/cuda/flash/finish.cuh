@@ -17,11 +17,12 @@ struct FinishedRow {
 // show.
 template <class T>
 FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, float sink, int i) {
-  bool there = query_of<T>(w, i) < w.len_q;
+  bool there = w.holds(query_of<T>(w, i));
   FinishedRow y = {{-infinity(), 0.0f}, 0.0f};
   float sum = warp_reduce<Add, 4>(r.sum[i]);
   if (!there) return y;
-  float factor = r.max[i] == -infinity() ? 0.0f : fast_exp2(-__fmaf_rn(r.max[i], m.exponent, -r.shift[i]));
+  float shift = __fmul_rn(r.max[i], m.exponent);
+  float factor = r.max[i] == -infinity() ? 0.0f : fast_exp2(-__fmaf_rn(r.max[i], m.exponent, -shift));
   y.soft = {T::kFolded ? r.max[i] * m.factors.score : r.max[i], sum * factor};
   if (sink != -infinity()) {
     float largest = larger(y.soft.max, sink), before = y.soft.sum == 0.0f ? 0.0f : f_exp(y.soft.max - largest);
@@ -53,10 +54,11 @@ void store_boxes(const FlashArgs& a, char* place, const FlashWork& w, const floa
   fence_for_copies();
   __syncwarp();
   if (lane != 0) return;
+  i32 step = w.row + warp * 16, batch = w.b;
+  if (T::kRagged && a.o_to.packed_rows) step += packed_start(a.o_to, a.o, w.b), batch = 0;
 #pragma unroll
   for (int chunk = 0; chunk < T::kValueChunks; ++chunk)
-    tensor_store<4>(&a.o_map, {64 * chunk, w.row + warp * 16, w.head, w.b},
-                    place + chunk * T::kRows * 128 + warp * 16 * 128);
+    tensor_store<4>(&a.o_to.map, {64 * chunk, step, w.head, batch}, place + chunk * T::kRows * 128 + warp * 16 * 128);
   stores_commit();
 }
 
@@ -69,7 +71,7 @@ void store_each(const FlashArgs& a, const FlashWork& w, const float (&o)[N], con
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     i32 query = query_of<T>(w, i);
-    if (query >= a.sq || !holds(a.o, at, query, w.len_q)) continue;
+    if (query < w.from || !holds(a.o, at, query, w.len_q)) continue;
     Out* to = static_cast<Out*>(a.o.data) + row_offset(a.o, at, w.head, query);
 #pragma unroll
     for (int j = 0; j < N / 4; ++j)
@@ -95,7 +97,7 @@ void store_statistics(const FlashArgs& a, const FlashWork& w, const FinishedRow 
       Softmax<float> soft = i ? rows[1].soft : rows[0].soft;
       i32 query = query_of<T>(w, i);
       float v = k == 0 ? log_sum(a, soft) : k == 1 ? soft.max : soft.sum;
-      if (query < a.sq && holds(*to[k], at, query, w.len_q))
+      if (query >= w.from && holds(*to[k], at, query, w.len_q))
         store_any(to[k]->data, to[k]->type, row_offset(*to[k], at, w.head, query), v);
     }
   }

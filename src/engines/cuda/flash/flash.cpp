@@ -20,29 +20,38 @@ class FlashStep : public Step {
  public:
   FlashStep(const Region& r, const FlashProblem& m, const FlashChoice& c, const Device& d)
       : options_(options_text(*r.graph, r.graph->node(r.nodes[0]), m.p)), arguments_(*r.graph, m.p, options_) {
-    const sdpa::Shape& n = m.p.n;
     dev::attention::FlashArgs& a = arguments_.base();
     const std::pair<dev::attention::Sequences*, int> outputs[] = {
         {&a.o, kO}, {&a.stats, kStats}, {&a.max, kMax}, {&a.sum_exp, kSumExp}};
     for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
-    arguments_.map(a.q_map, flash_box(m.p.q, n.hq, n.d, c.rows), m.p.q.id, d);
-    arguments_.map(a.k_map, flash_box(m.p.k, n.hk, n.d, c.keys), m.p.k.id, d);
-    arguments_.map(a.v_map, flash_box(m.p.v, n.hv, n.dv, c.keys), m.p.v.id, d);
-    if (m.staged) arguments_.map(a.o_map, flash_box(m.o, n.hq, n.dv, kStoredRows), m.o.id, d);
-    a.row_tiles = static_cast<int>(ceil_div(n.sq, c.rows));
-    a.together = static_cast<int>(heads_together(m, d));
+    find(a.q_from, m.p.q, c.rows, d);
+    find(a.k_from, m.p.k, flash_steps(m.p.k, c.keys / c.cluster), d);
+    find(a.v_from, m.p.v, flash_steps(m.p.v, c.keys / c.cluster), d);
+    if (m.staged) find(a.o_to, m.o, kStoredRows, d);
+    a.heads_each = static_cast<int>(c.heads_each()), a.rows_each = static_cast<int>(c.rows_each());
+    a.row_tiles = static_cast<int>(flash_row_tiles(m, c));
+    a.together = static_cast<int>(heads_together(m, c, d));
     Program program = program_of(m, c);
-    grid_ = {std::min<int64_t>(flash_tiles(m, c), d.units), program.threads, flash_bytes(m, c)};
+    int64_t most = d.units / c.cluster;  // of packed sequences there may be more than the sizes say
+    int64_t clusters = m.p.open.q ? most : std::min(flash_tiles(m, c), most);
+    grid_ = {clusters * c.cluster, program.threads, flash_bytes(m, c), c.cluster};
     kernel_ = get_kernel(program, d);
   }
   void run(const StepArgs& s) const override { kernel_->launch(grid_, s.stream, arguments_.filled(s)); }
 
  private:
+  void find(dev::attention::FlashSource& to, const attention::Sequences& x, int steps, const Device& d) {
+    arguments_.map(to.map, flash_box(x, steps), x.id, d);
+    to.packed_rows = x.offsets == kNone ? 0 : x.multiplier / x.strides[2];
+    to.box_steps = steps;
+  }
+
   // Heads of q whose keys and values fill half of the cache.
-  static int64_t heads_together(const FlashProblem& m, const Device& d) {
+  static int64_t heads_together(const FlashProblem& m, const FlashChoice& c, const Device& d) {
     const sdpa::Shape& n = m.p.n;
     int64_t bytes = n.skv * (n.d + n.dv) * 2, sharers = n.hq / std::max(n.hk, n.hv);
-    return std::min(n.b * n.hq, std::max<int64_t>(1, d.cache_bytes / 2 / bytes) * sharers);
+    int64_t heads = std::min(n.b * n.hq, std::max<int64_t>(1, d.cache_bytes / 2 / bytes) * sharers);
+    return ceil_div(heads, c.heads_each());
   }
 
   Program program_of(const FlashProblem& m, const FlashChoice& c) const {
@@ -56,10 +65,11 @@ class FlashStep : public Step {
     p.include = "engines/cuda/flash/forward.cuh";
     p.generated = wgmma_text("Scores", scores) + wgmma_text("Values", values) + options_.text;
     p.args = "tsr::dev::attention::FlashArgs";
-    p.body = cat("tsr::dev::attention::flash_forward<tsr::dev::attention::FlashTile<", qualified(type), ", ",
-                 qualified(out), ", ", m.depth(), ", ", m.columns(), ", ", c.rows, ", ", c.keys, ", ", c.stages, ", ",
-                 c.q_stages, ", ", flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut), ", ", flag(m.ragged),
-                 ">, tsr::dev::Scores, tsr::dev::Values, tsr::dev::attention::Options>");
+    p.body =
+        cat("tsr::dev::attention::flash_forward<tsr::dev::attention::FlashTile<", qualified(type), ", ", qualified(out),
+            ", ", m.depth(), ", ", m.columns(), ", ", c.rows, ", ", c.keys, ", ", c.stages, ", ", c.q_stages, ", ",
+            flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut), ", ", flag(m.ragged), ", ", flag(m.paged), ", ",
+            c.cluster, ">, tsr::dev::Scores, tsr::dev::Values, tsr::dev::attention::Options>");
     p.threads = 128 * (c.rows / 64 + 1);
     p.blocks_per_unit = 1;
     return p;
@@ -89,7 +99,7 @@ class FlashMatch : public Match {
 
  private:
   static std::vector<std::pair<std::string, int64_t>> knobs(const FlashChoice& c) {
-    return {{"rows", c.rows}, {"columns", c.keys}};
+    return {{"rows", c.rows}, {"columns", c.keys}, {"cluster", c.cluster}};
   }
   const Region& region_;
   const Device& device_;

@@ -35,8 +35,23 @@ struct Turns {
   }
 };
 
-inline void free_place(u64* empty) {
-  if (threadIdx.x % 128 == 0) barrier_arrive(empty);
+// In all blocks that fill it.
+template <class T>
+void free_place(u64* empty) {
+  if (threadIdx.x % 128 >= T::kCluster) return;
+  if constexpr (T::kCluster > 1)
+    barrier_arrive_at(empty, threadIdx.x % 128);
+  else
+    barrier_arrive(empty);
+}
+
+// Frees a place whose results have left; one that is owed nothing is null.
+inline void free_results(u64*& owed) {
+  if (owed && threadIdx.x % 32 == 0) {
+    stores_wait_read<0>();
+    barrier_arrive(owed);
+  }
+  owed = nullptr;
 }
 
 // Asks for scores of 64 queries and a step's keys.
@@ -66,6 +81,11 @@ void read_factors(const FlashArgs& a, FlashMemory<T>& m) {
   constexpr float kLog2e = 1.44269504088896340736f;
   read_score_factors<O>(a, m.factors);
   m.exponent = T::kFolded ? m.factors.score * kLog2e : kLog2e;
+  if constexpr (T::kRagged) {
+    i32 most = a.sq;
+    for (i32 b = 0; b < a.b; ++b) most = max(most, queries_of<T>(a, b));
+    m.row_tiles = (most + T::kRows - 1) / T::kRows;
+  }
 }
 
 template <class T>
@@ -75,16 +95,17 @@ FlashRows start_rows(const FlashArgs& a, const FlashWork& w) {
   for (int i = 0; i < 2; ++i) {
     Band keys = band_of(a, query_of<T>(w, i), w.len_q, w.len_kv);
     r.first[i] = keys.first, r.last[i] = keys.last;
-    r.max[i] = r.shift[i] = -infinity(), r.sum[i] = 0.0f;
+    r.max[i] = -infinity(), r.sum[i] = 0.0f;
   }
   return r;
 }
 
-// The values of a step that lie behind the end of the sequence become 0, whatever they are: their weights are 0.
+// The values of a step that are none of the sequence's [first, end) become 0, whatever they are: their weights are 0.
 template <class T>
-void clear_values(char* v, i32 from) {
+void clear_values(char* v, i32 first, i32 end) {
   for (int i = threadIdx.x - 128; i < T::kValueChunks * T::kKeys * 8; i += T::kConsumers * 128)
-    if (i / 8 % T::kKeys >= from) store_vector(reinterpret_cast<u32*>(v) + i * 4, Vec<u32, 4>{});
+    if (i / 8 % T::kKeys < first || i / 8 % T::kKeys >= end)
+      store_vector(reinterpret_cast<u32*>(v) + i * 4, Vec<u32, 4>{});
   fence_for_copies();
   named_sync(kAll, T::kConsumers * 128);
 }
@@ -99,28 +120,28 @@ struct FlashSteps {
   const FlashWork& w;
   FlashRows& r;
   const char* queries;
+  u64*& owed;
   typename Values::Sums& o;
   u32 p[T::kKeys / 16][4];
   bool add = false;
 
-  i32 first_key(int n) const { return n * T::kKeys + i32(threadIdx.x) % 4 * 2; }
-
   // Masked scores become weights.
   template <bool MASKED>
   void soften(int n, typename Scores::Sums& s, float (&factor)[2]) {
-    finish_scores<T, O, MASKED>(a, m, w, r, first_key(n), s);
+    i32 key = MASKED && T::kRagged ? w.key_of(n, T::kKeys) : n * T::kKeys;
+    finish_scores<T, O, MASKED>(a, m, w, r, key + i32(threadIdx.x) % 4 * 2, n * T::kKeys, s);
     update_softmax(r, m.exponent, s, factor);
-    if constexpr (O::kDrops) drop(n, s);
+    if constexpr (O::kDrops) drop(key, s);
   }
 
   // Two lanes share four keys of two rows: each asks for those of one row.
-  void drop(int n, typename Scores::Sums& s) {
+  void drop(i32 key, typename Scores::Sums& s) {
     int lane = threadIdx.x % 4, mine = lane % 2;
     i32 query = query_of<T>(w, mine);
 #pragma unroll
     for (int j = 0; j < T::kKeys / 8; ++j) {
       float keep[4];
-      keep_four<O>(a, m.factors, w.b, w.head, query, n * T::kKeys + 8 * j + lane / 2 * 4, keep);
+      keep_four<O>(a, m.factors, w.b, w.head, query, key + 8 * j + lane / 2 * 4, keep);
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float other = __shfl_xor_sync(0xffffffffu, mine ? keep[e] : keep[2 + e], 1);
@@ -132,11 +153,11 @@ struct FlashSteps {
   }
 
   void free_keys() {
-    free_place(m.k_ring.empty + k.slot);
+    free_place<T>(m.k_ring.empty + k.slot);
     k.next<T::kStages>();
   }
   void free_values() {
-    free_place(m.v_ring.empty + v.slot);
+    free_place<T>(m.v_ring.empty + v.slot);
     v.next<T::kStages>();
   }
 
@@ -146,12 +167,13 @@ struct FlashSteps {
     float factor[2];
     barrier_wait(m.k_ring.full + k.slot, k.parity);
     multiply_keys<T, Scores>(queries, m.k[k.slot], s);
+    free_results(owed);
     wgmma_wait<0>();
     sums_ready(s);
     free_keys();
     if (T::kCut && (n + 1) * T::kKeys > w.len_kv) {
       barrier_wait(m.v_ring.full + v.slot, v.parity);
-      clear_values<T>(m.v[v.slot], w.len_kv - n * T::kKeys);
+      clear_values<T>(m.v[v.slot], w.shift, w.len_kv - n * T::kKeys + w.shift);
     }
     soften<true>(n, s, factor);
     to_weights<typename T::In>(s, p);
@@ -211,10 +233,12 @@ void finish_tile(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w
 #pragma unroll
   for (int i = 0; i < N; ++i)
     if (factor[i / 2 % 2] == 0.0f) o[i] = 0.0f;  // nothing was attended to; what was multiplied may be NaN
+  i32 query = w.row + i32(threadIdx.x - 128) / 32 * 16;
+  bool boxed = T::kStaged && (!T::kRagged || (w.any() && w.holds(query) && w.holds(query + 15)));
   if constexpr (T::kStaged)
-    store_boxes<T>(a, place, w, o, factor);
-  else
-    store_each<T>(a, w, o, factor);
+    if (boxed) store_boxes<T>(a, place, w, o, factor);
+  if constexpr (T::kRagged || !T::kStaged)
+    if (!boxed) store_each<T>(a, w, o, factor);
   store_statistics<T>(a, w, rows);
 }
 
@@ -223,23 +247,25 @@ void consume(const FlashArgs& a, FlashMemory<T>& m) {
   int consumer = threadIdx.x / 128 - 1;
   Turns<T> turns(consumer);
   RingPlace q, k, v;
-  int tiles = a.b * a.hq * a.row_tiles;
-  for (TileWalk walk; walk.index() < tiles; ++walk.round) {
-    FlashWork w = work_of<T>(a, walk.index());
+  u64* owed = nullptr;  // the place of a tile's results, while they leave
+  int row_tiles = T::kRagged ? m.row_tiles : a.row_tiles, tiles = tiles_of<T>(a, row_tiles);
+  for (TileWalk<T> walk; walk.index() < tiles; ++walk.round) {
+    FlashWork w = work_of<T>(a, row_tiles, walk.index());
     FlashRows r = start_rows<T>(a, w);
-    float sink = read<float>(a.sink, w.head);
+    float sink = O::kSink ? read<float>(a.sink, w.head) : -infinity();
     typename Values::Sums o;
     char* queries = m.q[q.slot];
-    barrier_wait(m.q_ring.full + q.slot, q.parity);
-    FlashSteps<T, Scores, Values, O> steps{a, m, turns, k, v, w, r, queries + consumer * 64 * 128, o};
+    bool asked = !T::kRagged || w.any();
+    if (asked) barrier_wait(m.q_ring.full + q.slot, q.parity);
+    FlashSteps<T, Scores, Values, O> steps{a, m, turns, k, v, w, r, queries + consumer * 64 * 128, owed, o};
     if (w.any()) steps.run();
+    free_results(owed);
     u64* empty = m.q_ring.empty + q.slot;
-    if (!T::kStaged && threadIdx.x % 32 == 0) barrier_arrive(empty);
-    finish_tile<T>(a, m, work_of<T>(a, again(walk.index())), r, sink, queries, o);
-    if (T::kStaged && threadIdx.x % 32 == 0) {
-      stores_wait_read<0>();
-      barrier_arrive(empty);
-    }
+    if (!T::kStaged && asked && threadIdx.x % 32 == 0) barrier_arrive(empty);
+    finish_tile<T>(a, m, work_of<T>(a, row_tiles, again(walk.index())), r, sink, queries, o);
+    if (!asked) continue;
+    if (T::kStaged) owed = empty;
+    if (T::kQStages == 1) free_results(owed);
     q.next<T::kQStages>();
   }
   turns.end();
@@ -251,17 +277,20 @@ void flash_forward(const FlashArgs& a) {
   auto& m = *reinterpret_cast<FlashMemory<T>*>(shared_memory());
   if (threadIdx.x == 0) {
     m.q_ring.start(1, T::kConsumers * 4);
-    m.k_ring.start(1, T::kConsumers);
-    m.v_ring.start(1, T::kConsumers);
+    m.k_ring.start(1, T::kConsumers * T::kCluster);
+    m.v_ring.start(1, T::kConsumers * T::kCluster);
     barriers_ready();
   }
   if (threadIdx.x == 128) read_factors<T, O>(a, m);
-  __syncthreads();
+  if constexpr (T::kCluster > 1)
+    cluster_sync();
+  else
+    __syncthreads();
   if (threadIdx.x < 128) {
-    registers_fewer<T::kConsumers == 3 ? 32 : 24>();
+    registers_fewer<T::kConsumers == 3 ? 32 : T::kLooksUp ? 40 : 24>();
     if (threadIdx.x == 0) produce<T>(a, m);
   } else {
-    registers_more<T::kConsumers == 3 ? 160 : 240>();
+    registers_more<T::kConsumers == 3 ? 160 : T::kLooksUp ? 232 : 240>();
     consume<T, Scores, Values, O>(a, m);
   }
 }

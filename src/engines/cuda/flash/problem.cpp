@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engines/cuda/scores/check.hpp"
 #include "engines/cuda/scores/options_text.hpp"
 
 namespace tsr::cuda {
@@ -18,35 +19,60 @@ constexpr int kLeastStages = 2, kMostStages = 4;
 int64_t padded(int64_t width) { return ceil_div(width, 32) * 32; }
 int64_t chunks(int64_t width) { return ceil_div(width, kChunk); }
 
-Reason check_sequence(const Graph& g, TensorId id, const char* name, int64_t width) {
-  const Tensor& t = g.tensor(id);
-  if (t.dtype != DType::bf16 && t.dtype != DType::f16)
-    return Reason::no(name, " ", describe(t), " is of ", t.dtype, ", tensor cores take bf16 and f16");
-  if (t.ragged != kNone) return Reason::no(name, " ", describe(t), " is ragged");
-  if (t.on_host() || t.reordering != Reordering::none)
-    return Reason::no(name, " ", describe(t), " is no plain memory of the device");
+// Packed sequences: all rows of all heads lie at multiples of the same stride.
+Reason check_packed(const attention::Sequences& x) {
+  if (x.offsets == kNone) return Reason::yes();
+  if (x.strides[2] <= 0 || x.multiplier % x.strides[2] != 0)
+    return Reason::no("offsets count ", x.multiplier, " elements, no multiple of the ", x.strides[2], " of a step");
+  return Reason::yes();
+}
+
+Reason check_pages(const attention::Sequences& x) {
+  constexpr int64_t kLeast = 8;  // rows that a swizzle exchanges
+  if (x.pages && x.dims[2] % kLeast != 0)
+    return Reason::no("pages have ", x.dims[2], " steps, not a multiple of ", kLeast);
+  return Reason::yes();
+}
+
+Reason check_sequence(const Graph& g, const attention::Sequences& x, const char* name) {
+  const Tensor& t = g.tensor(x.id);
+  int64_t width = x.dims[3];
+  auto no = [&](const auto&... text) { return Reason::no(name, " ", describe(t), ": ", text...); };
+  if (t.dtype != DType::bf16 && t.dtype != DType::f16) return no("tensor cores take bf16 and f16, not ", t.dtype);
+  if (t.reordering != Reordering::none) return no("its elements are reordered");
   if (width % 8 != 0 || width > kWidest)
-    return Reason::no(name, " ", describe(t), " has rows of ", width, " elements, not a multiple of 8 up to ", kWidest);
-  if (t.numel() == 0) return Reason::no(name, " ", describe(t), " is empty");
-  attention::Sequences s = attention::make_sequences(g, id);
-  if (Reason why = check_box(flash_box(s, s.dims[1], width, 1), t.stored ? t.alignment : 16); !why)
-    return Reason::no(name, " ", describe(t), ": ", why.text());
+    return no("rows have ", width, " elements, not a multiple of 8 up to ", kWidest);
+  if (t.numel() == 0) return no("it is empty");
+  for (const Reason& why :
+       {check_packed(x), check_pages(x), check_box(flash_box(x, 1), t.stored ? t.alignment : kMemoryAlign)})
+    if (!why) return no(why.text());
+  return Reason::yes();
+}
+
+// Of packed sequences, only lengths say where they end; tiles of packed queries make no other rows.
+Reason check_lengths(const Region& r, const attention::Problem& p) {
+  auto packed = [](const attention::Sequences& x) { return x.offsets != kNone; };
+  for (int slot : {int{kO}, int{kStats}, int{kMax}, int{kSumExp}})
+    if (attention::Sequences x = attention::make_output(r, slot); x.given() && packed(p.q) && !packed(x))
+      return Reason::no("q is packed, output ", describe(r.graph->tensor(x.id)), " is not");
+  if (packed(p.q) && !p.seq_len_q.given() && !p.cu_seq_len_q.given())
+    return Reason::no("q is packed, but its lengths are not given");
+  if ((packed(p.k) || packed(p.v)) && !p.seq_len_kv.given() && !p.cu_seq_len_kv.given())
+    return Reason::no("k or v is packed, but their lengths are not given");
+  if ((packed(p.k) || packed(p.v)) && p.dropout_mask.given())
+    return Reason::no("k or v is packed, and dropout has a mask");
   return Reason::yes();
 }
 
 // Inputs and outputs that this engine knows nothing of.
 Reason check_slots(const Region& r, const Node& n) {
   const sdpa::Slots& s = sdpa::slots(n);
-  for (int slot :
-       {s.page_table_k, s.page_table_v, s.descale_q, s.descale_k, s.descale_v, s.descale_s, s.scale_s, int{kScaleO}})
+  for (int slot : {s.descale_q, s.descale_k, s.descale_v, s.descale_s, s.scale_s, int{kScaleO}})
     if (const Tensor* t = attention::input(*r.graph, n, slot))
-      return Reason::no("input ", describe(*t), ": pages and factors of 8-bit numbers are not taken");
+      return Reason::no("input ", describe(*t), ": factors of 8-bit numbers are not taken");
   for (int slot : {int{kRngDump}, int{kAmaxS}, int{kAmaxO}})
     if (attention::Sequences x = attention::make_output(r, slot); x.given())
       return Reason::no("output ", describe(r.graph->tensor(x.id)), ": dumps and largest magnitudes are not made");
-  for (int slot : {int{kO}, int{kStats}, int{kMax}, int{kSumExp}})
-    if (attention::Sequences x = attention::make_output(r, slot); x.given() && x.offsets != kNone)
-      return Reason::no("output ", describe(r.graph->tensor(x.id)), " is ragged");
   return Reason::yes();
 }
 
@@ -60,10 +86,21 @@ Reason check_sizes(const sdpa::Shape& n) {
 }
 
 // Do results lie as the copy engine stores them?
-bool leaves_in_boxes(const Graph& g, const attention::Sequences& o, const sdpa::Shape& n) {
-  if (!o.given() || o.offsets != kNone || info(o.type).bits != 16) return false;
+bool leaves_in_boxes(const Graph& g, const attention::Sequences& o) {
+  if (!o.given() || info(o.type).bits != 16 || !check_packed(o)) return false;
   const Tensor& t = g.tensor(o.id);
-  return check_box(flash_box(o, n.hq, n.dv, 1), t.stored ? t.alignment : 16).ok();
+  return check_box(flash_box(o, 1), t.stored ? t.alignment : kMemoryAlign).ok();
+}
+
+// Is any sequence or result packed?
+bool has_offsets(const Region& r) {
+  const Node& n = r.graph->node(r.nodes[0]);
+  const sdpa::Slots& s = sdpa::slots(n);
+  for (int slot : {s.q, s.k, s.v})
+    if (attention::input(*r.graph, n, slot)->ragged != kNone) return true;
+  for (int slot : {int{kO}, int{kStats}, int{kMax}, int{kSumExp}})
+    if (attention::make_output(r, slot).offsets != kNone) return true;
+  return false;
 }
 
 int64_t key_bytes(const FlashProblem& m, int keys) { return chunks(m.depth()) * keys * 128; }
@@ -78,12 +115,13 @@ int64_t query_bytes(const FlashProblem& m, int rows) {
 FlashProblem::FlashProblem(const Region& r)
     : p(*r.graph, r.graph->node(r.nodes[0])),
       o(attention::make_output(r, kO)),
-      staged(leaves_in_boxes(*r.graph, o, p.n)),
+      staged(leaves_in_boxes(*r.graph, o)),
       changed(p.options.score_mod || p.bias.given() || p.alibi || p.block_mask.given() || p.options.dropout != 0 ||
               p.dropout_mask.given()),
       folded(!p.scale.given() && p.options.scale > 0 && std::isfinite(p.options.scale) && !changed),
-      cut(p.seq_len_kv.given() || p.cu_seq_len_kv.given()),
-      ragged(false) {}
+      cut(p.seq_len_kv.given() || p.cu_seq_len_kv.given() || p.k.pages || p.v.pages),
+      ragged(has_offsets(r)),
+      paged(p.k.pages || p.v.pages) {}
 
 int64_t FlashProblem::depth() const { return padded(p.n.d); }
 int64_t FlashProblem::columns() const { return padded(p.n.dv); }
@@ -96,27 +134,32 @@ Reason check_flash(const Region& r, const Device& d) {
   if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
   if (n.compute != DType::f32) return Reason::no(spelling(n), " computes in ", n.compute, ", not f32");
   if (Reason why = attention::check_tensors(g, n); !why) return why;
+  if (Reason why = check_places(g, n); !why) return why;
   if (Reason why = check_slots(r, n); !why) return why;
-  const sdpa::Slots& s = sdpa::slots(n);
-  const sdpa::Shape shape = sdpa::shape(g, n);
-  auto in = [&](int slot) { return n.in[static_cast<size_t>(slot)]; };
-  if (Reason why = check_sequence(g, in(s.q), "q", shape.d); !why) return why;
-  if (Reason why = check_sequence(g, in(s.k), "k", shape.d); !why) return why;
-  if (Reason why = check_sequence(g, in(s.v), "v", shape.dv); !why) return why;
-  DType q = g.tensor(in(s.q)).dtype, k = g.tensor(in(s.k)).dtype, v = g.tensor(in(s.v)).dtype;
-  if (q != k || q != v) return Reason::no("q, k and v are of ", q, ", ", k, " and ", v, ", not of one type");
+  const attention::Problem p(g, n);
+  if (Reason why = check_sequence(g, p.q, "q"); !why) return why;
+  if (Reason why = check_sequence(g, p.k, "k"); !why) return why;
+  if (Reason why = check_sequence(g, p.v, "v"); !why) return why;
+  if (Reason why = check_lengths(r, p); !why) return why;
+  if (p.q.type != p.k.type || p.q.type != p.v.type)
+    return Reason::no("q, k and v are of ", p.q.type, ", ", p.k.type, " and ", p.v.type, ", not of one type");
   DType o = g.tensor(n.out[kO]).dtype;
   if (o != DType::bf16 && o != DType::f16 && o != DType::f32)
     return Reason::no("output ", describe(g.tensor(n.out[kO])), " is of ", o, ", not bf16, f16 or f32");
-  if (Reason why = check_sizes(shape); !why) return why;
-  return check_options(g, n);
+  if (Reason why = check_sizes(p.n); !why) return why;
+  if (Reason why = check_options(g, n); !why) return why;
+  if (flash_choices(FlashProblem(r), d).empty())
+    return Reason::no("pages of ", p.k.dims[2], " and ", p.v.dims[2], " steps divide no tile and are divided by none");
+  return Reason::yes();
 }
 
-TensorBox flash_box(const attention::Sequences& x, int64_t heads, int64_t width, int steps) {
+TensorBox flash_box(const attention::Sequences& x, int steps) {
+  constexpr int64_t kAnyNumber = int64_t{1} << 31;  // of rows: offsets say how many there are
   int64_t bytes = info(x.type).bits / 8;
+  bool packed = x.offsets != kNone;
   TensorBox b;
   b.rank = 4, b.element_bytes = static_cast<int>(bytes), b.swizzle = dev::Swizzle::bytes_128;
-  b.dims = {width, x.dims[2], heads, x.dims[0]};
+  b.dims = {x.dims[3], packed ? kAnyNumber : x.dims[2], x.dims[1], packed ? 1 : x.dims[0]};
   b.strides = {x.dims[3] == 1 ? bytes : x.strides[3] * bytes, x.strides[2] * bytes, x.strides[1] * bytes,
                x.strides[0] * bytes};
   for (size_t i = 1; i < 4; ++i)
@@ -125,13 +168,20 @@ TensorBox flash_box(const attention::Sequences& x, int64_t heads, int64_t width,
   return b;
 }
 
+int flash_steps(const attention::Sequences& x, int keys) {
+  return x.pages ? static_cast<int>(std::min<int64_t>(keys, x.dims[2])) : keys;
+}
+
 int64_t flash_bytes(const FlashProblem& m, const FlashChoice& c) {
   return c.q_stages * query_bytes(m, c.rows) + c.stages * (key_bytes(m, c.keys) + value_bytes(m, c.keys)) +
          kBarrierBytes;
 }
 
+int64_t flash_row_tiles(const FlashProblem& m, const FlashChoice& c) {
+  return ceil_div(m.p.n.sq, c.rows * c.rows_each());
+}
 int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c) {
-  return m.p.n.b * m.p.n.hq * ceil_div(m.p.n.sq, c.rows);
+  return m.p.n.b * m.p.n.hq / c.heads_each() * flash_row_tiles(m, c);
 }
 
 std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
@@ -140,21 +190,26 @@ std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
   auto fits = [&](int rows, int keys) {
     int64_t held = keys / 2 + keys / 4 + m.columns() / 2, most = rows == 192 ? 130 : 200;
     if (m.changed) most -= rows == 192 ? 40 : 88;
-    return held <= most;
+    if (m.ragged || m.paged) most -= 12;
+    return held <= most && (rows < 192 || m.depth() <= 128);
+  };
+  auto divides = [](const attention::Sequences& x, int keys) {
+    return !x.pages || x.dims[2] % keys == 0 || keys % x.dims[2] == 0;
+  };
+  auto add = [&](FlashChoice c) {
+    c.by_heads = m.p.group % c.cluster == 0;
+    auto too_much = [&] { return flash_bytes(m, c) > d.shared_bytes; };
+    if (too_much()) c.q_stages = 1;
+    if (too_much()) return;
+    while (c.stages < kMostStages && !too_much()) ++c.stages;
+    if (too_much()) --c.stages;
+    list.push_back(c);
   };
   for (int rows : {128, 192})
     for (int keys : {192, 176, 160, 144, 128, 112, 96, 80, 64}) {
-      FlashChoice c{rows, keys, kLeastStages, 2};
-      if (flash_bytes(m, c) > d.shared_bytes) c.q_stages = 1;
-      if (!fits(rows, keys) || flash_bytes(m, c) > d.shared_bytes) continue;
-      while (c.stages < kMostStages) {
-        ++c.stages;
-        if (flash_bytes(m, c) > d.shared_bytes) {
-          --c.stages;
-          break;
-        }
-      }
-      list.push_back(c);
+      if (!fits(rows, keys) || !divides(m.p.k, keys) || !divides(m.p.v, keys)) continue;
+      for (int cluster : {2, 1})
+        if (cluster == 1 || (!m.ragged && !m.paged)) add({rows, keys, cluster, kLeastStages, 2});
     }
   return list;
 }
@@ -168,11 +223,13 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
   if (m.p.options.left && m.p.options.right)
     keys = std::min(keys, real(*m.p.options.left + *m.p.options.right) + c.rows);
   keys = std::max(keys, 1.0);
-  double steps = std::ceil(keys / c.keys), tiles = real(flash_tiles(m, c));
-  double waves = m.p.options.right ? std::max(1.0, tiles / d.units) : std::ceil(tiles / d.units);
+  double steps = std::ceil(keys / c.keys), tiles = real(flash_tiles(m, c)), clusters = real(d.units / c.cluster);
+  double waves = m.p.options.right ? std::max(1.0, tiles / clusters) : std::ceil(tiles / clusters);
   // Exponentials take as long as products where rows are short; smaller steps wait more often.
   double efficiency = m.columns() >= 192 ? 0.72 : m.columns() >= 96 ? 0.66 : 0.46;
   efficiency *= c.keys / (c.keys + 16.0);
+  if (c.cluster == 1) efficiency *= 0.95;
+  if (m.p.options.right && c.rows_each() > 1) steps += 0.5;  // that one of the blocks need not take
   if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.03 : 0.9;
   constexpr double kOverhead = 1.5;  // steps that a tile's beginning and end take
   double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / (d.rates.bits16 / d.units * efficiency);

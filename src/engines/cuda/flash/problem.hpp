@@ -18,6 +18,7 @@ struct FlashProblem {
   bool folded;             // the factor of scores is positive, and nothing else changes them
   bool cut;                // behind the end of a sequence anything may lie
   bool ragged;             // some sequences are packed
+  bool paged;              // a table says where keys or values lie
   int64_t depth() const;   // elements of rows of q and k, and of v, as multiplied
   int64_t columns() const;
 };
@@ -27,16 +28,23 @@ Reason check_flash(const Region& r, const Device& d);
 
 // Rows of a tile, keys of a step, and how many places there are for them.
 struct FlashChoice {
-  int rows, keys;
+  int rows, keys, cluster;
   int stages = 0, q_stages = 0;
+  // What neighbouring blocks of a cluster have: heads that share keys and values, or rows of one head.
+  bool by_heads = false;
+  int64_t heads_each() const { return by_heads ? cluster : 1; }
+  int64_t rows_each() const { return by_heads ? 1 : cluster; }
 };
-// Those that fit, with the shared memory they take.
+// Those that fit.
 std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d);
 double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& r, const Device& d);
 int64_t flash_bytes(const FlashProblem& m, const FlashChoice& c);
+int64_t flash_row_tiles(const FlashProblem& m, const FlashChoice& c);  // of a head, and of all, each a cluster's
 int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c);
 
-// A sequence's boxes of 64 elements by `steps`.
-TensorBox flash_box(const attention::Sequences& x, int64_t heads, int64_t width, int steps);
+// A sequence's boxes of 64 elements by `steps`. Of packed sequences all steps are one batch.
+TensorBox flash_box(const attention::Sequences& x, int steps);
+// Steps of a paged sequence that come at once, where `keys` are wanted: within a page.
+int flash_steps(const attention::Sequences& x, int keys);
 
 }  // namespace tsr::cuda

@@ -8,11 +8,10 @@
 
 namespace tsr::dev::attention {
 
-// Two rows of a thread. The largest score, and how it is spelled as an exponent; sums are of what this thread saw, and
-// joined in the end.
+// Two rows of a thread. Sums are of what this thread saw, and joined in the end.
 struct FlashRows {
   i32 first[2], last[2];  // keys that they attend to
-  float max[2], shift[2], sum[2];
+  float max[2], sum[2];
 };
 
 // Which query a row is.
@@ -31,10 +30,11 @@ inline void one_after_another() {
 #endif
 }
 
-// Scores of the keys from `key` on, which is this thread's first. What is masked is -inf.
+// Scores of the keys from `key` on, which is this thread's first; those before `least` belong to another step. What is
+// masked is -inf.
 template <class T, class O, bool MASKED, int N>
 void finish_scores(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, i32 key,
-                   float (&s)[N]) {
+                   i32 least, float (&s)[N]) {
   float score = T::kFolded ? 1.0f : m.factors.score, slope = O::kAlibi ? slope_of<float>(a, w.head) : 0.0f;
 #pragma unroll
   for (int j = 0; j < N / 4; ++j) {
@@ -43,12 +43,13 @@ void finish_scores(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork&
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& x = s[4 * j + 2 * i + e];
+        i32 first = T::kRagged ? max(r.first[i], least) : r.first[i];
         if constexpr (!T::kFolded) x *= score;
         if constexpr (kChangesScores<O>)
-          x = finish_score<O>(a, w.b, Row<float>{w.head, query_of<T>(w, i), r.first[i], r.last[i], slope, 0.0f, 0.0f},
+          x = finish_score<O>(a, w.b, Row<float>{w.head, query_of<T>(w, i), first, r.last[i], slope, 0.0f, 0.0f},
                               key + 8 * j + e, x);
         else if constexpr (MASKED)
-          x = 8 * j + e < r.first[i] - key || 8 * j + e >= r.last[i] - key ? -infinity() : x;
+          x = 8 * j + e < first - key || 8 * j + e >= r.last[i] - key ? -infinity() : x;
       }
     if constexpr (kChangesScores<O>) one_after_another();
   }
@@ -66,11 +67,10 @@ void update_softmax(FlashRows& r, float exponent, float (&s)[N], float (&factor)
 #pragma unroll
       for (int e = 0; e < 2; ++e) most[e] = larger(most[e], s[4 * j + 2 * i + e]);
     float largest = warp_reduce<Max, 4>(larger(most[0], most[1]));
-    float before = r.shift[i];
-    r.max[i] = largest, r.shift[i] = largest * exponent;
-    // A row that has met nothing but masks yet.
-    float shift = largest == -infinity() ? 0.0f : r.shift[i];
-    factor[i] = fast_exp2(before - shift);
+    // A row that has met nothing but masks yet has no shift.
+    float shift = largest == -infinity() ? 0.0f : __fmul_rn(largest, exponent);
+    factor[i] = fast_exp2(__fmul_rn(r.max[i], exponent) - shift);
+    r.max[i] = largest;
     float sum[2] = {r.sum[i] * factor[i], 0.0f};
 #pragma unroll
     for (int j = 0; j < N / 4; ++j)

@@ -126,6 +126,7 @@ OptionsText options_text(const Graph& g, const Node& n, const attention::Problem
       {"kBackward", static_cast<bool>(p.options.score_mod_bwd)},
       {"kBias", p.bias.given()},
       {"kAlibi", p.alibi},
+      {"kSink", p.sink.given()},
       {"kBlockMask", p.block_mask.given()},
       {"kRandom", random},
       {"kDrops", random || p.dropout_mask.given()},

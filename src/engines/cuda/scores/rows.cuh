@@ -13,7 +13,8 @@ namespace tsr::dev::attention {
 
 template <class L>
 L read(const Numbers& n, i64 i = 0) {
-  return n.data ? load_any<L>(n.data, n.type, i * n.stride) : L(n.value);
+  // Not by a call: in a kernel whose warpgroups hand registers on, its arguments arrived broken on an H200.
+  return n.data ? load_any_here<L>(n.data, n.type, i * n.stride) : L(n.value);
 }
 // Of a tensor of i32 or i64.
 inline i64 load_integer(const void* data, ElementType type, i64 at) {
@@ -50,16 +51,22 @@ struct Spot {
   i32 head, step;
 };
 
+// The block of the container that holds a step of a paged sequence; -1: none.
+inline i64 block_of(const Operand& x, i32 b, i32 step) {
+  Place table = place(x.pages, b);
+  i32 page = step / i32(x.steps);
+  if (page >= table.steps) return -1;
+  i64 block = load_integer(x.pages.data, x.pages.type, table.start + page * x.pages.strides[2]);
+  return block < 0 || block >= x.blocks ? -1 : block;
+}
+
 template <class O>
 Spot locate(const Operand& x, const Place& at, i32 h, i32 step) {
   if (step >= at.steps) return {-1, h, step};
   if (!O::kPaged || !x.pages.data) return {row_offset(x, at, h, step), h, step};
-  Place table = place(x.pages, at.b);
-  i32 size = i32(x.steps), page = step / size;
-  i64 block = -1;
-  if (page < table.steps) block = load_integer(x.pages.data, x.pages.type, table.start + page * x.pages.strides[2]);
-  if (block < 0 || block >= x.blocks) return {-1, h, step};
-  return {block * x.strides[0] + h * x.strides[1] + step % size * x.strides[2], h, step};
+  i64 block = block_of(x, at.b, step);
+  if (block < 0) return {-1, h, step};
+  return {block * x.strides[0] + h * x.strides[1] + step % i32(x.steps) * x.strides[2], h, step};
 }
 
 // --- queries

@@ -78,154 +78,170 @@ int find_staged(const WgmmaProblem& m) {
     bool fits = m.strides[k].column == 1 && (bytes == 2 || bytes == 4) && m.columns * bytes % kBoxAlignment == 0 &&
                 (!t.stored || t.alignment % kBoxAlignment == 0);
     const WgmmaProblem::Strides& p = m.strides[k];
-    for (int64_t s : {p.row, p.batch, p.line, p.picture}) fits = fits && s >= 0 && s * bytes % kBoxAlignment == 0;
+    for (int64_t s : {p.row, p.batch, p.positions[0], p.positions[1], p.positions[2], p.positions[3]})
+      fits = fits && s >= 0 && s * bytes % kBoxAlignment == 0;
     if (fits) found = static_cast<int>(k);
   }
   return found;
 }
 
 // --- convolutions
-// A window along one axis of the picture that is read. Position p and the i-th tap meet it at p step + origin + i
-// apart, and the filter has that tap at first_tap + i tap_step.
+// A window along one axis of the picture that is read. Position p and the i-th tap meet it at p step + first + i apart,
+// and the filter has that tap at filter_tap + i filter_step.
 struct WindowAxis {
-  int64_t in, positions, taps, step, origin, apart, first_tap, tap_step;
+  int64_t positions, taps, step, first, apart, filter_tap, filter_step;
   int64_t out_step = 1, out_first = 0;
 };
 
-// Taps in the order of the picture: what the copy engine adds to a position is not negative.
-WindowAxis in_order(WindowAxis w) {
-  if (w.apart >= 0) return w;
-  w.origin += (w.taps - 1) * w.apart, w.first_tap += (w.taps - 1) * w.tap_step;
-  w.apart = -w.apart, w.tap_step = -w.tap_step;
-  return w;
-}
+WindowAxis forward_axis(const ConvAxis& s) { return {s.out, s.taps, s.stride, s.origin, s.step, 0, 1}; }
 
 // Positions r + stride i of dx: tap q meets dy at (r - origin - q step) / stride + i, where that is whole.
 WindowAxis data_gradient_axis(const ConvAxis& s, int64_t r) {
-  int64_t common = std::gcd(s.step, s.stride), apart = s.stride / common, first = 0;
-  while (first < std::min(apart, s.taps) && (r - s.origin - first * s.step) % s.stride != 0) ++first;
-  WindowAxis w{s.out, ceil_div(s.in - r, s.stride), 0, 1, 0, -s.step / common, first, apart, s.stride, r};
-  if (first >= std::min(apart, s.taps)) return w;
-  w.taps = ceil_div(s.taps - first, apart), w.origin = (r - s.origin - first * s.step) / s.stride;
-  return in_order(w);
+  int64_t common = std::gcd(s.step, s.stride), apart = s.stride / common, tap = 0;
+  while (tap < std::min(apart, s.taps) && (r - s.origin - tap * s.step) % s.stride != 0) ++tap;
+  WindowAxis w{ceil_div(s.in - r, s.stride), 0, 1, 0, -s.step / common, tap, apart, s.stride, r};
+  if (tap < std::min(apart, s.taps))
+    w.taps = ceil_div(s.taps - tap, apart), w.first = (r - s.origin - tap * s.step) / s.stride;
+  return w;
 }
 
-Reason set_axis(const Node& n, const WindowAxis& a, size_t i, WgmmaWindow& window) {
-  TensorBox& p = window.pictures;
-  window.positions[i] = a.positions, window.taps[i] = a.taps, window.apart[i] = a.apart;
-  window.filter_step[i] = a.tap_step, window.out_step[i] = a.out_step, window.out_first[i] = a.out_first;
-  p.steps[i] = static_cast<int>(a.step), p.lower[i] = static_cast<int>(a.origin);
-  p.upper[i] = static_cast<int>(a.origin + (a.positions - 1) * a.step + 1 - a.in);
-  constexpr int64_t kFarthest = 255;
-  if ((a.taps - 1) * a.apart > kFarthest)
-    return Reason::no(spelling(n), " has taps ", (a.taps - 1) * a.apart, " elements apart, the limit is ", kFarthest);
-  return Reason::yes();
-}
-
-Reason add_window(const Node& n, const Tensor& x, const WindowAxis& across, const WindowAxis& down, int64_t filter_row,
-                  WgmmaProblem& m) {
-  WgmmaWindow window;
-  TensorBox& p = window.pictures;
-  int64_t bytes = info(x.dtype).bits / 8;
-  p.rank = 4, p.element_bytes = static_cast<int>(bytes), p.swizzle = dev::Swizzle::bytes_128, p.windows = true;
-  p.dims = {x.dims[1], x.dims[3], x.dims[2], x.dims[0]};
-  p.strides = {x.strides[1] * bytes, x.strides[3] * bytes, x.strides[2] * bytes, x.strides[0] * bytes};
-  p.box = {static_cast<int>(128 / bytes), 1};
-  if (Reason why = set_axis(n, across, 0, window); !why) return why;
-  if (Reason why = set_axis(n, down, 1, window); !why) return why;
-  window.filter_step[1] *= filter_row;
-  window.filter_tap = across.first_tap + down.first_tap * filter_row;
-  window.empty = window.all_taps() == 0;
-  if (window.empty) window.taps[0] = window.taps[1] = 1, window.filter_tap = 0;
-  if (Reason why = check_box(p, kBoxAlignment); !why) return Reason::no("input ", describe(x), ": ", why.text());
-  m.windows.push_back(window);
-  return Reason::yes();
+// Axes from the last one of the tensor on.
+void add_window(const std::vector<WindowAxis>& axes, const ConvShape& c, WgmmaProblem& m) {
+  WgmmaWindow w;
+  int64_t row = 1;  // taps of the filter between neighbours along an axis
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const WindowAxis& a = axes[i];
+    w.positions[i] = a.positions, w.first[i] = a.first, w.taps[i] = a.taps, w.apart[i] = a.apart;
+    w.filter_tap += a.filter_tap * row, w.filter_step[i] = a.filter_step * row;
+    w.out_step[i] = a.out_step, w.out_first[i] = a.out_first;
+    row *= c.axes[axes.size() - 1 - i].taps;
+  }
+  w.positions[3] = c.images;
+  w.empty = w.all_taps() == 0;
+  if (w.empty) w.taps = {1, 1, 1}, w.filter_tap = 0;
+  m.windows.push_back(w);
 }
 
 Reason find_windows(const Node& n, const ConvShape& c, WgmmaProblem& m) {
-  const ConvAxis &down = c.axes[0], &across = c.axes[1];
-  auto forward = [](const ConvAxis& s) { return in_order({s.in, s.out, s.taps, s.stride, s.origin, s.step, 0, 1}); };
-  if (!c.dgrad) return add_window(n, *c.x, forward(across), forward(down), across.taps, m);
-  if (across.stride * down.stride > dev::WgmmaArgs::kKinds)
-    return Reason::no(spelling(n), " has strides of ", down.stride, " and ", across.stride);
-  for (int64_t i = 0; i < std::min(down.stride, down.in); ++i)
-    for (int64_t j = 0; j < std::min(across.stride, across.in); ++j)
-      if (Reason why = add_window(n, *c.y, data_gradient_axis(across, j), data_gradient_axis(down, i), across.taps, m);
-          !why)
-        return why;
+  size_t rank = c.axes.size();
+  std::vector<WindowAxis> axes(rank);
+  if (!c.dgrad) {
+    for (size_t i = 0; i < rank; ++i) axes[i] = forward_axis(c.axes[rank - 1 - i]);
+    add_window(axes, c, m);
+    return Reason::yes();
+  }
+  int64_t kinds = 1;
+  for (const ConvAxis& s : c.axes) kinds *= std::min(s.stride, s.in);
+  if (kinds > dev::WgmmaArgs::kKinds)
+    return Reason::no(spelling(n), " has ", kinds, " kinds of positions that meet other taps, the limit is ",
+                      dev::WgmmaArgs::kKinds);
+  for (int64_t k = 0; k < kinds; ++k) {
+    int64_t rest = k;
+    for (size_t i = 0; i < rank; ++i) {
+      const ConvAxis& s = c.axes[rank - 1 - i];
+      axes[i] = data_gradient_axis(s, rest % std::min(s.stride, s.in));
+      rest /= std::min(s.stride, s.in);
+    }
+    add_window(axes, c, m);
+  }
   // The longest first, so that none is left for the end.
   std::stable_sort(m.windows.begin(), m.windows.end(),
                    [](const WgmmaWindow& x, const WgmmaWindow& y) { return x.all_taps() > y.all_taps(); });
-  m.scattered = m.windows.size() > 1;
   return Reason::yes();
 }
 
-// Strides of an operand of what follows, by axes of the result [pictures, channels, rows, columns].
-WgmmaProblem::Strides scattered_strides(const Dims& s, const Dims& dims) {
-  return {s[3], dims[1] == 1 ? 1 : s[1], 0, s[2], s[0]};
+// The shape of 64 positions that leaves the fewest beyond the edges, and the longest of those.
+std::array<int64_t, 4> choose_patch(const std::array<int64_t, 4>& positions) {
+  std::array<int64_t, 4> best{};
+  int64_t least = 0;
+  for (int64_t x = 64; x >= 1; x /= 2)
+    for (int64_t y = 64 / x; y >= 1; y /= 2)
+      for (int64_t z = 64 / x / y; z >= 1; z /= 2) {
+        std::array<int64_t, 4> patch{x, y, z, 64 / x / y / z};
+        int64_t all = 1;
+        for (size_t i = 0; i < 4; ++i) all *= ceil_div(positions[i], patch[i]);
+        if (least == 0 || all < least) least = all, best = patch;
+      }
+  return best;
 }
-// The same if positions are one axis of it.
-std::optional<WgmmaProblem::Strides> position_strides(const Dims& s, const Dims& dims) {
-  int64_t row = 0, run = 1;
-  for (int i : {3, 2, 0}) {
+
+// Pictures [pictures, channels, .., rows, columns]: a box is some channels of a patch, `steps` apart.
+TensorBox picture_box(const Tensor& x, const std::array<int64_t, 4>& patch, const std::vector<int64_t>& steps) {
+  TensorBox b;
+  int64_t bytes = info(x.dtype).bits / 8;
+  b.rank = 5, b.element_bytes = static_cast<int>(bytes), b.swizzle = dev::Swizzle::bytes_128;
+  b.dims = {x.dims[1], 1, 1, 1, x.dims[0]}, b.strides = {x.strides[1] * bytes, 16, 16, 16, x.strides[0] * bytes};
+  b.box = {static_cast<int>(128 / bytes), 1, 1, 1, static_cast<int>(patch[3])};
+  if (x.dims[1] == 1) b.strides[0] = bytes;
+  for (int i = 0; i < x.rank() - 2; ++i) {
+    auto to = static_cast<size_t>(i) + 1;
+    b.dims[to] = x.dims[x.rank() - 1 - i], b.strides[to] = x.strides[x.rank() - 1 - i] * bytes;
+    b.steps[to - 1] = static_cast<int>(steps[static_cast<size_t>(i)]);
+  }
+  for (size_t i = 0; i < 3; ++i) b.box[i + 1] = static_cast<int>(patch[i]);
+  return b;
+}
+
+Reason check_pictures(const Tensor& x, const TensorBox& b) {
+  Reason why = check_box(b, kBoxAlignment);
+  return why ? why : Reason::no("input ", describe(x), ": ", why.text());
+}
+
+// Are the taps of a filter [filters, channels, .., rows, columns] one dimension in memory, and how far apart?
+std::optional<int64_t> tap_stride(const Dims& s, const Dims& dims) {
+  int64_t apart = 0, run = 1;
+  for (int i = dims.size() - 1; i >= 2; --i) {
     if (dims[i] == 1) continue;
-    if (run > 1 && s[i] != row * run) return std::nullopt;
-    if (run == 1) row = s[i];
+    if (run > 1 && s[i] != apart * run) return std::nullopt;
+    if (run == 1) apart = s[i];
     run *= dims[i];
   }
-  return WgmmaProblem::Strides{row, dims[1] == 1 ? 1 : s[1], 0};
-}
-// The same by axes of a filter [filters, channels, rows, columns], whose taps are batches.
-std::optional<WgmmaProblem::Strides> tap_strides(const Dims& s, const Dims& dims) {
-  int64_t apart = dims[3] > 1 ? s[3] : s[2];
-  if (dims[2] > 1 && dims[3] > 1 && s[2] != dims[3] * apart) return std::nullopt;
-  return WgmmaProblem::Strides{s[0], dims[1] == 1 ? 1 : s[1], apart};
+  return apart;
 }
 
 Reason match_filter_gradient(const Graph& g, const Node& n, const ConvShape& c, WgmmaProblem& m) {
   const Tensor &dy = *c.y, &dw = g.tensor(n.out[0]);
   if (info(dy.dtype).bits != 16) return Reason::no(spelling(n), " of ", dy.dtype, ", not of 16 bits");
-  if (Reason why = find_windows(n, c, m); !why) return why;
-  m.windows[0].pictures.box[1] = 64;
-  auto positions = position_strides(dy.strides, dy.dims);
-  if (!positions) return Reason::no("positions of input ", describe(dy), " are not one dimension in memory");
-  m.a = {n.in[0], dy.dims[1] == 1 ? 1 : dy.strides[1], positions->row, 0, 1};
-  if (m.a.inner == 1) return Reason::no("input ", describe(dy), " has one filter");
-  m.b.tensor = n.in[1], m.b.step = 1, m.b.inner = c.x->strides[3];
+  m.results = picture_box(dy, m.patch, std::vector<int64_t>(c.axes.size(), 1));
+  if (Reason why = check_pictures(dy, m.results); !why) return why;
+  m.a = {n.in[0], 1, 0, 0, 1}, m.b = {n.in[1], 1, 0, 0, 1};
   m.rows = dw.dims[0], m.columns = dw.dims[1], m.depth = c.images * c.positions;
   m.filter_gradient = true;
   m.strides.push_back({});
   for (size_t k = 1; k < m.epilogue.operands().size(); ++k) {
-    auto s = tap_strides(m.epilogue.operands()[k].strides, dw.dims);
-    if (!s) return Reason::no("taps of a tensor behind ", spelling(n), " are not one dimension in memory");
-    m.strides.push_back(*s);
+    const Dims& s = m.epilogue.operands()[k].strides;
+    auto taps = tap_stride(s, dw.dims);
+    if (!taps) return Reason::no("taps of a tensor behind ", spelling(n), " are not one dimension in memory");
+    m.strides.push_back({s[0], dw.dims[1] == 1 ? 1 : s[1], *taps, {}});
   }
-  return check_operand(g, m.a);
+  return Reason::yes();
 }
 
 Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
   ConvShape c = conv_shape(g, n);
   if (c.groups != 1) return Reason::no(spelling(n), " has ", c.groups, " groups");
-  if (c.axes.size() != 2) return Reason::no(spelling(n), " has ", c.axes.size(), " spatial dimensions, not 2");
-  if (c.wgrad) return match_filter_gradient(g, n, c, m);
+  if (c.axes.size() > 3) return Reason::no(spelling(n), " has ", c.axes.size(), " spatial dimensions, at most 3");
   if (Reason why = find_windows(n, c, m); !why) return why;
-  const Tensor &w = *c.w, &y = g.tensor(n.out[0]);
-  auto filter = tap_strides(w.strides, w.dims);
-  if (!filter) return Reason::no("taps of filter ", describe(w), " are not one dimension in memory");
+  m.patch = choose_patch(m.windows[0].positions);
+  std::vector<int64_t> steps;
+  for (size_t i = c.axes.size(); i-- > 0;) steps.push_back(c.dgrad ? 1 : c.axes[i].stride);
+  const Tensor &x = c.dgrad ? *c.y : *c.x, &w = *c.w, &y = g.tensor(n.out[0]);
+  m.pictures = picture_box(x, m.patch, steps);
+  if (Reason why = check_pictures(x, m.pictures); !why) return why;
+  if (c.wgrad) return match_filter_gradient(g, n, c, m);
+  auto taps = tap_stride(w.strides, w.dims);
+  if (!taps) return Reason::no("taps of filter ", describe(w), " are not one dimension in memory");
   int columns = c.dgrad ? 1 : 0, inner = 1 - columns;
-  m.b = {n.in[1], w.strides[columns], w.dims[inner] == 1 ? 1 : w.strides[inner], c.taps > 1 ? filter->batch : 0,
-         c.taps};
+  m.b = {n.in[1], w.strides[columns], w.dims[inner] == 1 ? 1 : w.strides[inner], c.taps > 1 ? *taps : 0, c.taps};
   m.a.tensor = n.in[0], m.a.inner = 1;
-  m.rows = y.dims[0] * y.dims[2] * y.dims[3], m.columns = y.dims[1], m.depth = w.dims[inner];
+  m.rows = y.numel() / y.dims[1], m.columns = y.dims[1], m.depth = w.dims[inner];
   m.strides.push_back({});  // the product itself lies in registers
-  for (size_t k = 1; k < m.epilogue.operands().size() && !m.scattered; ++k) {
-    auto s = position_strides(m.epilogue.operands()[k].strides, y.dims);
-    if (s) m.strides.push_back(*s);
-    m.scattered = !s;
+  for (size_t k = 1; k < m.epilogue.operands().size(); ++k) {
+    const Dims& s = m.epilogue.operands()[k].strides;
+    WgmmaProblem::Strides to{0, y.dims[1] == 1 ? 1 : s[1], 0, {0, 0, 0, s[0]}};
+    for (int i = 0; i < y.rank() - 2; ++i) to.positions[static_cast<size_t>(i)] = s[y.rank() - 1 - i];
+    m.strides.push_back(to);
   }
-  m.strides.resize(m.scattered ? 1 : m.strides.size());
-  for (size_t k = 1; k < m.epilogue.operands().size() && m.scattered; ++k)
-    m.strides.push_back(scattered_strides(m.epilogue.operands()[k].strides, y.dims));
   return check_operand(g, m.b);
 }
 

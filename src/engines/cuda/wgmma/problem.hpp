@@ -4,6 +4,7 @@
 // gradient of a filter the inner dimension is positions, and its result has a matrix for each tap.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -20,15 +21,17 @@ struct WgmmaOperand {
   bool across() const { return inner != 1; }
 };
 
-// Pictures that a window walks over: columns first, then rows.
+// Pictures that a window walks over, dimensions in the order columns, rows, layers, pictures. Those that a convolution
+// does not have are of size 1.
 struct WgmmaWindow {
-  TensorBox pictures;  // but for the pixels of a copy
-  int64_t positions[2], taps[2], apart[2];
-  int64_t filter_tap, filter_step[2];                   // where the filter has the first tap, and those after it
-  int64_t out_step[2] = {1, 1}, out_first[2] = {0, 0};  // where positions lie in the result
-  bool empty = false;                                   // no tap meets the positions: their sums are 0
+  std::array<int64_t, 4> positions{1, 1, 1, 1};
+  std::array<int64_t, 3> first{}, taps{1, 1, 1}, apart{1, 1, 1};
+  int64_t filter_tap = 0;
+  std::array<int64_t, 3> filter_step{};  // where the filter has the first tap, and those after it
+  std::array<int64_t, 3> out_step{1, 1, 1}, out_first{0, 0, 0};  // where positions lie in the result
+  bool empty = false;                                            // no tap meets the positions: their sums are 0
 
-  int64_t all_taps() const { return taps[0] * taps[1]; }
+  int64_t all_taps() const { return taps[0] * taps[1] * taps[2]; }
 };
 
 // What was found out about a region.
@@ -43,14 +46,15 @@ struct WgmmaProblem {
   // Strides of the operands of what follows.
   struct Strides {
     int64_t row, column, batch;
-    int64_t line = 0, picture = 0;  // of positions that are not one dimension in memory
+    std::array<int64_t, 4> positions{};
   };
   std::vector<Strides> strides;
-  // Of a convolution, instead of the strides of a, or of b for the gradient of a filter. A strided data gradient has
-  // one for each kind of position that meets other taps.
+  // Of a convolution. A strided data gradient has a window for each kind of position that meets other taps.
   std::vector<WgmmaWindow> windows;
-  bool scattered = false;        // positions are not one dimension in memory
-  bool filter_gradient = false;  // its batches are taps
+  TensorBox pictures;              // what windows walk over: a, or b for the gradient of a filter
+  TensorBox results;               // of the gradient of a filter: a
+  std::array<int64_t, 4> patch{};  // neighbouring positions that boxes hold: 64
+  bool filter_gradient = false;    // its batches are taps
   int64_t taps() const { return windows.empty() ? 1 : windows[0].all_taps(); }
   int staged = -1;  // the operand that leaves by way of shared memory; -1: elements are stored one by one
 };

@@ -28,11 +28,11 @@ namespace tsr::dev {
 // workspace.
 enum class Windowed { none, left, right };
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int BLOCKS,
-          int STAGED, bool CLIPS, Windowed WINDOW, bool SCATTERED, bool PARTS>
+          int STAGED, bool CLIPS, Windowed WINDOW, bool PARTS>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
-  static constexpr bool kClips = CLIPS, kScattered = SCATTERED, kParts = PARTS;
+  static constexpr bool kClips = CLIPS, kParts = PARTS;
   static constexpr Windowed kWindow = WINDOW;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
@@ -48,63 +48,31 @@ struct WgmmaTile {
   static constexpr int kSharedBytes = kRingBytes + kOutBytes + 2 * STAGES * 8;
 };
 
-// A tile of the result, and the steps along the inner dimension that are to be taken; `part`: the how-manieth of its
-// parts that is.
+// A tile of the result, and the steps along the inner dimension that its split takes.
 struct TilePlace {
-  int kind, row, column, batch, first_step, last_step, part;
+  int kind, row, column, batch, split, first_step, last_step;
 };
 
-inline int tiles_of(const WgmmaArgs& a, int kind) { return a.rows[kind].tiles * a.column_tiles * a.batches; }
-
-// Tiles in the order in which their operands stay in the cache, each a cluster's own.
-struct WholeTiles {
-  int index, step, count = 0;
-  WholeTiles(const WgmmaArgs& a, int cluster, int clusters) : index(cluster), step(clusters) {
-    for (int i = 0; i < a.kinds; ++i) count += tiles_of(a, i);
-  }
-  bool next(const WgmmaArgs& a, TilePlace& p) {
-    if (index >= count) return false;
-    int kind = 0, rest = index;
-    for (; kind + 1 < a.kinds && rest >= tiles_of(a, kind); ++kind) rest -= tiles_of(a, kind);
-    const WgmmaArgs::Rows& all = a.rows[kind];
-    int per_batch = all.tiles * a.column_tiles, batch = rest / per_batch;
-    rest -= batch * per_batch;
-    int per_group = a.group * a.column_tiles, group = rest / per_group, first = group * a.group;
-    int rows = all.tiles - first < a.group ? all.tiles - first : a.group;
-    rest -= group * per_group;
-    p = {kind, first + rest % rows, rest / rows, batch, 0, all.steps, 0};
-    index += step;
-    return true;
-  }
-};
-
-// An even share of the steps of all tiles.
-struct SharedTiles {
-  i64 at, end;
-  int worker;
-  static i64 all_steps(const WgmmaArgs& a) { return i64(tiles_of(a, 0)) * a.rows[0].steps; }
-  static int worker_of(const WgmmaArgs& a, i64 step) { return int(((step + 1) * a.workers - 1) / all_steps(a)); }
-  SharedTiles(const WgmmaArgs& a, int cluster, int)
-      : at(cluster * all_steps(a) / a.workers), end((cluster + 1) * all_steps(a) / a.workers), worker(cluster) {}
-  bool next(const WgmmaArgs& a, TilePlace& p) {
-    if (at >= end) return false;
-    int steps = a.rows[0].steps, tile = int(at / steps), first = int(at - i64(tile) * steps);
-    int last = end - at < steps - first ? first + int(end - at) : steps;
-    int line = tile / a.column_tiles, batch = line / a.rows[0].tiles;
-    p = {0,    line - batch * a.rows[0].tiles,          tile - line * a.column_tiles, batch, first,
-         last, worker - worker_of(a, i64(tile) * steps)};
-    at += last - first;
-    return true;
-  }
-};
-template <bool PARTS>
-struct TilesOf {
-  using Type = WholeTiles;
-};
-template <>
-struct TilesOf<true> {
-  using Type = SharedTiles;
-};
+inline int tiles_of(const WgmmaArgs& a, int kind) { return a.rows[kind].tiles * a.column_tiles * a.batches * a.splits; }
+inline int tiles_of(const WgmmaArgs& a) {
+  int n = 0;
+  for (int i = 0; i < a.kinds; ++i) n += tiles_of(a, i);
+  return n;
+}
+// Tiles of one split are walked first, and those of neighbouring rows and columns: they find each other's operands in
+// the cache.
+inline TilePlace place_of(const WgmmaArgs& a, int index) {
+  int kind = 0;
+  for (; kind + 1 < a.kinds && index >= tiles_of(a, kind); ++kind) index -= tiles_of(a, kind);
+  const WgmmaArgs::Rows& all = a.rows[kind];
+  int per_batch = all.tiles * a.column_tiles, number = index / per_batch, rest = index - number * per_batch;
+  int split = number / a.batches, batch = number - split * a.batches;
+  int per_group = a.group * a.column_tiles, group = rest / per_group, first = group * a.group;
+  int rows = all.tiles - first < a.group ? all.tiles - first : a.group;
+  rest -= group * per_group;
+  auto step = [&](int s) { return int(i64(s) * all.steps / a.splits); };
+  return {kind, first + rest % rows, rest / rows, batch, split, step(split), step(split + 1)};
+}
 
 // A piece of an operand, COUNT rows or columns of it, each 128 bytes of the inner dimension. Where elements follow each
 // other across that, pieces of 64 come one after the other. `blocks`: of the cluster that get it; 0: this one.
@@ -133,45 +101,58 @@ u64 operand_at(const char* place, int k) {
     return operand_descriptor(place + k * 32, 16, 1024, Swizzle::bytes_128);
 }
 
-// A position, and where in the pictures it lies.
-struct WindowPlace {
-  int across, down, picture;
-  WindowPlace(const WgmmaWindow& w, int index) {
-    int line = index / w.positions[0];
-    across = index - line * w.positions[0];
-    picture = line / w.positions[1];
-    down = line - picture * w.positions[1];
+// Where a patch begins.
+struct PatchPlace {
+  int at[4];
+  PatchPlace() = default;
+  PatchPlace(const WgmmaWindow& w, int index) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      int rest = index / w.patches[i];
+      at[i] = (index - rest * w.patches[i]) * w.patch[i];
+      index = rest;
+    }
+    at[3] = index * w.patch[3];  // behind the last patch comes none
   }
-  int column(const WgmmaWindow& w) const { return across * w.step[0] + w.first[0]; }
-  int row(const WgmmaWindow& w) const { return down * w.step[1] + w.first[1]; }
 };
 // A step along channels and taps.
 struct WindowStep {
-  int channel, tap, across, down;  // elements from a position to its tap
+  int channel, tap, moved[3];  // elements from a position to its tap
   WindowStep(const WgmmaWindow& w, int step, int depth) {
     int number = step / w.channel_tiles;
     channel = (step - number * w.channel_tiles) * depth;
-    down = number / w.taps, across = number - down * w.taps;
-    tap = w.filter_tap + across * w.filter_step[0] + down * w.filter_step[1];
-    across *= w.apart[0], down *= w.apart[1];
+    tap = w.filter_tap;
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      int rest = number / w.taps[i], index = number - rest * w.taps[i];
+      tap += index * w.filter_step[i], moved[i] = index * w.apart[i];
+      number = rest;
+    }
   }
 };
-inline void fetch_window(char* to, const TensorMap* map, const WgmmaWindow& w, const WindowPlace& p,
-                         const WindowStep& s, u64* full) {
-  window_load(to, map, {s.channel, p.column(w), p.row(w), p.picture + w.picture}, {s.across, s.down}, full);
+inline void fetch_patch(char* to, const TensorMap* map, const WgmmaWindow& w, const PatchPlace& p, const WindowStep& s,
+                        u64* full) {
+  int at[3];
+#pragma unroll
+  for (int i = 0; i < 3; ++i) at[i] = p.at[i] * w.step[i] + w.first[i] + s.moved[i];
+  tensor_load<5>(to, map, {s.channel, at[0], at[1], at[2], p.at[3] + w.picture}, full);
 }
 
-// The same positions at the taps and channels of a tile of the filter's gradient.
+// Of the filter's gradient: a patch of results, and of pictures at the taps and channels of a tile.
 template <class T>
-void fetch_windows(const WgmmaArgs& a, char* place, int column_tile, int step, u64* full) {
+void fetch_patches(const WgmmaArgs& a, char* place, const TilePlace& tile, int step, u64* full) {
   const WgmmaWindow& w = a.rows[0].window;
-  WindowPlace p(w, step * T::kDepth);
+  PatchPlace p(w, step);
   constexpr int kPieces = T::kColumns / 64;
+#pragma unroll
+  for (int i = 0; i < T::kRows / 64; ++i)
+    tensor_load<5>(place + i * T::kDepth * 128, &a.a,
+                   {tile.row * T::kRows + 64 * i, p.at[0], p.at[1], p.at[2], p.at[3]}, full);
   for (int i = 0; i < kPieces; ++i) {
     // Beyond the last tap: some pictures, which nobody keeps the sums of.
-    int piece = column_tile * kPieces + i;
+    int piece = tile.column * kPieces + i;
     if (piece >= a.taps * w.channel_tiles) piece = 0;
-    fetch_window(place + i * T::kDepth * 128, &a.b, w, p, WindowStep(w, piece, 64), full);
+    fetch_patch(place + T::kABytes + i * T::kDepth * 128, &a.b, w, p, WindowStep(w, piece, 64), full);
   }
 }
 
@@ -180,28 +161,33 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
   int rank = T::kCluster > 1 ? cluster_rank() : 0;
   constexpr int kPart = T::kColumns / T::kCluster;
   RingPlace at;
-  typename TilesOf<T::kParts>::Type tiles(a, cluster, clusters);
-  for (TilePlace p; tiles.next(a, p);) {
-    const WgmmaArgs::Rows& rows = a.rows[p.kind];
-    int row = (p.row * T::kCluster + rank) * T::kRows, column = p.column * T::kColumns + rank * kPart;
-    WindowPlace window(rows.window, T::kWindow == Windowed::left ? row : 0);
+  int tiles = tiles_of(a);
+  for (int tile = cluster; tile < tiles; tile += clusters) {
+    TilePlace p = place_of(a, tile);
+    const WgmmaWindow& window = a.rows[p.kind].window;
+    int first = p.row * T::kCluster + rank, column = p.column * T::kColumns + rank * kPart;
+    PatchPlace patches[T::kConsumers];
+    if constexpr (T::kWindow == Windowed::left)
+      for (int i = 0; i < T::kConsumers; ++i) patches[i] = PatchPlace(window, first * T::kConsumers + i);
     for (int step = p.first_step; step < p.last_step; ++step) {
       barrier_wait_cluster(empty + at.slot, at.parity ^ 1);
-      barrier_expect(full + at.slot, T::kStageBytes);
+      u64* ready = full + at.slot;
+      barrier_expect(ready, T::kStageBytes);
       char* place = ring + at.slot * T::kStageBytes;
       int inner = step * T::kDepth, b_batch = p.batch * a.b_batches;
       if constexpr (T::kWindow == Windowed::left) {
-        WindowStep s(rows.window, step, T::kDepth);
-        fetch_window(place, &rows.a, rows.window, window, s, full + at.slot);
+        WindowStep s(window, step, T::kDepth);
+#pragma unroll
+        for (int i = 0; i < T::kConsumers; ++i) fetch_patch(place + i * 64 * 128, &a.a, window, patches[i], s, ready);
         inner = s.channel, b_batch = s.tap;
-      } else {
-        fetch<T::kAAcross, T::kRows, T::kDepth>(place, &rows.a, row, inner, p.batch * a.a_batches, full + at.slot, 0);
+      } else if constexpr (T::kWindow == Windowed::none) {
+        fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, first * T::kRows, inner, p.batch * a.a_batches, ready, 0);
       }
       if constexpr (T::kWindow == Windowed::right)
-        fetch_windows<T>(a, place + T::kABytes, p.column, step, full + at.slot);
+        fetch_patches<T>(a, place, p, step, ready);
       else
         fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner, b_batch,
-                                             full + at.slot, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
+                                             ready, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
       at.next<T::kStages>();
     }
   }
@@ -235,67 +221,68 @@ void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, c
   C::store(a.epilogue, at, x, late, kept, r, none);
 }
 
-// Where a row begins in an operand of what follows.
-inline i64 scattered_row(const WgmmaArgs& a, const TilePlace& p, int r, const WgmmaEpilogue::Operand& o) {
-  const WgmmaWindow& w = a.rows[p.kind].window;
-  WindowPlace s(w, r);
-  i64 across = i64(s.across) * w.out_step[0] + w.out_first[0], down = i64(s.down) * w.out_step[1] + w.out_first[1];
-  return s.picture * o.picture + down * o.line + across * o.row;
-}
+// Where row r of a warpgroup's begins in the operands of what follows, and whether it is there; if not, and that does
+// not matter, some other row of the result. `first`: the warpgroup's first row, or its patch.
 template <class T, class C>
-void row_offsets(const WgmmaArgs& a, const TilePlace& p, int r, i64 (&at)[C::kOperands + 1]) {
+bool row_offsets(const WgmmaArgs& a, const TilePlace& p, int first, const PatchPlace& patch, int r,
+                 i64 (&at)[C::kOperands + 1]) {
+  const WgmmaArgs::Rows& rows = a.rows[p.kind];
+  if constexpr (T::kWindow != Windowed::left) {
+    r += first;
+    bool there = r < rows.count;
+    if (T::kClips && !there) r = rows.count - 1;
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k) {
+      const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
+      at[k] = p.batch * o.batch + r * o.row;
+    }
+    return there;
+  }
+  const WgmmaWindow& w = rows.window;
+  bool there = true;
+  i64 position[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    int rest = r / w.patch[i], x = patch.at[i] + r - rest * w.patch[i];
+    there = there && x < w.positions[i];
+    if (T::kClips && x >= w.positions[i]) x = w.positions[i] - 1;
+    position[i] = i < 3 ? i64(x) * w.out_step[i] + w.out_first[i] : x;
+    r = rest;
+  }
 #pragma unroll
   for (int k = 0; k < C::kOperands; ++k) {
     const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
-    if constexpr (T::kScattered)
-      at[k] = scattered_row(a, p, r, o);
-    else
-      at[k] = p.batch * o.batch + r * o.row;
-  }
-}
-
-// Sixteen bytes of rows of a chunk at a time to wherever the rows lie; the threads of a warpgroup share them.
-template <class T>
-void scatter_chunk(const WgmmaArgs& a, const TilePlace& p, const char* place, int row, int column) {
-  using Out = typename T::Out;
-  constexpr int kPiece = 16 / sizeof(Out);
-  int thread = threadIdx.x % 128, c = column + thread % 8 * kPiece;
-  if (c >= a.columns) return;
-  const WgmmaEpilogue::Operand& o = a.epilogue.operands[T::kStaged];
+    at[k] = 0;
 #pragma unroll
-  for (int r = thread / 8; r < 64; r += 16) {
-    if (row + r >= a.rows[p.kind].count) continue;
-    Vec<u32, 4> piece;
-    load_vector(reinterpret_cast<const u32*>(place + r * 128 + (thread % 8 ^ r % 8) * 16), piece);
-    Out* to = static_cast<Out*>(o.data) + scattered_row(a, p, row + r, o) + c;
-    store_vector(reinterpret_cast<u32*>(to), piece);
+    for (int i = 0; i < 4; ++i) at[k] += position[i] * o.positions[i];
   }
+  return there;
 }
 
 // The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to
-// shared memory, whence boxes are stored, or rows where these are scattered.
+// shared memory, whence boxes are stored.
 template <class T, class Product, class C, int V>
-void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, const TilePlace& p, int row,
+void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, const TilePlace& p, int rank,
                  int consumer, int& stored) {
-  int rows = a.rows[p.kind].count, column = p.column * T::kColumns, batch = p.batch;
+  constexpr bool kPatches = T::kWindow == Windowed::left;
+  int column = p.column * T::kColumns, number = (p.row * T::kCluster + rank) * T::kConsumers + consumer;
   int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
   typename C::Rows known;
   i64 origin[C::kOperands + 1] = {};
   C::before(a.epilogue, origin, known);
+  PatchPlace patch;
+  if constexpr (kPatches) patch = PatchPlace(a.rows[p.kind].window, number);
   i64 row_at[2][C::kOperands + 1];
+  bool there[2];
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    int r = row + first + 8 * i;
-    if (T::kClips && r >= rows) r = rows - 1;
-    row_offsets<T, C>(a, p, r, row_at[i]);
-  }
+  for (int i = 0; i < 2; ++i) there[i] = row_offsets<T, C>(a, p, number * 64, patch, first + 8 * i, row_at[i]);
 #pragma unroll
   for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
     char* place = out + (stored & 1) * T::kChunkBytes;
     if constexpr (T::kStaged >= 0) {
       ++stored;
       // The store from this place two chunks ago has read it.
-      if (!T::kScattered && thread == 0) stores_wait_read<1>();
+      if (thread == 0) stores_wait_read<1>();
       named_sync(1 + consumer, 128);
     }
 #pragma unroll
@@ -307,7 +294,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           int r = first + 8 * i, in_chunk = 8 * j + 2 * (lane % 4) + e, c = column + chunk * T::kChunk + in_chunk;
           if constexpr (T::kClips)
             c = c < a.columns - V ? c : a.columns - V;
-          else if (row + r >= rows || c >= a.columns)
+          else if (!there[i] || c >= a.columns)
             continue;
           i64 at[C::kOperands + 1];
 #pragma unroll
@@ -322,14 +309,16 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           for (int v = 0; v < V; ++v) sums[v] = d[4 * (chunk * (T::kChunk / 8) + j) + 2 * i + e + v];
           finish_sums<C>(a, at, known, sums);
         }
-    if constexpr (T::kStaged >= 0 && T::kScattered) {
-      named_sync(1 + consumer, 128);
-      scatter_chunk<T>(a, p, place, row, column + chunk * T::kChunk);
-    } else if constexpr (T::kStaged >= 0) {
+    if constexpr (T::kStaged >= 0) {
       fence_for_copies();
       named_sync(1 + consumer, 128);
       if (thread == 0) {
-        tensor_store<3>(&a.c, {column + chunk * T::kChunk, row, batch}, place);
+        const TensorMap* map = &a.rows[p.kind].c;
+        int c = column + chunk * T::kChunk;
+        if constexpr (kPatches)
+          tensor_store<5>(map, {c, patch.at[0], patch.at[1], patch.at[2], patch.at[3]}, place);
+        else
+          tensor_store<3>(map, {c, number * 64, p.batch}, place);
         stores_commit();
       }
     }
@@ -347,8 +336,8 @@ PiecePlace piece_of(const WgmmaArgs& a, const TilePlace& p, int piece) {
   int number = p.column * (T::kColumns / 64) + piece, tap = number / w.channel_tiles;
   return {tap, tap < a.taps ? (number - tap * w.channel_tiles) * 64 : a.columns};
 }
-inline i64 part_at(const WgmmaArgs& a, int part, int batch, int row) {
-  return ((i64(part) * a.taps * a.batches + batch) * a.rows[0].count + row) * a.pitch;
+inline i64 part_at(const WgmmaArgs& a, int split, int batch, int row) {
+  return ((i64(split) * a.taps * a.batches + batch) * a.rows[0].count + row) * a.pitch;
 }
 
 // Sums are kept as they are.
@@ -363,7 +352,7 @@ void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePl
     for (int i = 0; i < 2; ++i) {
       int r = row + first + 8 * i;
       if (r >= a.rows[0].count) continue;
-      Sum* to = static_cast<Sum*>(a.parts) + part_at(a, p.part, at.batch, r);
+      Sum* to = static_cast<Sum*>(a.parts) + part_at(a, p.split, at.batch, r);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         int c = at.column + 8 * j + 2 * (lane % 4);
@@ -374,18 +363,6 @@ void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePl
       }
     }
   }
-}
-
-// How many workers had a part of the tile that an element lies in.
-template <class T>
-int parts_of(const WgmmaArgs& a, int batch, int row, int column) {
-  int line = row / (T::kRows * T::kCluster), number = column / T::kColumns;
-  if constexpr (T::kWindow == Windowed::right)
-    number = (batch * a.rows[0].window.channel_tiles + column / 64) / (T::kColumns / 64);
-  else
-    line += batch * a.rows[0].tiles;
-  i64 steps = a.rows[0].steps, first = (i64(line) * a.column_tiles + number) * steps;
-  return SharedTiles::worker_of(a, first + steps - 1) - SharedTiles::worker_of(a, first) + 1;
 }
 
 // Adds the parts and goes on as whole sums do. A block of 256 threads has V columns for each 256 / GROUPS of them; the
@@ -401,11 +378,10 @@ void wgmma_join(const WgmmaArgs& a) {
   bool there = batch < u32(a.taps * a.batches);
   Vec<Sum, V> sums = {};
   if (there) {
-    int parts = parts_of<T>(a, batch, row, c);
     const Sum* from = static_cast<const Sum*>(a.parts) + part_at(a, group, batch, row) + c;
     i64 apart = part_at(a, GROUPS, 0, 0);
 #pragma unroll 4
-    for (int i = group; i < parts; i += GROUPS, from += apart) {
+    for (int i = group; i < a.splits; i += GROUPS, from += apart) {
       Vec<Sum, V> part;
       load_vector(from, part);
 #pragma unroll
@@ -425,17 +401,18 @@ void wgmma_join(const WgmmaArgs& a) {
   if (!there) return;
   if constexpr (T::kWindow == Windowed::right) {  // as the filter counts taps
     const WgmmaWindow& w = a.rows[0].window;
-    u32 down = batch / w.taps, across = batch - down * w.taps;
-    batch = w.filter_tap + across * w.filter_step[0] + down * w.filter_step[1];
+    batch = WindowStep(w, batch * w.channel_tiles, 64).tap;
   }
   typename C::Rows known;
   i64 at[C::kOperands + 1] = {};
   C::before(a.epilogue, at, known);
+  TilePlace p = {};
+  p.batch = batch;
+  PatchPlace patch;
+  if constexpr (T::kWindow == Windowed::left) patch = PatchPlace(a.rows[0].window, row / 64);
+  if (!row_offsets<T, C>(a, p, row / 64 * 64, patch, row % 64, at)) return;
 #pragma unroll
-  for (int k = 0; k < C::kOperands; ++k) {
-    const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
-    at[k] = batch * o.batch + row * o.row + c * o.column;
-  }
+  for (int k = 0; k < C::kOperands; ++k) at[k] += i64(c) * a.epilogue.operands[k].column;
   finish_sums<C>(a, at, known, sums.v);
 }
 
@@ -481,17 +458,17 @@ void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, i
   int consumer = threadIdx.x / 128, rank = T::kCluster > 1 ? cluster_rank() : 0, stored = 0;
   out += consumer * 2 * T::kChunkBytes;
   RingPlace at;
-  typename TilesOf<T::kParts>::Type tiles(a, cluster, clusters);
-  for (TilePlace p; tiles.next(a, p);) {
+  int tiles = tiles_of(a);
+  for (int tile = cluster; tile < tiles; tile += clusters) {
+    TilePlace p = place_of(a, tile);
     typename Product::Sums d;
     multiply<T, Product>(ring, full, empty, consumer, p, at, d);
-    int row = (p.row * T::kCluster + rank) * T::kRows + consumer * 64;
     if constexpr (T::kParts)
-      keep_sums<T, Product>(a, d, p, row);
+      keep_sums<T, Product>(a, d, p, (p.row * T::kCluster + rank) * T::kRows + consumer * 64);
     else
-      finish_tile<T, Product, C, V>(a, d, out, p, row, consumer, stored);
+      finish_tile<T, Product, C, V>(a, d, out, p, rank, consumer, stored);
   }
-  if (T::kStaged >= 0 && !T::kScattered && threadIdx.x % 128 == 0) stores_wait<0>();
+  if (T::kStaged >= 0 && threadIdx.x % 128 == 0) stores_wait<0>();
 }
 
 template <class T, class Product, template <int> class Code, int V>

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/cuda/wgmma/choices.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tsr::cuda {
+namespace {
+
+constexpr TileChoice kTiles[] = {{128, 256, 2, 1}, {128, 256, 1, 1}, {128, 192, 2, 1}, {128, 192, 1, 1},
+                                 {128, 128, 2, 1}, {128, 128, 1, 1}, {128, 64, 1, 1},  {128, 64, 1, 2},
+                                 {64, 128, 1, 1},  {64, 128, 1, 2},  {64, 64, 1, 2}};
+
+bool is_small(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
+
+// --- cost, in clocks of a multiprocessor
+// Bytes that shared memory gives to products, and the second cache to one multiprocessor when all ask, in a clock.
+constexpr double kSharedBytes = 128 * 0.95, kCacheBytes = 58;
+constexpr double kFlops = 4096 * 0.93;        // 16-bit operations
+constexpr double kFill = 1500, kChunk = 350;  // until the first operands come; for 64 columns of results
+
+double step_clocks(const TileChoice& t) {
+  double warpgroups = t.rows / 64.0, row = 128;  // bytes
+  double products = 2.0 * t.rows * t.columns * 64 / kFlops;
+  double shared = warpgroups * (64 + t.columns) * row / kSharedBytes;
+  double cache = (t.rows + static_cast<double>(t.columns) / t.cluster) * row / kCacheBytes;
+  return std::max({products, shared, cache});
+}
+
+// A multiprocessor's time for its tiles. Two blocks share it, and one's results leave while the other multiplies.
+double tile_clocks(const TileChoice& t, double steps) {
+  double products = steps * step_clocks(t), results = kChunk * t.columns / 64;
+  return t.blocks == 1 ? products + results : std::max(2 * products, products + results);
+}
+
+double modelled_seconds(const WgmmaProblem& m, const Choice& c, const Region& r, const Device& d) {
+  const TileChoice& t = c.tile;
+  constexpr double kMemory = 0.85;  // of the bandwidth
+  int splits = std::max(1, c.splits);
+  double rows = 0, steps = 0;
+  for (const Kind& k : kinds_of(m)) {
+    auto n = static_cast<double>(row_tiles_of(k, t));
+    steps += n * static_cast<double>(ceil_div(k.steps, splits)), rows += n;
+  }
+  double waves = static_cast<double>(ceil_div(tiles_of(m, t) * splits, room_for(t, d)));
+  double clock = d.rates.bits16 / d.units / 4096;
+  double seconds = (kFill + waves * tile_clocks(t, steps / rows)) / clock;
+  seconds = std::max(seconds, region_limits(r, d).memory / kMemory) + d.step_seconds;
+  if (c.splits == 0) return seconds;
+  // Parts mostly stay in the cache.
+  double bytes = 4.0 * static_cast<double>(part_lines_of(m) * pitch_of(m)) * splits;
+  return seconds + bytes / d.bytes_per_second + d.step_seconds;
+}
+
+bool fits(const WgmmaProblem& m, const TileChoice& t) {
+  if (m.filter_gradient && t.cluster > 1) return false;               // blocks do not share patches
+  if (m.b.across() && t.columns / t.cluster % 64 != 0) return false;  // which come in pieces of 64
+  // Twice the registers for sums.
+  return !is_small(m.type) || (t.columns <= 192 && (t.blocks == 1 || t.columns <= 64));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int64_t>> Choice::knobs() const {
+  return {{"rows", tile.rows},
+          {"columns", tile.columns},
+          {"cluster", tile.cluster},
+          {"blocks", tile.blocks},
+          {"splits", splits}};
+}
+
+int depth_of(const WgmmaProblem& m) { return 128 / m.element_bytes(); }
+int64_t patches_of(const WgmmaProblem& m, const WgmmaWindow& w) {
+  int64_t n = 1;
+  for (size_t i = 0; i < 4; ++i) n *= ceil_div(w.positions[i], m.patch[i]);
+  return n;
+}
+std::vector<Kind> kinds_of(const WgmmaProblem& m) {
+  if (m.filter_gradient) return {{m.rows, patches_of(m, m.windows[0])}};
+  int64_t steps = ceil_div(m.depth, depth_of(m));
+  if (m.windows.empty()) return {{m.rows, steps}};
+  std::vector<Kind> list;
+  for (const WgmmaWindow& w : m.windows) list.push_back({patches_of(m, w) * 64, w.empty ? 1 : steps * w.all_taps()});
+  return list;
+}
+int64_t channel_tiles_of(const WgmmaProblem& m) {
+  return ceil_div(m.filter_gradient ? m.columns : m.depth, depth_of(m));
+}
+int64_t row_tiles_of(const Kind& k, const TileChoice& t) { return ceil_div(k.rows, t.rows * t.cluster); }
+int64_t column_tiles_of(const WgmmaProblem& m, const TileChoice& t) {
+  if (!m.filter_gradient) return ceil_div(m.columns, t.columns);
+  return ceil_div(m.taps() * channel_tiles_of(m), t.columns / 64);
+}
+int64_t tiles_of(const WgmmaProblem& m, const TileChoice& t) {
+  int64_t rows = 0;
+  for (const Kind& k : kinds_of(m)) rows += row_tiles_of(k, t);
+  return rows * column_tiles_of(m, t) * m.batches;
+}
+int64_t room_for(const TileChoice& t, const Device& d) { return d.units / t.cluster * t.blocks; }
+int64_t pitch_of(const WgmmaProblem& m) { return ceil_div(m.columns, 4) * 4; }
+int64_t part_lines_of(const WgmmaProblem& m) {
+  return kinds_of(m)[0].rows * (m.filter_gradient ? m.taps() : m.batches);
+}
+
+int64_t out_bytes(const Choice& c) { return c.splits ? 0 : c.tile.rows / 64 * 2 * 64 * 128; }
+int64_t stage_bytes(const TileChoice& t) { return (t.rows + t.columns) * 128; }
+int stages_of(const Choice& c, const Device& d) {
+  constexpr int64_t kMost = 8, kBarriers = 256, kReserved = 1024;  // of each block, by the system
+  int64_t each = d.shared_bytes / c.tile.blocks - (c.tile.blocks - 1) * kReserved;
+  return static_cast<int>(std::min(kMost, (each - out_bytes(c) - kBarriers) / stage_bytes(c.tile)));
+}
+// Consumers, and those that ask for copies: a warpgroup that gives its registers away, or, where blocks share the
+// multiprocessor's, a warp.
+int threads_of(const TileChoice& t) { return t.rows / 64 * 128 + (t.blocks == 1 ? 128 : 32); }
+
+// Where tiles are fewer than find room, the inner dimension is split. The gradient of a filter always leaves its sums
+// as parts.
+std::vector<Choice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d) {
+  std::vector<Choice> list;
+  for (const TileChoice& t : kTiles) {
+    if (!fits(m, t)) continue;
+    auto add = [&](int64_t splits) {
+      constexpr int64_t kMostElements = int64_t{1} << 31;
+      if (splits > 0 && part_lines_of(m) * pitch_of(m) * splits >= kMostElements) return;
+      Choice c{t, static_cast<int>(splits)};
+      c.seconds = modelled_seconds(m, c, r, d);
+      list.push_back(c);
+    };
+    add(m.filter_gradient ? 1 : 0);
+    if (m.windows.size() > 1) continue;
+    constexpr int64_t kLeastSteps = 4;
+    int64_t most = std::min(room_for(t, d) / tiles_of(m, t), kinds_of(m)[0].steps / kLeastSteps);
+    for (int64_t splits : {most, most / 2})
+      if (splits > 1) add(splits);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
+  return list;
+}
+
+}  // namespace tsr::cuda
