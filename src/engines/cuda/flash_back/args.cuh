@@ -10,12 +10,12 @@ namespace tsr::dev::attention {
 struct BackArgs : ScoreArgs {
   TensorMap q_map, k_map, v_map, do_map;  // dimensions: elements of a row, steps, heads, batches
   Sequences grad_o, delta, grad_q, grad_k, grad_v, dsink;
-  bool dq_pairs, dk_pairs, dv_pairs;  // two elements of a row leave at once
+  bool dq_whole, dk_whole, dv_whole;  // eight elements of a row leave at once
   i32 row_tiles, key_tiles;           // of one head
   i32 splits;                         // blocks that share the heads of q of the same keys
   // --- workspace: of every head of q as many rows as its tiles have
   float *row_stats, *row_delta;  // statistics as exponents of 2, +inf where nothing is attended to; sums of do o
-  float* dq_sums;                // in the order of registers, see place_in_part()
+  float* dq_sums;                // in the order of registers, see each_columns()
   u32* turns;                    // additions to each part of dq so far, where their order is fixed
   // dk and dv of each split, in the order of registers: [b, hk, key_tiles, splits, 2, 128 keys]
   float* key_parts;

@@ -182,19 +182,17 @@ struct BackSteps {
   }
 };
 
-// Sums of 64 keys leave, times a factor.
+// Sums of 64 keys leave.
 template <class TO, int N>
-void store_keys(const BackArgs& a, const BackWork& w, const Sequences& to, bool pairs, i32 width, float factor,
-                const float (&sums)[N]) {
-  if (!to.data) return;
-  Place at = place(to, w.b);
-  i32 key = w.key + i32(threadIdx.x - 128) / 32 * 16 + i32(threadIdx.x) % 32 / 4;
+void store_keys(const Result& r, i32 first, const float (&sums)[N]) {
+  if (!r.to.data) return;
 #pragma unroll
-  for (int i = 0; i < N; i += 4) {
-    i32 column = 2 * i + i32(threadIdx.x) % 4 * 2;
-    if (column < width)
-      store_four<TO>(to, at, pairs, w.head, key, a.skv, w.len_kv, column, factor,
-                     {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]});
+  for (int i = 0; i < N; i += 16) {
+    Vec<float, 4> fours[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      fours[k] = {sums[i + 4 * k], sums[i + 4 * k + 1], sums[i + 4 * k + 2], sums[i + 4 * k + 3]};
+    store_columns<TO>(r, first, 2 * i, fours);
   }
 }
 
@@ -223,8 +221,12 @@ void consume(const BackArgs& a, BackMemory<T>& m) {
     store_part(to + 2 * kElements, dv);
     return;
   }
-  store_keys<typename T::GradK>(a, w, a.grad_k, a.dk_pairs, a.d, m.factors.scale, dk);
-  store_keys<typename T::GradV>(a, w, a.grad_v, a.dv_pairs, a.dv, m.factors.keep, dv);
+  i32 first = w.key + i32(threadIdx.x - 128) / 32 * 16 + i32(threadIdx.x) % 32 / 4;
+  auto result = [&](const Sequences& to, i32 width, bool whole, float factor) {
+    return result_of(to, w.b, w.head, a.skv, w.len_kv, width, whole, factor);
+  };
+  store_keys<typename T::GradK>(result(a.grad_k, a.d, a.dk_whole, m.factors.scale), first, dk);
+  store_keys<typename T::GradV>(result(a.grad_v, a.dv, a.dv_whole, m.factors.keep), first, dv);
 }
 
 template <class T, class Scores, class Keys, class Queries, class O>

@@ -57,8 +57,8 @@ class BackStep : public Step {
         {&a.o, &m_.o},       {&a.grad_o, &m_.grad_o}, {&a.stats, &m_.stats}, {&a.delta, &m_.delta},
         {&a.grad_q, &m_.dq}, {&a.grad_k, &m_.dk},     {&a.grad_v, &m_.dv},   {&a.dsink, &m_.dsink}};
     for (auto [to, from] : sequences) arguments_.set(*to, *from);
-    a.dq_pairs = leaves_in_pairs(g, m_.dq), a.dk_pairs = leaves_in_pairs(g, m_.dk);
-    a.dv_pairs = leaves_in_pairs(g, m_.dv);
+    a.dq_whole = is_whole(g, m_.dq), a.dk_whole = is_whole(g, m_.dk);
+    a.dv_whole = is_whole(g, m_.dv);
     constexpr int kKeys = dev::attention::kBackKeys;
     arguments_.map(a.q_map, sequence_box(m_.p.q, n.hq, n.d, m_.rows()), m_.p.q.id, d);
     arguments_.map(a.do_map, sequence_box(m_.grad_o, n.hq, n.dv, m_.rows()), m_.grad_o.id, d);
@@ -75,14 +75,9 @@ class BackStep : public Step {
     if (c_.splits > 1) arguments_.reserve(a.key_parts, keys * c_.splits * m_.depth() * 2 * 4);
   }
 
-  static bool leaves_in_pairs(const Graph& g, const attention::Sequences& x) {
+  // Can eight elements of a row be read or written at once?
+  static bool is_whole(const Graph& g, const attention::Sequences& x) {
     if (!x.given()) return false;
-    const Tensor& t = g.tensor(x.id);
-    bool even = x.strides[0] % 2 == 0 && x.strides[1] % 2 == 0 && x.strides[2] % 2 == 0;
-    return even && x.strides[3] == 1 && (!t.stored || t.alignment % (2 * info(x.type).bits / 8) == 0);
-  }
-  // Can eight elements of a row be read at once?
-  static bool is_quick(const Graph& g, const attention::Sequences& x) {
     const Tensor& t = g.tensor(x.id);
     for (int i = 0; i < 3; ++i)
       if (x.dims[i] > 1 && x.strides[i] % 8 != 0) return false;
@@ -99,7 +94,7 @@ class BackStep : public Step {
     return p;
   }
   Program prepare(const Graph& g) const {
-    bool quick = is_quick(g, m_.o) && is_quick(g, m_.grad_o);
+    bool quick = is_whole(g, m_.o) && is_whole(g, m_.grad_o);
     return rest(
         instance("prepare", m_.rows(), m_.depth(), qualified(m_.o.type), qualified(m_.grad_o.type), flag(quick)));
   }
@@ -137,8 +132,8 @@ class BackStep : public Step {
 
 class BackMatch : public Match {
  public:
-  BackMatch(const Region& r, const Device& d, bool ordered)
-      : region_(r), device_(d), problem_(r), choices_(back_choices(problem_, ordered)) {}
+  BackMatch(const Region& r, const Device& d, BackProblem m, std::vector<BackChoice> choices)
+      : region_(r), device_(d), problem_(std::move(m)), choices_(std::move(choices)) {}
   std::vector<Config> configs() const override {
     std::vector<Config> list;
     for (const BackChoice& c : choices_) list.push_back({knobs(c), back_seconds(problem_, c, region_, device_)});
@@ -166,7 +161,12 @@ class FlashBackEngine : public Engine {
   const EngineInfo& info() const override { return info_; }
   Matched match(const Region& r, const Device& d) const override {
     if (Reason why = check_back(r, d); !why) return why;
-    return std::make_unique<BackMatch>(r, d, info_.deterministic);
+    BackProblem m(r);
+    std::vector<BackChoice> choices = back_choices(m, info_.deterministic, d);
+    if (choices.empty())
+      return Reason::no("a block needs ", back_bytes(m, {1, info_.deterministic}),
+                        " bytes of shared memory, the limit is ", d.shared_bytes);
+    return std::make_unique<BackMatch>(r, d, std::move(m), std::move(choices));
   }
 
  private:

@@ -125,11 +125,11 @@ int64_t back_bytes(const BackProblem& m, const BackChoice& c) {
   return operands + scores + sums + kept + kRestBytes;
 }
 
-std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered) {
+std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered, const Device& d) {
   std::vector<BackChoice> list;
   int64_t sharers = m.p.n.hq / m.p.n.hk;
   for (int splits : {1, 2, 4})
-    if (sharers % splits == 0) list.push_back({splits, ordered});
+    if (BackChoice c{splits, ordered}; sharers % splits == 0 && back_bytes(m, c) <= d.shared_bytes) list.push_back(c);
   return list;
 }
 

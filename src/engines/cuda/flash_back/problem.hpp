@@ -30,7 +30,8 @@ struct BackChoice {
   int splits = 1;        // blocks that share the heads of q of the same keys
   bool ordered = false;  // dq is the sum of keys in a fixed order
 };
-std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered);
+// Those that fit; none if the device has not enough shared memory.
+std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered, const Device& d);
 double back_seconds(const BackProblem& m, const BackChoice& c, const Region& r, const Device& d);
 // Shared memory of a block.
 int64_t back_bytes(const BackProblem& m, const BackChoice& c);

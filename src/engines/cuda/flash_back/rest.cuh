@@ -39,7 +39,7 @@ float sum_products(const BackArgs& a, i32 b, i32 head, i32 query, bool there) {
 template <int ROWS, int DEPTH, class TO, class TD, bool QUICK>
 void prepare(const BackArgs& a) {
   constexpr float kLog2e = 1.44269504088896340736f;
-  constexpr int kLanes = 16;
+  constexpr int kLanes = DEPTH / 8;
   i64 tile = blockIdx.x;
   i32 head_of_all = i32(tile / a.row_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
   i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS, length = length_q(a, b);
@@ -75,13 +75,18 @@ void sink_gradient(const BackArgs& a) {
   if (threadIdx.x == 0) store_any(a.dsink.data, a.dsink.type, head * a.dsink.strides[1], sum);
 }
 
-// Where a part of 64 by 64 has the sums of a thread of the warpgroup that made it: four registers are row, the next
-// column, and both eight rows further down.
-struct PartPlace {
-  int row, column;
-};
-inline PartPlace place_in_part(int four, int thread) {
-  return {thread / 32 * 16 + thread % 32 / 4, 8 * four + thread % 4 * 2};
+// Sums as a warpgroup left them: of COLUMNS columns, [columns / 8][128 threads][4]. A thread takes 32 columns of two
+// rows from there: those of the thread `index % 128` of the warpgroup.
+template <int COLUMNS, class Load, class Store>
+void each_columns(int parts, const Load& load, const Store& store) {
+  constexpr int kGroups = COLUMNS / 32;
+  for (int i = threadIdx.x; i < parts * kGroups * 128; i += kRestThreads) {
+    int thread = i % 128, group = i / 128 % kGroups, part = i / 128 / kGroups;
+    Vec<float, 4> fours[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) fours[k] = load(part, ((group * 4 + k) * 128 + thread) * 4);
+    store(part, thread / 32 * 16 + thread % 32 / 4, group * 32, fours);
+  }
 }
 
 // One block for each tile of ROWS queries.
@@ -89,47 +94,46 @@ template <int ROWS, int DEPTH, class TO>
 void finish_queries(const BackArgs& a) {
   i64 tile = blockIdx.x;
   i32 head_of_all = i32(tile / a.row_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
-  i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS, length = length_q(a, b);
+  i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS;
   const float* sums = a.dq_sums + tile * ROWS * DEPTH;
-  float factor = float(a.scale_option) * read<float>(a.scale);
-  Place at = place(a.grad_q, b);
-  for (int i = threadIdx.x; i < ROWS * DEPTH / 4; i += kRestThreads) {
-    int part = i / (kPartElements / 4);
-    PartPlace to = place_in_part(i / 128 % (kPart / 8), i % 128);
-    if (ROWS == kPart)
-      to.column += part * kPart;
-    else
-      to.row += part * kPart;
-    if (to.column >= a.d) continue;
+  Result r =
+      result_of(a.grad_q, b, head, a.sq, length_q(a, b), a.d, a.dq_whole, float(a.scale_option) * read<float>(a.scale));
+  auto load = [&](int part, int at) {
     Vec<float, 4> x;
-    load_vector(sums + i * 4, x);
-    store_four<TO>(a.grad_q, at, a.dq_pairs, head, first + to.row, a.sq, length, to.column, factor, x);
-  }
+    load_vector(sums + part * kPartElements + at, x);
+    return x;
+  };
+  each_columns<kPart>(ROWS * DEPTH / kPartElements, load, [&](int part, int row, int column, auto& fours) {
+    if (ROWS == kPart)
+      column += part * kPart;
+    else
+      row += part * kPart;
+    store_columns<TO>(r, first + row, column, fours);
+  });
 }
 
 // Joins what the splits of 128 keys have of dk, or of dv. One block for each such tile.
 template <int DEPTH, bool VALUES, class TO>
 void finish_keys(const BackArgs& a) {
-  constexpr int kFours = kBackKeys * DEPTH / 4;
+  constexpr int kElements = kBackKeys * DEPTH;
   i32 head_of_all = i32(blockIdx.x) / a.key_tiles, b = head_of_all / a.hk, head = head_of_all - b * a.hk;
-  i32 first = (i32(blockIdx.x) - head_of_all * a.key_tiles) * kBackKeys, length = length_kv(a, b);
-  const Sequences& to = VALUES ? a.grad_v : a.grad_k;
-  const float* parts = a.key_parts + (i64(blockIdx.x) * a.splits * 2 + VALUES) * kFours * 4;
-  float factor = VALUES ? read<float>(a.keep_factor) : float(a.scale_option) * read<float>(a.scale);
-  Place at = place(to, b);
-  for (int i = threadIdx.x; i < kFours; i += kRestThreads) {
-    PartPlace where = place_in_part(i / 128 % (DEPTH / 8), i % 128);
-    where.row += i / (kFours / 2) * kPart;
-    if (where.column >= (VALUES ? a.dv : a.d)) continue;
+  i32 first = (i32(blockIdx.x) - head_of_all * a.key_tiles) * kBackKeys;
+  const float* parts = a.key_parts + (i64(blockIdx.x) * a.splits * 2 + VALUES) * kElements;
+  Result r = result_of(VALUES ? a.grad_v : a.grad_k, b, head, a.skv, length_kv(a, b), VALUES ? a.dv : a.d,
+                       VALUES ? a.dv_whole : a.dk_whole,
+                       VALUES ? read<float>(a.keep_factor) : float(a.scale_option) * read<float>(a.scale));
+  auto load = [&](int part, int at) {
     Vec<float, 4> sum = {}, x;
     for (i32 split = 0; split < a.splits; ++split) {
-      load_vector(parts + (i64(split) * 2 * kFours + i) * 4, x);
+      load_vector(parts + i64(split) * 2 * kElements + part * (kElements / 2) + at, x);
 #pragma unroll
       for (int k = 0; k < 4; ++k) sum.v[k] += x.v[k];
     }
-    store_four<TO>(to, at, VALUES ? a.dv_pairs : a.dk_pairs, head, first + where.row, a.skv, length, where.column,
-                   factor, sum);
-  }
+    return sum;
+  };
+  each_columns<DEPTH>(2, load, [&](int part, int row, int column, auto& fours) {
+    store_columns<TO>(r, first + part * kPart + row, column, fours);
+  });
 }
 
 }  // namespace tsr::dev::attention
