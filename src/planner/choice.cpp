@@ -103,8 +103,13 @@ Choice::Way Choice::best(Asked& region, bool last_resort) const {
   auto ask = [&](const Engine& e) {
     for (const Config& c : configs(region, e)) way.consider({c.seconds, &e, &c});
   };
-  for (const Engine* e : engines_)
+  // All bytes are moved once, whoever does it: after an engine that takes no longer nobody else needs to be asked.
+  const Device& device = region.device();
+  double least = region_bytes(region.region()) / device.bytes_per_second + device.step_seconds;
+  for (const Engine* e : engines_) {
     if (!e->info().last_resort) ask(*e);
+    if (way.seconds <= least) return way;
+  }
   for (const Asked::Decomposed& d : region.decomposed())
     if (double s = seconds(d); s < kImpossible && may_have(region.region(), d.rule->name))
       way.consider({s, nullptr, nullptr, &d});
