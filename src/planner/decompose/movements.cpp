@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/composite/moved.hpp"
+#include "planner/decompose/list.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "engines/composite/views.hpp"
+#include "graph/ops/list.hpp"
+#include "planner/decompose/view.hpp"
 
 namespace tsr {
 namespace {
@@ -38,13 +39,12 @@ struct Parts {
 
 class Mover {
  public:
-  Mover(const Region& r, Composite& c) : r_(r), g_(*r.graph), c_(c) {}
+  Mover(const Region& r, Decomposition& d) : r_(r), g_(*r.graph), d_(d) {}
 
   void run() {
     for (const auto* list : {&r_.inputs, &r_.outputs, &r_.internals})
       for (TensorId t : *list) check_tensor(g_.tensor(t));
-    for (NodeId id : r_.nodes)
-      if (!g_.node(id).captures.empty()) decline(spelling(g_.node(id)), " has a sub-graph");
+    for (NodeId id : r_.nodes) check_node(g_.node(id));
     find_sources();
     find_targets();
     for (const std::vector<NodeId>& nodes : components()) add_component(nodes);
@@ -61,7 +61,15 @@ class Mover {
     if (info(t.dtype).bits < 8 || info(t.dtype).vector > 1)
       decline("tensor ", describe(t), " keeps several elements together");
     if (t.numel() == 0) decline("tensor ", describe(t), " is empty");
-    if (t.is_constant() && t.numel() > 1) decline("tensor ", describe(t), " is a constant");
+  }
+
+  // Products and operations over windows read their operands in an order of their own, which views would spoil.
+  static void check_node(const Node& n) {
+    Family f = n.op->family;
+    bool by_rows = f == Family::pointwise || f == Family::reduction || f == Family::norm || f == Family::softmax ||
+                   f == Family::random || f == Family::quantize || n.op == &ops::band_mask;
+    if (!by_rows && !is_movement(n)) decline(spelling(n), " is neither pointwise nor row-wise");
+    if (!n.captures.empty()) decline(spelling(n), " has a sub-graph");
   }
 
   bool is_computed(TensorId t) const {
@@ -83,7 +91,7 @@ class Mover {
       const Node& n = g_.node(id);
       if (!is_movement(n)) continue;
       TensorId y = n.out[0];
-      bool concat = n.op->name == "concat", same_type = true;
+      bool concat = n.op == &ops::concat, same_type = true;
       for (TensorId t : n.in) same_type = same_type && g_.tensor(t).dtype == g_.tensor(y).dtype;
       if (!same_type && !contains(r_.outputs, y)) decline(spelling(n), " converts to ", g_.tensor(y).dtype);
       View v;
@@ -114,7 +122,7 @@ class Mover {
     for (TensorId t : r_.outputs) targets_[t].push_back(whole_view(g_, t));
     for (auto id = behind_.rbegin(); id != behind_.rend(); ++id) {
       const Node& n = g_.node(*id);
-      if (n.op->name == "concat" && attrs<tessera::ConcatOptions>(n).inplace_index)
+      if (n.op == &ops::concat && attrs<tessera::ConcatOptions>(n).inplace_index)
         decline(spelling(n), " of an operand that lies in its place");
       std::vector<View> to = targets_[n.out[0]];
       for (size_t i = 0; i < n.in.size(); ++i) {
@@ -319,7 +327,7 @@ class Mover {
     bool pointwise = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return any_axes(g_.node(id)); });
     stage_operands_ += operands;
     if (!pointwise || !(sizes == stage_sizes_) || stage_operands_ > kMostOperands) {
-      c_.end_stage();
+      d_.end_stage();
       stage_operands_ = operands;
       placed_.clear();
     }
@@ -337,7 +345,7 @@ class Mover {
         written[i] = true;
         return place(writes[i].second);
       }
-      return c_.internal(g_.tensor(t).dtype, spread(g_.tensor(t).dims, before ? nullptr : p.parts, p.part));
+      return d_.internal(g_.tensor(t).dtype, spread(g_.tensor(t).dims, before ? nullptr : p.parts, p.part));
     };
     for (bool before : {true, false})
       for (NodeId id : before ? p.before : p.nodes) {
@@ -346,15 +354,13 @@ class Mover {
           if (t != kNone) t = here.at(key(p, t, before));
         for (TensorId& t : n.out)
           if (t != kNone) t = here[{t, before}] = result(t, before);
-        n.compute_given = true;
-        c_.add(std::move(n));
+        d_.add(std::move(n));
       }
     for (size_t i = 0; i < writes.size(); ++i) {
       if (written[i]) continue;
-      DType type = g_.tensor(writes[i].first).dtype;
-      DType compute = type == DType::f64 ? DType::f64 : is_integer(type) ? DType::i64 : DType::f32;
+      DType compute = wide_type(g_.tensor(writes[i].first).dtype);
       TensorId from = here.at({writes[i].first, false});
-      c_.apply(tessera::PointwiseMode::identity, compute, from, kNone, place(writes[i].second));
+      d_.apply(tessera::PointwiseMode::identity, compute, from, kNone, place(writes[i].second));
     }
   }
 
@@ -372,12 +378,12 @@ class Mover {
   TensorId place(const View& v) {
     Dims sizes, strides;
     spread(v, sizes, strides);
-    return c_.view(g_, v.tensor, sizes, strides, v.offset);
+    return d_.view(v.tensor, sizes, strides, v.offset);
   }
 
   const Region& r_;
   const Graph& g_;
-  Composite& c_;
+  Decomposition& d_;
   std::vector<NodeId> behind_;
   std::map<TensorId, View> sources_;               // what lies in memory when the work begins
   std::map<TensorId, Parts> parts_;                // concatenations of that
@@ -396,17 +402,13 @@ class Mover {
 
 }  // namespace
 
-std::optional<MadeComposite> make_moved(const Region& r, const Engine& fused, const Device& d) {
-  auto moves = std::count_if(r.nodes.begin(), r.nodes.end(), [&](NodeId n) { return is_movement(r.graph->node(n)); });
-  if (moves == 0 || r.nodes.size() == 1) return {};
-  auto c = std::make_shared<Composite>();
+Reason decompose_movements(const Region& r, const Node&, Decomposition& d) {
   try {
-    Mover(r, *c).run();
+    Mover(r, d).run();
   } catch (const Needed& n) {
-    return MadeComposite{nullptr, n.reason};
+    return n.reason;
   }
-  if (Reason why = c->finish(fused, d); !why) return MadeComposite{nullptr, why};
-  return MadeComposite{c, {}};
+  return Reason::yes();
 }
 
 }  // namespace tsr
