@@ -49,9 +49,12 @@ Reason decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d);
 
 // Of blocks the last is short.
 bool has_short_block(const Graph& g, const Node& n);
+bool has_channels_apart(const Graph& g, const Node& n);  // of a convolution for tensor cores
 Reason decompose_short_block(const Region& r, const Node& n, Decomposition& d);
 
 // Sums over boxes are means over windows.
 Reason decompose_box_norm(const Region& r, const Node& n, Decomposition& d);
+
+Reason decompose_channels_last(const Region& r, const Node& n, Decomposition& d);  // copies, side by side
 
 }  // namespace tsr
