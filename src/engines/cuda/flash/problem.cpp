@@ -31,6 +31,7 @@ Reason check_pages(const attention::Sequences& x) {
   constexpr int64_t kLeast = 8;  // rows that a swizzle exchanges
   if (x.pages && x.dims[2] % kLeast != 0)
     return Reason::no("pages have ", x.dims[2], " steps, not a multiple of ", kLeast);
+  if (x.pages && x.pages->offsets != kNone) return Reason::no("its page table is ragged");
   if (x.pages && x.dims[0] > 1 && x.strides[0] == 0) return Reason::no("all pages are the same");
   return Reason::yes();
 }
