@@ -132,7 +132,10 @@ int64_t back_bytes(const BackProblem& m, const BackChoice& c, int stages) {
 }
 
 int back_stages(const BackProblem& m, const BackChoice& c, const Device& d) {
-  return back_bytes(m, c, 2) <= d.shared_bytes ? 2 : 1;
+  constexpr int kMost = 3;
+  int stages = kMost;
+  while (stages > 1 && back_bytes(m, c, stages) > d.shared_bytes) --stages;
+  return stages;
 }
 
 std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered, const Device& d) {

@@ -40,7 +40,7 @@ std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered, const D
 double back_seconds(const BackProblem& m, const BackChoice& c, const Region& r, const Device& d);
 // Shared memory of a block.
 int64_t back_bytes(const BackProblem& m, const BackChoice& c, int stages);
-// Places for queries: two if they fit.
+// Places for queries, as many as fit: a copy should have the time of two steps.
 int back_stages(const BackProblem& m, const BackChoice& c, const Device& d);
 
 }  // namespace tsr::cuda
