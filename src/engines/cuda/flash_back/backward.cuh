@@ -47,6 +47,8 @@ struct BackSteps : StepBase<T> {
   using Base::a, Base::m, Base::w, Base::walk, Base::at, Base::part;
   typename Keys::Sums dk = {}, dv = {};
   int buffer = 0;  // for gradients of scores
+  // The product for dk is under way while the next step begins, if registers suffice.
+  static constexpr bool kOverlaps = !T::kRowParts && T::kStages > 1;
 
   void step() {
     typename Scores::Sums s, dp;
@@ -56,6 +58,7 @@ struct BackSteps : StepBase<T> {
     multiply_rows<T, T::kColumns, Scores>(m.v + part() * 64 * 128, gradients, dp);
     wgmma_wait<1>();
     sums_ready(s);
+    if constexpr (kOverlaps) Base::free_last();
     Meeting t = meeting_of<T>(a, w, walk);
     if (kChangesScores<O> || Base::masked())
       weigh<T, O, true>(a, m, t, at.slot, s);
@@ -79,14 +82,18 @@ struct BackSteps : StepBase<T> {
     wgmma_wait<1>();
     sums_ready(dq);
     Base::add_part(dq);
-    wgmma_wait<0>();
     buffer ^= 1;
     Base::next();
+    if constexpr (!kOverlaps) {
+      wgmma_wait<0>();
+      Base::free_last();
+    }
   }
 
   void run() {
     Base::begin();
     while (walk.any()) step();
+    wgmma_wait<0>();
     Base::end();
   }
 

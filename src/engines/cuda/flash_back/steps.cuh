@@ -76,6 +76,7 @@ struct StepBase {
   const BackWork& w;
   QueryWalk& walk;
   RingPlace at = {};
+  u64* last = nullptr;  // tells that the place of the step before is free
   u32* owed = nullptr;  // the count of a part of dq that is leaving
 
   int part() const { return threadIdx.x / 128 - 1; }
@@ -136,8 +137,12 @@ struct StepBase {
     if (cut()) clear_rows<T::kValueChunks, T::kRows>(m.d_o[at.slot], rows_left());
     return m.d_o[at.slot];
   }
+  // The place of the step before is free: its last products are done.
+  void free_last() {
+    if (leads() && last) barrier_arrive(last);
+  }
   void next() {
-    if (leads()) barrier_arrive(m.ring.empty + at.slot);
+    last = m.ring.empty + at.slot;
     walk.next();
     at.template next<T::kStages>();
   }

@@ -74,6 +74,7 @@ struct WideSteps : StepBase<T> {
     Base::add_part(dq);
     wgmma_wait<0>();
     Base::next();
+    Base::free_last();
   }
 
   void run() {
