@@ -21,9 +21,7 @@ struct BackArgs : ScoreArgs {
   float* key_parts;
 };
 
-constexpr int kBackKeys = 128;  // of a block
-// Sums of dq come in parts of 64 rows by 64 columns.
-constexpr int kPart = 64, kPartElements = kPart * kPart;
+constexpr int kBackKeys = 128, kWideKeys = 64;       // of a block; the second where rows are long
 constexpr int kRestThreads = 256, kRestShared = 64;  // bytes: one number for each warp
 
 }  // namespace tsr::dev::attention

@@ -34,9 +34,10 @@ class BackStep : public Step {
       programs.push_back(std::move(p));
     };
     add(prepare(*r.graph), row_tiles, 0);
-    add(walk(), key_tiles * c.splits, back_bytes(m_, c));
+    int stages = back_stages(m_, c, d);
+    add(walk(stages), key_tiles * c.splits, back_bytes(m_, c, stages));
     if (m_.dq.given())
-      add(rest(instance("finish_queries", m_.rows(), m_.depth(), qualified(m_.dq.type))), row_tiles, 0);
+      add(rest(instance("finish_queries", m_.rows(), m_.dq_width(), qualified(m_.dq.type))), row_tiles, 0);
     if (c.splits > 1 && m_.dk.given()) add(join(false, m_.dk), key_tiles, 0);
     if (c.splits > 1 && m_.dv.given()) add(join(true, m_.dv), key_tiles, 0);
     if (m_.dsink.given()) add(rest(instance("sink_gradient", m_.rows())), n.hq, dev::attention::kRestShared);
@@ -59,19 +60,18 @@ class BackStep : public Step {
     for (auto [to, from] : sequences) arguments_.set(*to, *from);
     a.dq_whole = is_whole(g, m_.dq), a.dk_whole = is_whole(g, m_.dk);
     a.dv_whole = is_whole(g, m_.dv);
-    constexpr int kKeys = dev::attention::kBackKeys;
     arguments_.map(a.q_map, sequence_box(m_.p.q, n.hq, n.d, m_.rows()), m_.p.q.id, d);
     arguments_.map(a.do_map, sequence_box(m_.grad_o, n.hq, n.dv, m_.rows()), m_.grad_o.id, d);
-    arguments_.map(a.k_map, sequence_box(m_.p.k, n.hk, n.d, kKeys), m_.p.k.id, d);
-    arguments_.map(a.v_map, sequence_box(m_.p.v, n.hv, n.dv, kKeys), m_.p.v.id, d);
+    arguments_.map(a.k_map, sequence_box(m_.p.k, n.hk, n.d, m_.keys()), m_.p.k.id, d);
+    arguments_.map(a.v_map, sequence_box(m_.p.v, n.hv, n.dv, m_.keys()), m_.p.v.id, d);
     a.row_tiles = static_cast<int>(m_.row_tiles()), a.key_tiles = static_cast<int>(m_.key_tiles());
     int64_t rows = n.b * n.hq * m_.row_tiles() * m_.rows();
     arguments_.reserve(a.row_stats, rows * 4);
     arguments_.reserve(a.row_delta, rows * 4);
-    arguments_.reserve(a.dq_sums, rows * m_.depth() * 4);
+    arguments_.reserve(a.dq_sums, rows * m_.dq_width() * 4);
     a.splits = c_.splits;
     if (c_.ordered) arguments_.reserve(a.turns, n.b * n.hq * m_.row_tiles() * 2 * 4);
-    int64_t keys = n.b * n.hk * m_.key_tiles() * kKeys;
+    int64_t keys = n.b * n.hk * m_.key_tiles() * m_.keys();
     if (c_.splits > 1) arguments_.reserve(a.key_parts, keys * c_.splits * m_.depth() * 2 * 4);
   }
 
@@ -96,27 +96,46 @@ class BackStep : public Step {
   Program prepare(const Graph& g) const {
     bool quick = is_whole(g, m_.o) && is_whole(g, m_.grad_o);
     return rest(
-        instance("prepare", m_.rows(), m_.depth(), qualified(m_.o.type), qualified(m_.grad_o.type), flag(quick)));
+        instance("prepare", m_.rows(), m_.dq_width(), qualified(m_.o.type), qualified(m_.grad_o.type), flag(quick)));
   }
   Program join(bool values, const attention::Sequences& to) const {
     return rest(instance("finish_keys", m_.depth(), flag(values), qualified(to.type)));
   }
-  Program walk() const {
+  Program walk(int stages) const {
     DType type = m_.p.q.type;
     auto result = [&](const attention::Sequences& x) { return qualified(x.given() ? x.type : type); };
-    WgmmaShape scores{.columns = m_.rows(), .a = type, .b = type};
-    WgmmaShape keys{.columns = m_.depth(), .a = type, .b = type, .a_in_registers = true, .b_across = true};
-    WgmmaShape queries{.columns = dev::attention::kPart, .a = type, .b = type, .a_across = true, .b_across = true};
+    auto product = [&](const char* name, int columns, bool a_in_registers, bool a_across, bool b_across) {
+      return wgmma_text(name, {.columns = columns,
+                               .a = type,
+                               .b = type,
+                               .a_in_registers = a_in_registers,
+                               .a_across = a_across,
+                               .b_across = b_across});
+    };
+    std::string tile =
+        instance("tsr::dev::attention::BackTile", qualified(type), result(m_.dk), result(m_.dv), m_.depth(),
+                 m_.columns(), m_.rows(), m_.keys(), stages, flag(m_.cut), flag(c_.splits > 1), flag(c_.ordered),
+                 flag(kDirect && !c_.ordered), flag(static_cast<bool>(m_.p.options.score_mod_bwd)));
     Program p;
-    p.include = "engines/cuda/flash_back/backward.cuh";
-    p.generated =
-        wgmma_text("Scores", scores) + wgmma_text("Keys", keys) + wgmma_text("Queries", queries) + options_.text;
+    std::string steps;
+    if (m_.wide()) {
+      p.include = "engines/cuda/flash_back/wide.cuh";
+      p.generated = product("Scores", m_.rows() / 2, false, false, false) +
+                    product("Keys", m_.dq_width() / 2, false, false, true) +
+                    product("Values", m_.dv_width() / 2, false, false, true) +
+                    product("Queries", m_.dq_width() / 2, false, true, true);
+      steps = instance("tsr::dev::attention::WideSteps", tile, "tsr::dev::Scores", "tsr::dev::Keys", "tsr::dev::Values",
+                       "tsr::dev::Queries", "tsr::dev::attention::Options");
+    } else {
+      p.include = "engines/cuda/flash_back/backward.cuh";
+      p.generated = product("Scores", m_.rows(), false, false, false) + product("Keys", m_.depth(), true, false, true) +
+                    product("Queries", m_.rows() * m_.depth() / 128, false, true, true);
+      steps = instance("tsr::dev::attention::BackSteps", tile, "tsr::dev::Scores", "tsr::dev::Keys",
+                       "tsr::dev::Queries", "tsr::dev::attention::Options");
+    }
+    p.generated += options_.text;
     p.args = "tsr::dev::attention::BackArgs";
-    std::string tile = instance("tsr::dev::attention::BackTile", qualified(type), result(m_.dk), result(m_.dv),
-                                m_.depth(), m_.rows(), flag(m_.cut), flag(c_.splits > 1), flag(c_.ordered),
-                                flag(kDirect && !c_.ordered), flag(static_cast<bool>(m_.p.options.score_mod_bwd)));
-    p.body = instance("tsr::dev::attention::flash_backward", tile, "tsr::dev::Scores", "tsr::dev::Keys",
-                      "tsr::dev::Queries", "tsr::dev::attention::Options");
+    p.body = instance("tsr::dev::attention::flash_backward", steps, tile, "tsr::dev::attention::Options");
     p.threads = 384;
     p.blocks_per_unit = 1;
     return p;
@@ -164,7 +183,7 @@ class FlashBackEngine : public Engine {
     BackProblem m(r);
     std::vector<BackChoice> choices = back_choices(m, info_.deterministic, d);
     if (choices.empty())
-      return Reason::no("a block needs ", back_bytes(m, {1, info_.deterministic}),
+      return Reason::no("a block needs ", back_bytes(m, {1, info_.deterministic}, 1),
                         " bytes of shared memory, the limit is ", d.shared_bytes);
     return std::make_unique<BackMatch>(r, d, std::move(m), std::move(choices));
   }

@@ -12,9 +12,10 @@ namespace tsr::cuda {
 namespace {
 
 using namespace sdpa::bwd;
-using dev::attention::kBackKeys, dev::attention::kPart;
 
-constexpr int64_t kWidest = 128;
+constexpr int64_t kWidest = 256;
+
+int padded(int64_t width, int64_t unit) { return static_cast<int>(ceil_div(width, unit) * unit); }
 
 // Inputs and outputs that this engine knows nothing of.
 Reason check_slots(const Region& r, const Node& n) {
@@ -72,8 +73,8 @@ Reason check_results(const Region& r) {
 Reason check_sizes(const sdpa::Shape& n) {
   constexpr double kMost = 1073741824.0;
   auto real = [](int64_t v) { return static_cast<double>(v); };
-  double row_tiles = real(n.b) * real(n.hq) * real(ceil_div(n.sq, kPart));
-  double key_tiles = real(n.b) * real(n.hk) * real(ceil_div(n.skv, kBackKeys));
+  double row_tiles = real(n.b) * real(n.hq) * real(ceil_div(n.sq, kChunk));
+  double key_tiles = real(n.b) * real(n.hk) * real(ceil_div(n.skv, kChunk));
   for (double size : {real(n.sq), real(n.skv), row_tiles, key_tiles})
     if (size > kMost) return Reason::no("attention of ", n.scores(), " has a size of ", size, ", the limit is ", kMost);
   return Reason::yes();
@@ -96,10 +97,15 @@ BackProblem::BackProblem(const Region& r)
   if (sdpa::has(n, kDelta)) delta = attention::make_sequences(g, n.in[kDelta]);
 }
 
-int BackProblem::depth() const { return static_cast<int>(ceil_div(std::max(p.n.d, p.n.dv), kPart) * kPart); }
-int BackProblem::rows() const { return depth() == kPart ? 2 * kPart : kPart; }
+bool BackProblem::wide() const { return std::max(p.n.d, p.n.dv) > 2 * kChunk; }
+int BackProblem::depth() const { return padded(wide() ? p.n.d : std::max(p.n.d, p.n.dv), kChunk); }
+int BackProblem::columns() const { return wide() ? padded(p.n.dv, kChunk) : depth(); }
+int BackProblem::dq_width() const { return wide() ? padded(p.n.d, 2 * kChunk) : depth(); }
+int BackProblem::dv_width() const { return wide() ? padded(p.n.dv, 2 * kChunk) : depth(); }
+int BackProblem::rows() const { return depth() == kChunk && !wide() ? 128 : 64; }
+int BackProblem::keys() const { return wide() ? dev::attention::kWideKeys : dev::attention::kBackKeys; }
 int64_t BackProblem::row_tiles() const { return ceil_div(p.n.sq, rows()); }
-int64_t BackProblem::key_tiles() const { return ceil_div(p.n.skv, kBackKeys); }
+int64_t BackProblem::key_tiles() const { return ceil_div(p.n.skv, keys()); }
 
 Reason check_back(const Region& r, const Device& d) {
   if (d.arch != 90) return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
@@ -116,20 +122,30 @@ Reason check_back(const Region& r, const Device& d) {
   return check_options(g, n);
 }
 
-int64_t back_bytes(const BackProblem& m, const BackChoice& c) {
+int64_t back_bytes(const BackProblem& m, const BackChoice& c, int stages) {
   constexpr int64_t kRestBytes = 512;  // barriers and factors
-  int64_t row = m.depth() * 2, rows = m.rows();
-  int64_t operands = 2 * kBackKeys * row + 2 * 2 * rows * (row + 4), scores = 2 * rows * kBackKeys * 2;
-  int64_t sums = kDirect && !c.ordered ? 0 : int64_t{2} * dev::attention::kPartElements * 4;
-  int64_t kept = m.p.options.score_mod_bwd ? rows * kBackKeys * 4 : 0;
+  int64_t row = (m.dq_width() + m.dv_width()) * 2, rows = m.rows();
+  int64_t operands = m.keys() * row + stages * rows * (row + 2 * 4), scores = 2 * rows * m.keys() * 2;
+  int64_t sums = kDirect && !c.ordered ? 0 : rows * m.dq_width() * 4;
+  int64_t kept = m.p.options.score_mod_bwd ? rows * m.keys() * 4 : 0;
   return operands + scores + sums + kept + kRestBytes;
+}
+
+int back_stages(const BackProblem& m, const BackChoice& c, const Device& d) {
+  constexpr int kMost = 3;
+  int stages = kMost;
+  while (stages > 1 && back_bytes(m, c, stages) > d.shared_bytes) --stages;
+  return stages;
 }
 
 std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered, const Device& d) {
   std::vector<BackChoice> list;
   int64_t sharers = m.p.n.hq / m.p.n.hk;
-  for (int splits : {1, 2, 4})
-    if (BackChoice c{splits, ordered}; sharers % splits == 0 && back_bytes(m, c) <= d.shared_bytes) list.push_back(c);
+  for (int splits : {1, 2, 4}) {
+    BackChoice c{splits, ordered};
+    bool shares = splits == 1 || (sharers % splits == 0 && !m.wide());
+    if (shares && back_bytes(m, c, back_stages(m, c, d)) <= d.shared_bytes) list.push_back(c);
+  }
   return list;
 }
 
@@ -139,19 +155,20 @@ double back_seconds(const BackProblem& m, const BackChoice& c, const Region& r, 
   const tessera::SdpaOptions& o = m.p.options;
   // Steps along the queries: all, or as many as the band is high. Under a causal mask the first keys have all of them.
   double most = real(n.sq), mean = most;
-  if (o.left && o.right) most = mean = std::min(most, real(*o.left + *o.right) + kBackKeys);
-  if (o.right && !o.left) mean = std::min(most, most / 2 + real(*o.right) + kBackKeys);
+  if (o.left && o.right) most = mean = std::min(most, real(*o.left + *o.right) + m.keys());
+  if (o.right && !o.left) mean = std::min(most, most / 2 + real(*o.right) + m.keys());
   double heads = real(n.hq / n.hk) / c.splits, blocks = real(n.b * n.hk * m.key_tiles() * c.splits);
   constexpr double kOverhead = 3;  // steps that a block's beginning and end take
   auto steps = [&](double queries) { return std::ceil(std::max(queries, 1.0) / m.rows()) * heads + kOverhead; };
   double waves = mean < most ? blocks / d.units : std::ceil(blocks / d.units);
   double longest = std::max(steps(most), waves * steps(mean));
-  double efficiency = m.depth() > kPart ? 0.55 : 0.42;
+  double efficiency = m.wide() ? 0.4 : m.depth() > kChunk ? 0.55 : 0.42;
   if (c.ordered) efficiency *= 0.85;
-  double step = 5 * 2.0 * m.rows() * kBackKeys * m.depth() / (d.rates.bits16 / d.units * efficiency);
+  double multiplied = 3.0 * m.dq_width() + 2.0 * m.dv_width();
+  double step = 2.0 * m.rows() * m.keys() * multiplied / (d.rates.bits16 / d.units * efficiency);
   // Sums of dq are cleared, added to, and read; so are those of splits.
-  double sums = real(n.b * n.hq * m.row_tiles() * m.rows()) * m.depth() * 4 * 2;
-  if (c.splits > 1) sums += blocks * kBackKeys * m.depth() * 4 * 2 * 2;
+  double sums = real(n.b * n.hq * m.row_tiles() * m.rows()) * m.dq_width() * 4 * 2;
+  if (c.splits > 1) sums += blocks * m.keys() * m.depth() * 4 * 2 * 2;
   double kernels = c.splits > 1 ? 5 : 3;
   return std::max(region_limits(r, d).memory, longest * step) + sums / d.bytes_per_second + kernels * d.step_seconds;
 }

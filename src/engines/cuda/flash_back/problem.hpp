@@ -17,10 +17,15 @@ struct BackProblem {
   attention::Sequences o, grad_o, stats, delta;  // delta: not given if the caller has none
   attention::Sequences dq, dk, dv, dsink;        // not given: nobody reads them
   bool cut;                                      // behind the ends of sequences anything may lie
-  int depth() const;                             // elements of a row as multiplied
-  int rows() const;                              // queries of a step
-  int64_t row_tiles() const;                     // of one head of q
-  int64_t key_tiles() const;                     // of one head of k
+  bool wide() const;                             // rows are so long that two warpgroups share the columns of 64 keys
+  int depth() const;                             // elements of a row of q and k, and of v, as multiplied
+  int columns() const;
+  int dq_width() const;       // elements of a row of its sums
+  int dv_width() const;       // the same of dv
+  int rows() const;           // queries of a step
+  int keys() const;           // of a block
+  int64_t row_tiles() const;  // of one head of q
+  int64_t key_tiles() const;  // of one head of k
 };
 
 // Why not, if not.
@@ -34,6 +39,8 @@ struct BackChoice {
 std::vector<BackChoice> back_choices(const BackProblem& m, bool ordered, const Device& d);
 double back_seconds(const BackProblem& m, const BackChoice& c, const Region& r, const Device& d);
 // Shared memory of a block.
-int64_t back_bytes(const BackProblem& m, const BackChoice& c);
+int64_t back_bytes(const BackProblem& m, const BackChoice& c, int stages);
+// Places for queries, as many as fit: a copy should have the time of two steps.
+int back_stages(const BackProblem& m, const BackChoice& c, const Device& d);
 
 }  // namespace tsr::cuda

@@ -39,7 +39,7 @@ float sum_products(const BackArgs& a, i32 b, i32 head, i32 query, bool there) {
 template <int ROWS, int DEPTH, class TO, class TD, bool QUICK>
 void prepare(const BackArgs& a) {
   constexpr float kLog2e = 1.44269504088896340736f;
-  constexpr int kLanes = DEPTH / 8;
+  constexpr int kLanes = DEPTH / 8 < 32 ? DEPTH / 8 : 32;
   i64 tile = blockIdx.x;
   i32 head_of_all = i32(tile / a.row_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
   i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS, length = length_q(a, b);
@@ -75,12 +75,12 @@ void sink_gradient(const BackArgs& a) {
   if (threadIdx.x == 0) store_any(a.dsink.data, a.dsink.type, head * a.dsink.strides[1], sum);
 }
 
-// Sums as a warpgroup left them: of COLUMNS columns, [columns / 8][128 threads][4]. A thread takes 32 columns of two
-// rows from there: those of the thread `index % 128` of the warpgroup.
+// Sums as two warpgroups left them, each of COLUMNS columns: [columns / 8][128 threads][4]. A thread takes 32 columns
+// of two rows from there.
 template <int COLUMNS, class Load, class Store>
-void each_columns(int parts, const Load& load, const Store& store) {
+void each_columns(const Load& load, const Store& store) {
   constexpr int kGroups = COLUMNS / 32;
-  for (int i = threadIdx.x; i < parts * kGroups * 128; i += kRestThreads) {
+  for (int i = threadIdx.x; i < 2 * kGroups * 128; i += kRestThreads) {
     int thread = i % 128, group = i / 128 % kGroups, part = i / 128 / kGroups;
     Vec<float, 4> fours[4];
 #pragma unroll
@@ -89,25 +89,28 @@ void each_columns(int parts, const Load& load, const Store& store) {
   }
 }
 
-// One block for each tile of ROWS queries.
+// One block for each tile of ROWS queries; DEPTH: of rows of sums. Each of two warpgroups had a part: rows below each
+// other, or columns side by side.
 template <int ROWS, int DEPTH, class TO>
 void finish_queries(const BackArgs& a) {
   i64 tile = blockIdx.x;
   i32 head_of_all = i32(tile / a.row_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
   i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS;
+  constexpr bool kRowParts = ROWS == 128;
+  constexpr int kElements = ROWS * DEPTH / 2, kColumns = kRowParts ? DEPTH : DEPTH / 2;
   const float* sums = a.dq_sums + tile * ROWS * DEPTH;
   Result r =
       result_of(a.grad_q, b, head, a.sq, length_q(a, b), a.d, a.dq_whole, float(a.scale_option) * read<float>(a.scale));
   auto load = [&](int part, int at) {
     Vec<float, 4> x;
-    load_vector(sums + part * kPartElements + at, x);
+    load_vector(sums + part * kElements + at, x);
     return x;
   };
-  each_columns<kPart>(ROWS * DEPTH / kPartElements, load, [&](int part, int row, int column, auto& fours) {
-    if (ROWS == kPart)
-      column += part * kPart;
+  each_columns<kColumns>(load, [&](int part, int row, int column, auto& fours) {
+    if (kRowParts)
+      row += part * 64;
     else
-      row += part * kPart;
+      column += part * kColumns;
     store_columns<TO>(r, first + row, column, fours);
   });
 }
@@ -131,8 +134,8 @@ void finish_keys(const BackArgs& a) {
     }
     return sum;
   };
-  each_columns<DEPTH>(2, load, [&](int part, int row, int column, auto& fours) {
-    store_columns<TO>(r, first + part * kPart + row, column, fours);
+  each_columns<DEPTH>(load, [&](int part, int row, int column, auto& fours) {
+    store_columns<TO>(r, first + part * 64 + row, column, fours);
   });
 }
 

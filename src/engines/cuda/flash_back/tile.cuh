@@ -10,34 +10,44 @@
 
 namespace tsr::dev::attention {
 
-// T: type of q, k, v and do; TK and TV: of dk and dv. DEPTH: elements of a row as multiplied. ROWS: queries of a step.
-// CUT: behind the ends of sequences anything may lie in memory. SPLIT: several blocks share the heads of q of the same
-// keys. ORDERED: dq is the sum of keys in a fixed order. DIRECT: dq is added to memory from registers, not from
-// shared memory. KEEPS: gradients want the scores.
-template <class T, class TK, class TV, int DEPTH, int ROWS, bool CUT, bool SPLIT, bool ORDERED, bool DIRECT, bool KEEPS>
+// T: type of q, k, v and do; TK and TV: of dk and dv. DEPTH and COLUMNS: elements of a row of q and k, and of v, as
+// multiplied. ROWS: queries of a step. KEYS: of a block, 64 for each of two warpgroups, or 64 for both, where rows are
+// long (kWide): these then share columns of results. CUT: behind the ends of sequences anything may lie in memory.
+// SPLIT: several blocks share the heads of q of the same keys. ORDERED: dq is the sum of keys in a fixed order. DIRECT:
+// dq is added to memory from registers, not from shared memory. KEEPS: gradients want the scores.
+template <class T, class TK, class TV, int DEPTH, int COLUMNS, int ROWS, int KEYS, int STAGES, bool CUT, bool SPLIT,
+          bool ORDERED, bool DIRECT, bool KEEPS>
 struct BackTile {
   using In = T;
   using GradK = TK;
   using GradV = TV;
-  static constexpr int kDepth = DEPTH, kRows = ROWS, kKeys = kBackKeys, kStages = 2;
+  static constexpr int kDepth = DEPTH, kColumns = COLUMNS, kRows = ROWS, kKeys = KEYS, kStages = STAGES;
   static constexpr bool kCut = CUT, kSplit = SPLIT, kOrdered = ORDERED, kDirect = DIRECT, kKeeps = KEEPS;
-  // Boxes of 64 elements, 128 bytes, lie side by side.
-  static constexpr int kChunks = DEPTH / 64;
-  static constexpr int kKeyBytes = kChunks * kKeys * 128, kRowBytes = kChunks * ROWS * 128;
-  static constexpr int kScoreBytes = ROWS / 64 * kKeys * 128;
-  // Each of two warpgroups has a part of dq: rows below each other, or columns side by side.
-  static constexpr bool kRowParts = ROWS == 2 * kPart;
+  static constexpr bool kWide = KEYS == 64;
+  static constexpr int kQueries = kWide ? ROWS / 2 : ROWS;  // whose scores a warpgroup has
+  // Boxes of 64 elements, 128 bytes, lie side by side; in halves where warpgroups share columns.
+  static constexpr int kEven = kWide ? 128 : 64;
+  static constexpr int kChunks = (DEPTH + kEven - 1) / kEven * kEven / 64;
+  static constexpr int kValueChunks = (COLUMNS + kEven - 1) / kEven * kEven / 64;
+  static constexpr int kKBytes = kChunks * KEYS * 128, kVBytes = kValueChunks * KEYS * 128;
+  static constexpr int kQBytes = kChunks * ROWS * 128, kOBytes = kValueChunks * ROWS * 128;
+  static constexpr int kScoreBytes = ROWS / 64 * KEYS * 128;
+  // Each of the warpgroups has a part of dq: rows below each other, or columns side by side.
+  static constexpr bool kRowParts = ROWS == 128;
+  static constexpr int kPartElements = ROWS * kChunks * 32;
   static_assert(!ORDERED || !DIRECT);
-  static_assert(kRowParts ? DEPTH == kPart : ROWS == kPart && DEPTH == 2 * kPart);
+  static_assert(ROWS == 64 || (ROWS == 128 && !kWide && DEPTH == 64));
+  static_assert(kChunks == 1 ? kRowParts : kChunks % 2 == 0);
 };
 
 template <class T>
 struct alignas(1024) BackMemory {
-  char k[T::kKeyBytes], v[T::kKeyBytes];
-  char q[T::kStages][T::kRowBytes], d_o[T::kStages][T::kRowBytes];
-  char ds[2][T::kScoreBytes];  // rows are keys
-  float dq[2][T::kDirect ? 4 : kPartElements];
-  float scores[T::kKeeps ? T::kRows * T::kKeys : 4];  // of one thread each
+  char k[T::kKBytes], v[T::kVBytes];
+  char q[T::kStages][T::kQBytes], d_o[T::kStages][T::kOBytes];
+  // Rows are keys. Gradients of scores of this step and the one before; or probabilities and gradients.
+  char scores[2][T::kScoreBytes];
+  float dq[2][T::kDirect ? 4 : T::kPartElements];
+  float kept[T::kKeeps ? T::kRows * T::kKeys : 4];  // scores, of one thread each
   float stats[T::kStages][T::kRows], delta[T::kStages][T::kRows];
   u64 keys_full, values_full;
   RingBarriers<T::kStages> ring;  // `full` tells of q
@@ -114,7 +124,7 @@ void produce(const BackArgs& a, BackMemory<T>& m) {
   BackWork w = work_of<T>(a);
   QueryWalk walk(a, w);
   if (!walk.any()) return;
-  barrier_expect(&m.keys_full, T::kKeyBytes);
+  barrier_expect(&m.keys_full, T::kKBytes);
   fetch_boxes<T::kChunks, T::kKeys>(m.k, &a.k_map, w.key, w.head, w.b, &m.keys_full);
   constexpr u32 kNumbers = T::kRows * sizeof(float);
   RingPlace at;
@@ -123,16 +133,16 @@ void produce(const BackArgs& a, BackMemory<T>& m) {
     i32 step = walk.tile * T::kRows;
     barrier_wait(m.ring.empty + at.slot, at.parity ^ 1);
     u64 *full = m.ring.full + at.slot, *o_full = m.o_full + at.slot;
-    barrier_expect(full, T::kRowBytes + kNumbers);
+    barrier_expect(full, T::kQBytes + kNumbers);
     fetch_boxes<T::kChunks, T::kRows>(m.q[at.slot], &a.q_map, step, walk.head, w.b, full);
     bulk_load(m.stats[at.slot], a.row_stats + row, kNumbers, full);
     if (begins) {
-      barrier_expect(&m.values_full, T::kKeyBytes);
-      fetch_boxes<T::kChunks, T::kKeys>(m.v, &a.v_map, w.key, w.head, w.b, &m.values_full);
+      barrier_expect(&m.values_full, T::kVBytes);
+      fetch_boxes<T::kValueChunks, T::kKeys>(m.v, &a.v_map, w.key, w.head, w.b, &m.values_full);
       begins = false;
     }
-    barrier_expect(o_full, T::kRowBytes + kNumbers);
-    fetch_boxes<T::kChunks, T::kRows>(m.d_o[at.slot], &a.do_map, step, walk.head, w.b, o_full);
+    barrier_expect(o_full, T::kOBytes + kNumbers);
+    fetch_boxes<T::kValueChunks, T::kRows>(m.d_o[at.slot], &a.do_map, step, walk.head, w.b, o_full);
     bulk_load(m.delta[at.slot], a.row_delta + row, kNumbers, o_full);
   }
 }

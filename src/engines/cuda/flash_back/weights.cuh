@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From scores to probabilities, and from their gradients to those of scores. A warpgroup has 64 keys as rows: s[4 j +
-// 2 i + e] is key lane / 4 + 8 i of a warp's 16, and query 8 j + 2 (lane % 4) + e of a step.
+// 2 i + e] is key lane / 4 + 8 i of a warp's 16, and query 8 j + 2 (lane % 4) + e of a step, or of its half of a step.
 #pragma once
 
 #include "device/fast.cuh"
@@ -22,13 +22,25 @@ struct Meeting {
   }
 };
 
+// Of the warpgroups' keys the first of this thread.
+template <class T>
+i32 first_key(const BackWork& w) {
+  i32 thread = threadIdx.x - 128;
+  return w.key + (T::kWide ? thread % 128 : thread) / 32 * 16 + thread % 32 / 4;
+}
+// Of a step's queries the first of this warpgroup.
+template <class T>
+i32 first_query() {
+  return T::kWide ? i32(threadIdx.x / 128 - 1) * T::kQueries : 0;
+}
+
 template <class T>
 Meeting meeting_of(const BackArgs& a, const BackWork& w, const QueryWalk& walk) {
   constexpr i32 kFar = 0x40000000;
   Meeting t;
   t.b = w.b, t.head = walk.head;
-  t.key = w.key + i32(threadIdx.x - 128) / 32 * 16 + i32(threadIdx.x) % 32 / 4;
-  t.query = walk.tile * T::kRows + i32(threadIdx.x) % 4 * 2;
+  t.key = first_key<T>(w);
+  t.query = walk.tile * T::kRows + first_query<T>() + i32(threadIdx.x) % 4 * 2;
   t.queries = w.len_q - t.query;
   i64 distance = t.key - t.query - (a.bottom_right ? i64(w.len_kv) - w.len_q : 0);
   t.least = clamp(1 - a.left - distance, -kFar, kFar);
@@ -53,7 +65,7 @@ inline Vec<float, 2> of_queries(const float* numbers, int j) {
 // Where this thread keeps a score for later.
 template <class T>
 float& kept_score(BackMemory<T>& m, int i) {
-  return m.scores[i * 256 + threadIdx.x - 128];
+  return m.kept[i * 256 + threadIdx.x - 128];
 }
 
 // A score that other things than products make; products are kept where the gradient wants them.
@@ -73,7 +85,7 @@ void weigh(const BackArgs& a, BackMemory<T>& m, Meeting t, int slot, float (&s)[
   float exponent = m.exponent, slope = O::kAlibi ? slope_of<float>(a, t.head) : 0.0f;
 #pragma unroll
   for (int j = 0; j < N / 4; ++j) {
-    Vec<float, 2> stats = of_queries(m.stats[slot], j);
+    Vec<float, 2> stats = of_queries(m.stats[slot] + first_query<T>(), j);
 #pragma unroll
     for (int i = 0; i < 2; ++i)
 #pragma unroll
@@ -92,13 +104,15 @@ void weigh(const BackArgs& a, BackMemory<T>& m, Meeting t, int slot, float (&s)[
 template <class O, int N>
 void drop(const BackArgs& a, const ScoreFactors<float>& f, const Meeting& t, float (&s)[N]) {
   int lane = threadIdx.x % 32, mine = lane / 4 % 4;
+  constexpr int kMost = 8;  // of eight queries, whose bits fill a word
 #pragma unroll
-  for (int half = 0; half < N / 32; ++half) {
+  for (int first = 0; first < N / 4; first += kMost) {
+    constexpr int kCount = N / 4 < kMost ? N / 4 : kMost;
     u32 bits = 0;
 #pragma unroll 1
-    for (int j = 0; j < 8; ++j) {
+    for (int j = 0; j < kCount; ++j) {
       float keep[4];
-      keep_four<O>(a, f, t.b, t.head, t.query + 64 * half + 8 * j + mine % 2, t.key - mine + mine / 2 * 8, keep);
+      keep_four<O>(a, f, t.b, t.head, t.query + 8 * (first + j) + mine % 2, t.key - mine + mine / 2 * 8, keep);
 #pragma unroll
       for (int k = 0; k < 4; ++k) bits |= u32(keep[k] != 0.0f) << (4 * j + k);
     }
@@ -106,8 +120,8 @@ void drop(const BackArgs& a, const ScoreFactors<float>& f, const Meeting& t, flo
     for (int set = 0; set < 4; ++set) {
       u32 theirs = __shfl_sync(0xffffffffu, bits, (lane & ~12) | set << 2) >> mine;
 #pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        float& x = s[32 * half + 4 * j + set];
+      for (int j = 0; j < kCount; ++j) {
+        float& x = s[4 * (first + j) + set];
         x = theirs >> (4 * j) & 1 ? x : -x;
       }
     }
@@ -156,7 +170,7 @@ template <class T, class O, int N>
 void differentiate(const BackArgs& a, BackMemory<T>& m, Meeting t, int slot, const float (&s)[N], float (&dp)[N]) {
 #pragma unroll
   for (int j = 0; j < N / 4; ++j) {
-    Vec<float, 2> delta = of_queries(m.delta[slot], j);
+    Vec<float, 2> delta = of_queries(m.delta[slot] + first_query<T>(), j);
 #pragma unroll
     for (int i = 0; i < 2; ++i)
 #pragma unroll
