@@ -24,16 +24,19 @@ std::vector<const Engine*> allowed_engines(const Device& d, const PlanOptions& o
     for (const std::string& name : *list)
       require(find_engine(name), "there is no engine named '", name, "'; engines: ", Lazy{engine_names});
   std::vector<const Engine*> engines;
-  for (const Engine* e : all_engines()) {
-    const EngineInfo& info = e->info();
-    if (info.device != d.kind || (o.deterministic && !info.deterministic) || listed(o.without, info.name)) continue;
-    bool named = o.engines.empty() || listed(o.engines, info.name);
-    if (named || (o.fallback && info.last_resort)) engines.push_back(e);
-  }
+  for (const Engine* e : all_engines())
+    if (e->info().device == d.kind && excluded(e->info(), o).empty()) engines.push_back(e);
   return engines;
 }
 
 }  // namespace
+
+std::string excluded(const EngineInfo& e, const PlanOptions& o) {
+  if (listed(o.without, e.name)) return "left out by the options";
+  if (o.deterministic && !e.deterministic) return "not deterministic, which the options ask for";
+  bool named = o.engines.empty() || listed(o.engines, e.name);
+  return named || (o.fallback && e.last_resort) ? "" : "not among the named engines";
+}
 
 const Asked::Answer& Asked::answer(const Engine& e) {
   auto it = answers_.find(&e);
@@ -66,6 +69,10 @@ ChosenStep step_of(Asked& region, const Engine& e, const Config& c) {
   return {&region.region(), &e, a.matched.match.get(), c};
 }
 
+bool may_take(const EngineInfo& e, Takers who) {
+  return who == Takers::all || (!e.last_resort && (who == Takers::no_last_resort || e.deterministic));
+}
+
 // One way to run a region: by an engine, or as stages.
 struct Choice::Way {
   double seconds = kImpossible;
@@ -91,14 +98,12 @@ const std::vector<Config>& Choice::configs(Asked& region, const Engine& e) const
 
 double Choice::seconds(const Asked::Decomposed& d) const {
   double sum = d.why ? 0 : kImpossible;
-  for (const auto& stage : d.stages) {
-    sum += seconds(*stage, false);
-    if (sum == kImpossible) break;
-  }
+  for (const auto& stage : d.stages)
+    if (sum < kImpossible) sum += seconds(*stage, Takers::of_stages);
   return sum;
 }
 
-Choice::Way Choice::best(Asked& region, bool last_resort) const {
+Choice::Way Choice::best(Asked& region, Takers who) const {
   Way way;
   auto ask = [&](const Engine& e) {
     for (const Config& c : configs(region, e)) way.consider({c.seconds, &e, &c});
@@ -107,27 +112,18 @@ Choice::Way Choice::best(Asked& region, bool last_resort) const {
   const Device& device = region.device();
   double least = region_bytes(region.region()) / device.bytes_per_second + device.step_seconds;
   for (const Engine* e : engines_) {
-    if (!e->info().last_resort) ask(*e);
+    if (!e->info().last_resort && may_take(e->info(), who)) ask(*e);
     if (way.seconds <= least) return way;
   }
   for (const Asked::Decomposed& d : region.decomposed())
     if (double s = seconds(d); s < kImpossible && may_have(region.region(), d.rule->name))
       way.consider({s, nullptr, nullptr, &d});
   for (const Engine* e : engines_)
-    if (e->info().last_resort && last_resort && !way.possible()) ask(*e);
+    if (e->info().last_resort && may_take(e->info(), who) && !way.possible()) ask(*e);
   return way;
 }
 
-double Choice::seconds(Asked& region, bool last_resort) const { return best(region, last_resort).seconds; }
-
-bool Choice::takes(Asked& region, bool last_resort) const {
-  auto engine_takes = [&](const Engine* e) {
-    return (last_resort || !e->info().last_resort) && region.answer(*e).matched.ok();
-  };
-  if (std::any_of(engines_.begin(), engines_.end(), engine_takes)) return true;
-  const auto& ways = region.decomposed();
-  return std::any_of(ways.begin(), ways.end(), [&](const auto& d) { return seconds(d) < kImpossible; });
-}
+double Choice::seconds(Asked& region, Takers who) const { return best(region, who).seconds; }
 
 Choice::Way Choice::named(Asked& region) const {
   if (o_.config.empty()) return {};
@@ -148,20 +144,20 @@ Choice::Way Choice::tuned(Asked& region) const {
   return {};
 }
 
-void Choice::choose(Asked& region, ChosenSteps& to, int inside, bool last_resort) const {
+void Choice::choose(Asked& region, ChosenSteps& to, int inside) const {
   Way way = named(region);
   if (!way.possible()) way = tuned(region);
-  if (!way.possible()) way = best(region, last_resort);
+  if (!way.possible()) way = best(region, inside < 0 ? Takers::all : Takers::of_stages);
   if (!way.possible()) refuse(region);
   if (way.engine) {
-    to.steps.push_back(
-        {&region.region(), way.engine, region.answer(*way.engine).matched.match.get(), *way.config, inside});
+    to.steps.push_back(step_of(region, *way.engine, *way.config));
+    to.steps.back().inside = inside;
     to.steps.back().config.measured |= way.measured;
     return;
   }
   auto here = static_cast<int>(to.stages.size());
   to.stages.push_back({&region.region(), way.decomposed, inside});
-  for (const auto& stage : way.decomposed->stages) choose(*stage, to, here, false);
+  for (const auto& stage : way.decomposed->stages) choose(*stage, to, here);
 }
 
 std::string Choice::why_not(const Region& r, std::string_view name, const std::string& otherwise) const {

@@ -68,21 +68,27 @@ struct ChosenSteps {
   std::vector<ChosenStages> stages;  // before those that are stages of them
 };
 
+// Who may have a region: the last resort takes nodes one by one; nor does it take stages, which go to engines that give
+// the same bits every time, because nobody asked for stages.
+enum class Takers : uint8_t { all, no_last_resort, of_stages };
+bool may_take(const EngineInfo& e, Takers who);
+// Why the options keep an engine from being asked at all; empty when they do not.
+std::string excluded(const EngineInfo& e, const PlanOptions& o);
+
 class Choice {
  public:
   Choice(const Device& d, PlanOptions o, RuledOut ruled_out = {});
 
-  // Modelled seconds of the best way to run a region, infinite if there is none. The last resort counts where it is
-  // welcome and nothing else takes the region.
-  double seconds(Asked& region, bool last_resort = true) const;
+  // Modelled seconds of the best way to run a region, infinite if there is none. The last resort counts where nothing
+  // else takes the region.
+  double seconds(Asked& region, Takers who) const;
   double seconds(const Asked::Decomposed& d) const;
-  bool takes(Asked& region, bool last_resort) const;  // the first that does ends the search
   // Adds the steps of a region; raises Status::not_supported, listing every engine's reason, if it has none.
-  void choose(Asked& region, ChosenSteps& to, int inside = -1, bool last_resort = true) const;
+  void choose(Asked& region, ChosenSteps& to, int inside = -1) const;
 
  private:
   struct Way;
-  Way best(Asked& region, bool last_resort) const;
+  Way best(Asked& region, Takers who) const;
   Way named(Asked& region) const;
   Way tuned(Asked& region) const;
   const std::vector<Config>& configs(Asked& region, const Engine& e) const;

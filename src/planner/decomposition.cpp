@@ -35,11 +35,15 @@ TensorId Decomposition::view(TensorId outer, const Dims& dims, const Dims& strid
     if (volume(dims) == 1) copy.dims = dims, copy.strides = strides;  // results of constants alone have their sizes
     return graph_.add_tensor(copy);
   }
+  int64_t bytes = offset * info(x.dtype).bits / 8;
+  for (TensorId t = 0; t < graph_.tensor_count(); ++t)
+    if (Place p = place(t); p.where == Place::outside && p.of == outer && p.offset == bytes && tensor(t).dims == dims &&
+                            tensor(t).strides == strides && graph_.producer(t) == kNone)
+      return t;  // what reads the same shares the loads
   Tensor v;
   if (std::string name = offset == 0 ? x.name : cat(x.name, "+", offset); graph_.find(name) == kNone)
     v.name = std::move(name);
   v.dtype = x.dtype, v.dims = dims, v.strides = strides;
-  int64_t bytes = offset * info(x.dtype).bits / 8;
   v.by_value = x.by_value, v.alignment = x.alignment;
   while (bytes % v.alignment != 0) v.alignment /= 2;
   return add_placed(std::move(v), {Place::outside, outer, bytes});
@@ -130,7 +134,12 @@ bool DecompositionRule::applies(const Region& r, DeviceKind device) const {
 Reason DecompositionRule::decompose(const Region& r, Decomposition& d) const {
   const Node& n = r.graph->node(r.nodes[0]);
   if (Reason why = check ? check(*r.graph, n) : Reason::yes(); !why) return why;
-  return write(r, n, d);
+  try {
+    write(r, n, d);
+  } catch (const Declined& why) {
+    return why.reason;
+  }
+  return Reason::yes();
 }
 
 namespace {
@@ -165,13 +174,8 @@ Reason check_real(const Graph& g, const Node& n) {
   return is_real(n.compute) ? check_plain(g, n) : Reason::no(spelling(n), " computes in ", n.compute);
 }
 
-Reason check_rank(const Node& n, int rank) {
-  if (rank <= kMaxRank) return Reason::yes();
-  return Reason::no(spelling(n), " falls into ", rank, " dimensions; at most ", kMaxRank);
-}
-
-TensorId wanted(const Region& r, TensorId t) {
-  return std::find(r.outputs.begin(), r.outputs.end(), t) == r.outputs.end() ? kNone : t;
+void check_rank(const Node& n, int rank) {
+  if (rank > kMaxRank) decline(spelling(n), " falls into ", rank, " dimensions; at most ", kMaxRank);
 }
 
 }  // namespace tsr

@@ -64,12 +64,11 @@ class Decomposition {
 // One way to decompose regions of some kind.
 struct DecompositionRule {
   std::string_view name;
-  std::array<const OpSpec*, 4>
-      ops;  // regions of one such node; none: regions of several nodes, one of which moves data
+  std::array<const OpSpec*, 4> ops;  // of its one node; none: for several nodes, one of which moves data
   enum { anywhere, cpu, gpu } where;
-  bool (*meant)(const Graph& g, const Node& n);                       // null: always
-  Reason (*check)(const Graph& g, const Node& n);                     // of tensors; null: nothing
-  Reason (*write)(const Region& r, const Node& n, Decomposition& d);  // or why it cannot be
+  bool (*meant)(const Graph& g, const Node& n);                     // null: always
+  Reason (*check)(const Graph& g, const Node& n);                   // of tensors; null: nothing
+  void (*write)(const Region& r, const Node& n, Decomposition& d);  // or declines
 
   bool applies(const Region& r, DeviceKind device) const;  // cheap: asked of every region
   Reason decompose(const Region& r, Decomposition& d) const;
@@ -84,10 +83,10 @@ Reason check_single(const Graph& g, const Node& n);
 Reason check_plain(const Graph& g, const Node& n);
 // Nor does the node compute in integers.
 Reason check_real(const Graph& g, const Node& n);
-// Kernels have loops for that many dimensions.
-Reason check_rank(const Node& n, int rank);
-// Its results, but kNone for those that nobody wants: they have no memory.
-TensorId wanted(const Region& r, TensorId t);
+// Declines more dimensions than tensors have.
+void check_rank(const Node& n, int rank);
+// Results that nobody wants have no memory.
+inline bool wanted(const Region& r, TensorId t) { return contains(r.outputs, t); }
 // What work on numbers of a node is done in.
 inline DType wide_compute(const Node& n) { return n.compute == DType::f64 ? DType::f64 : DType::f32; }
 // What holds every value of a type.

@@ -85,7 +85,9 @@ void Plan::run(std::span<const Binding> bindings, std::byte* workspace, void* st
   require_present(device_);
   if (device_.memory) device_.memory->attach();
   // Grows once per thread; executing a plan allocates nothing after that.
-  thread_local std::vector<void*> table;
+  thread_local Bound bound;
+  bound.workspace = workspace;
+  std::vector<void*>& table = bound.table;
   bind(bindings, table);
   OwnMemory::Lease lease;
   if (overlaps(table)) {
@@ -103,8 +105,7 @@ void Plan::run(std::span<const Binding> bindings, std::byte* workspace, void* st
     }
   }
   place(workspace, table);
-  for (const PlannedStep& s : steps_)
-    s.step->run({table.data() + s.first_slot, workspace + s.workspace_offset, stream});
+  for (size_t i = 0; i < steps_.size(); ++i) run_step(i, bound, stream);
 }
 
 void Plan::place(std::byte* workspace, std::vector<void*>& table) const {

@@ -13,25 +13,10 @@
 namespace tsr {
 namespace {
 
-bool listed(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Why the options keep an engine from being asked at all; empty when they do not.
-std::string excluded(const EngineInfo& e, const Plan& plan) {
-  const PlanOptions& o = plan.options();
-  if (listed(o.without, e.name)) return "left out by the options";
-  if (o.deterministic && !e.deterministic) return "not deterministic, which the options ask for";
-  bool last_resort = find_engine(e.name)->info().last_resort;
-  if (!o.engines.empty() && !listed(o.engines, e.name) && !(o.fallback && last_resort))
-    return "not among the named engines";
-  return "";
-}
-
-EngineAnswer ask(const Engine& e, Asked& region, const Plan& plan) {
+EngineAnswer ask(const Engine& e, Asked& region, const Plan& plan, Takers who) {
   EngineAnswer a;
   a.engine = e.info().name;
-  a.reason = excluded(e.info(), plan);
+  a.reason = may_take(e.info(), who) ? excluded(e.info(), plan.options()) : "not deterministic, as stages are";
   if (!a.reason.empty()) return a;
   const Asked::Answer& answer = region.answer(e);
   a.accepted = answer.matched.ok();
@@ -52,13 +37,12 @@ EngineAnswer ask(const Asked::Decomposed& d, const Plan& plan) {
   return a;
 }
 
-// The last resort takes operations one by one: joining them gains it nothing.
-std::vector<EngineAnswer> ask_all(const Region& r, const Plan& plan, bool last_resort) {
+std::vector<EngineAnswer> ask_all(const Region& r, const Plan& plan, Takers who) {
   Asked region(r, plan.device());
   std::vector<EngineAnswer> answers;
   for (const Engine* e : all_engines())
-    if (e->info().device == plan.device().kind && (last_resort || !e->info().last_resort))
-      answers.push_back(ask(*e, region, plan));
+    if (e->info().device == plan.device().kind && (who == Takers::all || !e->info().last_resort))
+      answers.push_back(ask(*e, region, plan, who));
   for (const Asked::Decomposed& d : region.decomposed()) answers.push_back(ask(d, plan));
   return answers;
 }
@@ -118,13 +102,13 @@ class Explainer {
     std::vector<int> tensors;
     int first_node = 0;
   };
+  static Takers takers(int inside) { return inside < 0 ? Takers::all : Takers::of_stages; }
   const Numbers& numbers(int inside) const { return numbers_[static_cast<size_t>(inside + 1)]; }
 
   std::vector<int> listed(const std::vector<TensorId>& tensors, int inside) const {
     std::vector<int> list;
     for (TensorId t : tensors)
-      if (int n = t == kNone ? -1 : numbers(inside).tensors[static_cast<size_t>(t)];
-          n >= 0 && std::find(list.begin(), list.end(), n) == list.end())
+      if (int n = t == kNone ? -1 : numbers(inside).tensors[static_cast<size_t>(t)]; n >= 0 && !contains(list, n))
         list.push_back(n);
     return list;
   }
@@ -165,7 +149,7 @@ class Explainer {
     x.name = s.rule->name;
     for (NodeId n : s.region.nodes) x.nodes.push_back(numbers(s.inside).first_node + n);
     for (int n : x.nodes) e_.nodes[static_cast<size_t>(n)].stages = i;
-    x.answers = ask_all(s.region, plan_, s.inside < 0);
+    x.answers = ask_all(s.region, plan_, takers(s.inside));
     for (EngineAnswer& a : x.answers) a.chosen = a.engine == cat("stages of ", x.name);
     x.first_step = static_cast<int>(plan_.steps().size());
     e_.stages.push_back(std::move(x));
@@ -182,7 +166,7 @@ class Explainer {
     s.inputs = listed(p.region.inputs, p.inside);
     s.outputs = listed(p.region.outputs, p.inside);
     s.internals = listed(p.region.internals, p.inside);
-    s.answers = ask_all(p.region, plan_, p.inside < 0);
+    s.answers = ask_all(p.region, plan_, takers(p.inside));
     for (EngineAnswer& a : s.answers)
       if (a.engine == s.engine) a.chosen = true, s.seconds = a.seconds;
     // A loaded plan carries knobs, not costs: there the engine's own best candidate stands in.
@@ -228,7 +212,8 @@ class Explainer {
         std::vector<NodeId> nodes = from->nodes;
         nodes.insert(nodes.end(), to->nodes.begin(), to->nodes.end());
         std::sort(nodes.begin(), nodes.end());
-        e_.boundaries.push_back({step_of(p), step_of(n), ask_all(make_region(g, index, nodes), plan_, false)});
+        e_.boundaries.push_back(
+            {step_of(p), step_of(n), ask_all(make_region(g, index, nodes), plan_, Takers::no_last_resort)});
       }
     }
   }

@@ -20,7 +20,8 @@ std::shared_ptr<const Plan> make_plan(Query& q, const PlanOptions& o, std::share
   for (;;) {
     PlanBuilder builder(q, o, own);
     ChosenSteps chosen = q.choose(o, ruled_out);
-    builder.add(chosen);
+    for (const ChosenStages& s : chosen.stages) builder.add(s);
+    for (const ChosenStep& s : chosen.steps) builder.add(s);
     builder.lay_out();
     if (builder.plan().workspace_bytes() <= o.workspace_limit) return builder.finish();
     // What needs most is left to others: the scratch of a step, or the temporaries of a decomposition.

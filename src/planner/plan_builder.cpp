@@ -20,11 +20,6 @@ PlanBuilder::PlanBuilder(const Query& q, const PlanOptions& o, std::shared_ptr<O
   plan_->own_ = own ? std::move(own) : std::make_shared<OwnMemory>(q.device().memory);
 }
 
-void PlanBuilder::add(const ChosenSteps& s) {
-  for (const ChosenStages& stages : s.stages) add(stages);
-  for (const ChosenStep& step : s.steps) add(step);
-}
-
 void PlanBuilder::add(const ChosenStep& s) {
   plan_->steps_.push_back({*s.region, s.engine, s.config, s.match->build(s.config), s.inside, first_slot(s.inside)});
 }
@@ -154,24 +149,20 @@ bool PlanBuilder::ends_early(TensorId t) const {
 void PlanBuilder::find_uses() {
   const Graph& g = *plan_->graph_;
   std::vector<Plan::Use> uses(static_cast<size_t>(g.tensor_count()));
-  auto note = [&](Plan::Access Plan::Use::*which, int step, const PlannedStep& s, TensorId t) {
-    size_t here = slot(s.inside, t);
-    Memory m = memory_.at(here);
-    if (m.slot >= uses.size()) return;
-    Plan::Access& a = uses[m.slot].*which;
-    bool again = a.step == step;
-    a = {step, again && a.tensor != t ? kNone : t, m.slot != here, m.offset};
-  };
   for (size_t i = 0; i < plan_->steps_.size(); ++i) {
     const PlannedStep& s = plan_->steps_[i];
     if (s.step->view_of() != kNone) continue;
     int now = static_cast<int>(i);
-    for (TensorId t : s.region.inputs) note(&Plan::Use::last_read, now, s, t);
-    for (TensorId t : s.region.outputs) {
-      size_t m = memory_.at(slot(s.inside, t)).slot;
-      int first = m < uses.size() ? uses[m].first_written.step : now;
-      if (first < 0 || first == now) note(&Plan::Use::first_written, now, s, t);
-    }
+    for (const auto* list : {&s.region.inputs, &s.region.outputs})
+      for (TensorId t : *list) {
+        Memory m = memory_.at(slot(s.inside, t));
+        if (m.slot >= uses.size()) continue;
+        bool reads = list == &s.region.inputs;
+        Plan::Access& a = reads ? uses[m.slot].last_read : uses[m.slot].first_written;
+        bool again = a.step == now;
+        if (!reads && a.step >= 0 && !again) continue;
+        a = {now, again && a.tensor != t ? kNone : t, m.slot != slot(s.inside, t), m.offset};
+      }
   }
   for (TensorId t = 0; t < g.tensor_count(); ++t) {
     Plan::Use& u = uses[static_cast<size_t>(t)];

@@ -11,7 +11,6 @@ namespace tsr {
 class PlanBuilder {
  public:
   PlanBuilder(const Query& q, const PlanOptions& o, std::shared_ptr<OwnMemory> own = nullptr);
-  void add(const ChosenSteps& s);
   void add(const ChosenStep& s);
   int add(const ChosenStages& s);  // its number, for its stages; they follow
   void lay_out();                  // after the last step

@@ -49,7 +49,8 @@ ChosenSteps Query::choose(const PlanOptions& o, const RuledOut& ruled_out) {
   // Engines that the caller named take all they can, whatever it costs.
   auto cost = [&](const NodeList& nodes) {
     bool several = nodes.size() > 1;
-    double seconds = several && !o.fuse ? kImpossible : choice.seconds(asked(nodes), !several);
+    if (several && !o.fuse) return kImpossible;
+    double seconds = choice.seconds(asked(nodes), several ? Takers::no_last_resort : Takers::all);
     return o.engines.empty() || seconds == kImpossible ? seconds : 0;
   };
   ChosenSteps chosen;
@@ -72,11 +73,6 @@ PlanOutline Query::outline(const PlanOptions& o) {
   }
   if (steps.size() == 1) result.candidates = steps[0].match->configs();
   return result;
-}
-
-const Asked::Answer& Query::ask(const std::vector<NodeId>& nodes, const Engine& e) {
-  std::lock_guard guard(lock_);
-  return asked(nodes).answer(e);
 }
 
 }  // namespace tsr

@@ -32,8 +32,6 @@ class Query {
   // engine's reason, only when the options forbid what is needed. For any number of threads.
   ChosenSteps choose(const PlanOptions& o, const RuledOut& ruled_out = {});
   PlanOutline outline(const PlanOptions& o);
-  // What an engine says of the region that has these nodes.
-  const Asked::Answer& ask(const std::vector<NodeId>& nodes, const Engine& e);
   // The region that has these nodes; it is for one thread at a time.
   Asked& asked(const std::vector<NodeId>& nodes);
 

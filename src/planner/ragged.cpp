@@ -8,6 +8,7 @@
 #include "graph/passes/rewrite.hpp"
 #include "graph/ragged.hpp"
 #include "planner/choice.hpp"
+#include "planner/partition.hpp"
 
 namespace tsr {
 namespace {
@@ -28,10 +29,6 @@ Tensor padded_copy(const Tensor& t) {
   y.constant.clear();
   y.alignment = Tensor{}.alignment;
   return y;
-}
-
-bool contains(const std::vector<TensorId>& list, TensorId t) {
-  return std::find(list.begin(), list.end(), t) != list.end();
 }
 
 // Finds out what the engines of a device take as it is. Descriptions of tensors change while they are asked.
@@ -69,7 +66,7 @@ class Inquiry {
 
   bool is_taken(NodeId n, bool last_resort) const {
     Asked region(make_region(graph_, index_, {n}), device_);
-    return choice_.takes(region, last_resort);
+    return choice_.seconds(region, last_resort ? Takers::all : Takers::no_last_resort) < kImpossible;
   }
 
   const Graph& original_;

@@ -12,13 +12,12 @@ namespace tsr {
 
 namespace {
 
-// What runs a region: an engine, or the parts of a decomposition.
+// What runs a region: an engine, or the stages of a decomposition.
 struct Line {
-  std::string engine;
+  std::string name;
   Config config;
   std::vector<NodeId> nodes;
-  std::string decomposition;
-  std::vector<Line> parts;
+  std::vector<Line> stages;
 };
 
 void print(std::ostream& s, const std::vector<NodeId>& nodes) {
@@ -37,40 +36,37 @@ Line read_line(std::istream& in, size_t number, int depth = 0) {
   constexpr int kDeepest = 8;
   Line l;
   std::string word;
-  size_t knobs = 0, parts = 0, nodes = 0;
+  size_t knobs = 0, stages = 0, nodes = 0;
   auto check = [&](bool fine) {
     if (!fine || depth > kDeepest) bad("step ", number, " is damaged");
   };
   check(static_cast<bool>(in >> word) && (word == "step" || word == "stages"));
-  if (word == "step")
-    check(in >> l.engine >> knobs && knobs <= kMostKnobs);
-  else
-    check(in >> l.decomposition >> parts && parts <= kMostNodes);
+  check(in >> l.name >> (word == "step" ? knobs : stages) && knobs <= kMostKnobs && stages <= kMostNodes);
   l.config.knobs.resize(knobs);
   for (auto& [name, value] : l.config.knobs) check(static_cast<bool>(in >> name >> value));
   check(in >> nodes && nodes <= kMostNodes);
   l.nodes.resize(nodes);
   for (NodeId& n : l.nodes) check(static_cast<bool>(in >> n));
-  for (size_t i = 0; i < parts; ++i) l.parts.push_back(read_line(in, number, depth + 1));
+  for (size_t i = 0; i < stages; ++i) l.stages.push_back(read_line(in, number, depth + 1));
   return l;
 }
 
 void add_line(const Line& l, Asked& region, PlanBuilder& builder, int inside) {
   if (l.nodes != region.region().nodes) bad("a step has other nodes than its region");
-  if (l.decomposition.empty()) {
-    const Engine* e = find_engine(l.engine);
-    if (!e) bad("engine '", l.engine, "' does not exist here");
+  if (l.stages.empty()) {
+    const Engine* e = find_engine(l.name);
+    if (!e) bad("engine '", l.name, "' does not exist here");
     ChosenStep step = step_of(region, *e, l.config);
     step.inside = inside;
     return builder.add(step);
   }
   for (const Asked::Decomposed& d : region.decomposed()) {
-    if (d.rule->name != l.decomposition || d.stages.size() != l.parts.size()) continue;
+    if (d.rule->name != l.name || d.stages.size() != l.stages.size()) continue;
     int here = builder.add(ChosenStages{&region.region(), &d, inside});
-    for (size_t i = 0; i < l.parts.size(); ++i) add_line(l.parts[i], *d.stages[i], builder, here);
+    for (size_t i = 0; i < l.stages.size(); ++i) add_line(l.stages[i], *d.stages[i], builder, here);
     return;
   }
-  bad("a region does not fall into ", l.parts.size(), " stages of '", l.decomposition, "' here");
+  bad("a region does not fall into ", l.stages.size(), " stages of '", l.name, "' here");
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ TEST(Query, PreparesAGraphOnceAndAsksAnEngineOnce) {
   EXPECT_EQ(make_plan(q, {})->steps().size(), all.engines.size());
   EXPECT_EQ(graphs_prepared(), before + 1);
   CountingEngine counting;
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(q.ask({0}, counting).matched.ok());
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(q.asked({0}).answer(counting).matched.ok());
   EXPECT_EQ(counting.asked.size(), 1u);
 }
 

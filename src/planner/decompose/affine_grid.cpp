@@ -56,9 +56,8 @@ void sum_slopes(const Graph& g, const Node& n, Decomposition& d) {
 
 }  // namespace
 
-Reason decompose_affine_grid(const Region& r, const Node& n, Decomposition& d) {
+void decompose_affine_grid(const Region& r, const Node& n, Decomposition& d) {
   (n.op == &ops::affine_grid ? spread_grid : sum_slopes)(*r.graph, n, d);
-  return Reason::yes();
 }
 
 }  // namespace tsr

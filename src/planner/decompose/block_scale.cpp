@@ -61,12 +61,12 @@ bool pads_tiles(const Graph& g, const Node& n) {
   return !(scale_sizes(g.tensor(n.in[0]).dims, scale_lengths(g, n), Reordering::none) == g.tensor(n.out[1]).dims);
 }
 
-Reason decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d) {
+void decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   TensorId id = scale_of(n);
   const Tensor &x = g.tensor(n.in[0]), &scale = g.tensor(id);
   constexpr int kMoreAxes = 3;  // rows are cut into three, columns into two
-  if (Reason why = check_rank(n, scale.rank() + kMoreAxes); !why) return why;
+  check_rank(n, scale.rank() + kMoreAxes);
   Dims lengths = scale_lengths(g, n), sizes = scale_sizes(x.dims, lengths, Reordering::none);
   int cut = block_axis(lengths);
   OrderedScale ordered(scale, d);
@@ -76,15 +76,14 @@ Reason decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d) {
     plain.in = {d.whole(n.in[0]), ordered.part(sizes, d)};
     plain.out = {d.whole(n.out[0])};
     d.add(plain);
-    return Reason::yes();
+    return;
   }
   if (!(sizes == scale.dims)) clear(ordered, d);
   plain.in = {d.whole(n.in[0])};
-  plain.out = {wanted(r, n.out[0]) != kNone ? d.whole(n.out[0]) : kNew, ordered.part(sizes, d)};
+  plain.out = {wanted(r, n.out[0]) ? d.whole(n.out[0]) : kNew, ordered.part(sizes, d)};
   d.add(plain);
   d.end_stage();
-  if (wanted(r, id) != kNone) copy_tiles(g, id, cut, ordered, true, d);
-  return Reason::yes();
+  if (wanted(r, id)) copy_tiles(g, id, cut, ordered, true, d);
 }
 
 // --- blocks of which the last is short
@@ -129,18 +128,17 @@ bool has_short_block(const Graph& g, const Node& n) {
   return b.single && b.rest != 0;
 }
 
-Reason decompose_short_block(const Region& r, const Node& n, Decomposition& d) {
+void decompose_short_block(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   Blocks b(g, n);
-  if (Reason why = check_rank(n, g.tensor(n.in[0]).rank() + 1); !why) return why;
+  check_rank(n, g.tensor(n.in[0]).rank() + 1);
   for (TensorId id : {n.in[0], n.out[0]}) {
     const Tensor& t = g.tensor(id);
     if (b.whole * b.length * t.strides[b.axis] * info(t.dtype).bits % 8 != 0)
-      return Reason::no("the last block of ", describe(t), " starts inside a byte");
+      decline("the last block of ", describe(t), " starts inside a byte");
   }
   if (b.whole > 0) multiply_blocks(g, n, b, 0, b.whole, b.length, d);
   multiply_blocks(g, n, b, b.whole, 1, b.rest, d);
-  return Reason::yes();
 }
 
 }  // namespace tsr

@@ -54,8 +54,8 @@ class BoxNorm {
     v = centred(2);
     TensorId shared = apply(M::mul, apply(M::mul, v, pull), d_.constant(type_, 2 * o_.alpha * o_.beta));
     TensorId own = apply(M::mul, dy, power(energy, -o_.beta)), dx = n_.out[0], dmean = slot(n_.out, 1);
-    if (wanted(region_, dx) != kNone) apply(M::sub, own, shared, d_.whole(dx));
-    if (wanted(region_, dmean) != kNone) apply(M::sub, shared, own, d_.whole(dmean));
+    if (wanted(region_, dx)) apply(M::sub, own, shared, d_.whole(dx));
+    if (wanted(region_, dmean)) apply(M::sub, shared, own, d_.whole(dmean));
   }
 
  private:
@@ -145,13 +145,12 @@ class BoxNorm {
 
 }  // namespace
 
-Reason decompose_box_norm(const Region& r, const Node& n, Decomposition& d) {
+void decompose_box_norm(const Region& r, const Node& n, Decomposition& d) {
   BoxNorm norm(r, d);
   if (n.op == &ops::lrn || n.op == &ops::divisive_norm)
     norm.forward();
   else
     norm.backward();
-  return Reason::yes();
 }
 
 }  // namespace tsr

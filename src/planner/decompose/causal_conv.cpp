@@ -31,12 +31,11 @@ void causal_times(const Graph& g, const Node& n, int64_t first, int64_t count, i
 }  // namespace
 
 // Times that meet all taps at once, the few before them one by one.
-Reason decompose_causal_conv(const Region& r, const Node& n, Decomposition& d) {
+void decompose_causal_conv(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   int64_t length = g.tensor(n.in[0]).dims[2], taps = g.tensor(n.in[1]).dims[1];
   for (int64_t t = 0; t + 1 < taps && t < length; ++t) causal_times(g, n, t, 1, t + 1, d);
   if (length >= taps) causal_times(g, n, taps - 1, length - taps + 1, taps, d);
-  return Reason::yes();
 }
 
 // Short filters over sequences whose channels lie side by side.

@@ -35,10 +35,11 @@ bool has_channels_apart(const Graph& g, const Node& n) {
   int64_t bits = info(a.dtype).bits;
   bool aligned = a.dims[1] * bits % 128 == 0 && b.dims[1] * bits % 128 == 0;
   bool apart = !side_by_side(a) || !side_by_side(b) || !side_by_side(y);
-  return is_real(a.dtype) && bits == 16 && aligned && apart && slot(n.in, kC) == kNone && a.numel() > 0 && y.numel() > 0;
+  return is_real(a.dtype) && bits == 16 && aligned && apart && slot(n.in, kC) == kNone && a.numel() > 0 &&
+         y.numel() > 0;
 }
 
-Reason decompose_channels_last(const Region& r, const Node& n, Decomposition& d) {
+void decompose_channels_last(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   Node conv = n;
   for (TensorId& t : conv.in) {
@@ -56,7 +57,6 @@ Reason decompose_channels_last(const Region& r, const Node& n, Decomposition& d)
   d.add(conv);
   d.end_stage();
   if (conv.out[0] != to) copy(y.dtype, conv.out[0], to, d);
-  return Reason::yes();
 }
 
 }  // namespace tsr

@@ -12,24 +12,19 @@ bool converts(const Graph& g, const Node& n) {
   return std::any_of(n.in.begin(), n.in.end(), [&](TensorId t) { return g.tensor(t).dtype != type; });
 }
 
-Reason decompose_copies(const Region& r, const Node& n, Decomposition& d) {
+void decompose_copies(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
-  for (const auto* list : {&n.in, &n.out})
-    for (TensorId t : *list)
-      if (info(g.tensor(t).dtype).bits < 8)
-        return Reason::no("tensor ", describe(g.tensor(t)), " packs elements into bytes");
   std::vector<Copy> copies;
-  if (Reason why = copies_of(g, n, &copies); !why) return why;
+  if (Reason why = copies_of(g, n, &copies); !why) throw Declined{why};
   for (const Copy& copy : copies) {
     std::vector<CopyAxis> axes = merged(copy.axes);
-    if (Reason why = check_rank(n, static_cast<int>(axes.size())); !why) return why;
+    check_rank(n, static_cast<int>(axes.size()));
     Dims dims, from, to;
     for (const CopyAxis& a : axes) dims.push_back(a.size), from.push_back(a.from), to.push_back(a.to);
     d.apply(tessera::PointwiseMode::identity, wide_type(g.tensor(copy.source).dtype),
             d.view(copy.source, dims, from, copy.from), kNone, d.view(n.out[0], dims, to, copy.to));
     d.end_stage();
   }
-  return Reason::yes();
 }
 
 }  // namespace tsr

@@ -20,7 +20,7 @@ std::span<const DecompositionRule> all_decompositions() {
       {"affine_grid", {&affine_grid, &affine_grid_bwd}, anywhere, nullptr, check_real, decompose_affine_grid},
       {"normal_numbers", {&rng}, anywhere, is_normal, check_plain, decompose_normal_numbers},
       {"reduce_by", {&reduce_by}, anywhere, nullptr, check_real, decompose_reduce_by},
-      {"converted_copies", {&transpose, &slice, &concat, &reshape}, cpu, converts, check_single, decompose_copies},
+      {"converted_copies", {&transpose, &slice, &concat, &reshape}, cpu, converts, check_plain, decompose_copies},
       {"runs", {&reduce}, anywhere, reduces_runs, check_single, decompose_runs},
       {"scale_tiles", {&block_scale_quantize, &block_scale_dequantize}, cpu, has_tiled_scale, check_single,
        decompose_scale_tiles},

@@ -6,55 +6,31 @@
 
 namespace tsr {
 
-// Movements around pointwise and row-wise work are views.
-Reason decompose_movements(const Region& r, const Node& first, Decomposition& d);
-
-// Gradients of scale and bias sum across the rows.
-bool sums_across_rows(const Graph& g, const Node& n);
-Reason decompose_norm_gradient(const Region& r, const Node& n, Decomposition& d);
-
-// Cosines and sines once for each position.
-Reason decompose_rope(const Region& r, const Node& n, Decomposition& d);
-
-// Short filters over sequences whose channels lie side by side are sums over views.
-bool has_few_taps(const Graph& g, const Node& n);
-Reason decompose_causal_conv(const Region& r, const Node& n, Decomposition& d);
-
-// Running sums of lengths shift the mask.
-bool has_lengths(const Graph& g, const Node& n);
-Reason decompose_shifted_mask(const Region& r, const Node& n, Decomposition& d);
-
-// Coordinate by coordinate.
-Reason decompose_affine_grid(const Region& r, const Node& n, Decomposition& d);
-
-// Two uniform numbers make two normal ones.
-bool is_normal(const Graph& g, const Node& n);
-Reason decompose_normal_numbers(const Region& r, const Node& n, Decomposition& d);
-
-// A sub-graph that is a sum, product, maximum or minimum in disguise.
-Reason decompose_reduce_by(const Region& r, const Node& n, Decomposition& d);
-
-// Movements that change the type.
+// Which nodes rules are meant for.
+bool sums_across_rows(const Graph& g, const Node& n);  // for gradients of scale and bias
+bool has_few_taps(const Graph& g, const Node& n);      // over sequences whose channels lie side by side
+bool has_lengths(const Graph& g, const Node& n);       // which shift a mask
+bool is_normal(const Graph& g, const Node& n);         // the distribution of random numbers
 bool converts(const Graph& g, const Node& n);
-Reason decompose_copies(const Region& r, const Node& n, Decomposition& d);
-
-// Reductions over runs of neighbours.
 bool reduces_runs(const Graph& g, const Node& n);
-Reason decompose_runs(const Region& r, const Node& n, Decomposition& d);
-
-// Scale factors that lie in tiles are put in order apart.
 bool has_tiled_scale(const Graph& g, const Node& n);
-bool pads_tiles(const Graph& g, const Node& n);  // and writes factors of blocks that do not exist
-Reason decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d);
-
-// Of blocks the last is short.
+bool pads_tiles(const Graph& g, const Node& n);  // with factors of blocks that do not exist
 bool has_short_block(const Graph& g, const Node& n);
 bool has_channels_apart(const Graph& g, const Node& n);  // of a convolution for tensor cores
-Reason decompose_short_block(const Region& r, const Node& n, Decomposition& d);
 
-// Sums over boxes are means over windows.
-Reason decompose_box_norm(const Region& r, const Node& n, Decomposition& d);
-
-Reason decompose_channels_last(const Region& r, const Node& n, Decomposition& d);  // copies, side by side
+void decompose_movements(const Region& r, const Node& first, Decomposition& d);  // around work: as views
+void decompose_norm_gradient(const Region& r, const Node& n, Decomposition& d);
+void decompose_rope(const Region& r, const Node& n, Decomposition& d);            // angles, then turning
+void decompose_causal_conv(const Region& r, const Node& n, Decomposition& d);     // sums over views
+void decompose_shifted_mask(const Region& r, const Node& n, Decomposition& d);    // shifts, then the mask
+void decompose_affine_grid(const Region& r, const Node& n, Decomposition& d);     // coordinate by coordinate
+void decompose_normal_numbers(const Region& r, const Node& n, Decomposition& d);  // pairs of uniform numbers
+void decompose_reduce_by(const Region& r, const Node& n, Decomposition& d);       // sums, extrema in disguise
+void decompose_copies(const Region& r, const Node& n, Decomposition& d);
+void decompose_runs(const Region& r, const Node& n, Decomposition& d);
+void decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d);  // put in order apart
+void decompose_short_block(const Region& r, const Node& n, Decomposition& d);
+void decompose_box_norm(const Region& r, const Node& n, Decomposition& d);       // sums are means over windows
+void decompose_channels_last(const Region& r, const Node& n, Decomposition& d);  // copies, side by side
 
 }  // namespace tsr

@@ -11,19 +11,6 @@
 namespace tsr {
 namespace {
 
-// Thrown inside this file only: the region needs a copy.
-struct Needed {
-  Reason reason;
-};
-template <class... Parts>
-[[noreturn]] void decline(const Parts&... parts) {
-  throw Needed{Reason::no(parts...)};
-}
-
-bool contains(const std::vector<TensorId>& list, TensorId t) {
-  return std::find(list.begin(), list.end(), t) != list.end();
-}
-
 // Does an operation mean the same for any order and number of dimensions?
 bool any_axes(const Node& n) {
   return n.op->family == Family::pointwise &&
@@ -42,9 +29,10 @@ class Mover {
   Mover(const Region& r, Decomposition& d) : r_(r), g_(*r.graph), d_(d) {}
 
   void run() {
-    for (const auto* list : {&r_.inputs, &r_.outputs, &r_.internals})
-      for (TensorId t : *list) check_tensor(g_.tensor(t));
     for (NodeId id : r_.nodes) check_node(g_.node(id));
+    for (const auto* list : {&r_.inputs, &r_.outputs, &r_.internals})
+      for (TensorId t : *list)
+        if (g_.tensor(t).numel() == 0) decline("tensor ", describe(g_.tensor(t)), " is empty");
     find_sources();
     find_targets();
     for (const std::vector<NodeId>& nodes : components()) add_component(nodes);
@@ -55,16 +43,9 @@ class Mover {
   }
 
  private:
-  void check_tensor(const Tensor& t) const {
-    if (t.ragged != kNone || t.reordering != Reordering::none)
-      decline("tensor ", describe(t), " is ragged or reordered");
-    if (info(t.dtype).bits < 8 || info(t.dtype).vector > 1)
-      decline("tensor ", describe(t), " keeps several elements together");
-    if (t.numel() == 0) decline("tensor ", describe(t), " is empty");
-  }
-
   // Products and operations over windows read their operands in an order of their own, which views would spoil.
-  static void check_node(const Node& n) {
+  void check_node(const Node& n) const {
+    if (Reason why = check_plain(g_, n); !why) throw Declined{why};
     Family f = n.op->family;
     bool by_rows = f == Family::pointwise || f == Family::reduction || f == Family::norm || f == Family::softmax ||
                    f == Family::random || f == Family::quantize || n.op == &ops::band_mask;
@@ -329,14 +310,13 @@ class Mover {
     if (!pointwise || !(sizes == stage_sizes_) || stage_operands_ > kMostOperands) {
       d_.end_stage();
       stage_operands_ = operands;
-      placed_.clear();
     }
     stage_sizes_ = pointwise ? sizes : Dims();
   }
 
   void emit(const Piece& p, const std::map<Key, View>& reads, const std::vector<Target>& writes) {
     std::map<Key, TensorId> here;
-    for (const auto& [k, v] : reads) here[k] = place_once(v);
+    for (const auto& [k, v] : reads) here[k] = place(v);
     std::vector<bool> written(writes.size(), false);
     // A result is computed where it lies, if its type is the same there.
     auto result = [&](TensorId t, bool before) {
@@ -364,17 +344,6 @@ class Mover {
     }
   }
 
-  // Pieces of a stage that read the same elements share the loads.
-  TensorId place_once(const View& v) {
-    Placed p{v.tensor, v.offset, {}, {}, kNone};
-    spread(v, p.sizes, p.strides);
-    for (const Placed& o : placed_)
-      if (o.tensor == p.tensor && o.offset == p.offset && o.sizes == p.sizes && o.strides == p.strides) return o.here;
-    p.here = place(v);
-    placed_.push_back(p);
-    return p.here;
-  }
-
   TensorId place(const View& v) {
     Dims sizes, strides;
     spread(v, sizes, strides);
@@ -391,24 +360,10 @@ class Mover {
   std::vector<std::vector<int64_t>> axes_;         // of the piece: by dimension from the last, the steps of its parts
   Dims stage_sizes_;                               // of the last pieces, if pointwise
   size_t stage_operands_ = 0;
-  struct Placed {
-    TensorId tensor;
-    int64_t offset;
-    Dims sizes, strides;
-    TensorId here;
-  };
-  std::vector<Placed> placed_;  // what the stage reads so far
 };
 
 }  // namespace
 
-Reason decompose_movements(const Region& r, const Node&, Decomposition& d) {
-  try {
-    Mover(r, d).run();
-  } catch (const Needed& n) {
-    return n.reason;
-  }
-  return Reason::yes();
-}
+void decompose_movements(const Region& r, const Node&, Decomposition& d) { Mover(r, d).run(); }
 
 }  // namespace tsr

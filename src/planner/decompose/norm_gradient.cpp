@@ -45,13 +45,13 @@ bool sums_across_rows(const Graph&, const Node& n) {
 }
 
 // Statistics where they are missing; the gradient of x, row by row; the gradients of scale and bias, across the rows.
-Reason decompose_norm_gradient(const Region& region, const Node& n, Decomposition& d) {
+void decompose_norm_gradient(const Region& region, const Node& n, Decomposition& d) {
   using namespace slots::norm_bwd;
   const Graph& g = *region.graph;
   const auto& o = attrs<NormOptions>(n);
   DType type = wide_compute(n);
   int rank = g.tensor(n.in[kX]).rank();
-  if (Reason why = check_rank(n, rank + (o.mode == NormMode::group)); !why) return why;
+  check_rank(n, rank + (o.mode == NormMode::group));
   bool rms = o.mode == NormMode::rms;
   Node dx = n;
   for (TensorId& t : dx.in)
@@ -70,8 +70,8 @@ Reason decompose_norm_gradient(const Region& region, const Node& n, Decompositio
     d.add(forward);
     d.end_stage();
   }
-  TensorId dscale = wanted(region, slot(n.out, 1)), dbias = wanted(region, slot(n.out, 2));
-  if (wanted(region, n.out[0]) != kNone) {
+  TensorId dscale = slot(n.out, 1), dbias = slot(n.out, 2);
+  if (wanted(region, n.out[0])) {
     dx.out = {d.whole(n.out[0])};
     dx.in[kEpsilon] = kNone;
     d.add(dx);
@@ -81,14 +81,14 @@ Reason decompose_norm_gradient(const Region& region, const Node& n, Decompositio
     const Dims& x = g.tensor(n.in[kX]).dims;
     return o.mode == NormMode::group ? grouped(t, x[1], x[1] / o.groups, d) : t;
   };
-  if (dscale != kNone) {
+  if (wanted(region, dscale)) {
     TensorId x = operand(dx.in[kX]), centred = rms ? x : d.apply(M::sub, type, x, operand(dx.in[kMean]));
     TensorId product =
         d.apply(M::mul, type, operand(dx.in[kDy]), d.apply(M::mul, type, centred, operand(dx.in[kInvVariance])));
     d.reduce(tessera::ReduceMode::add, type, product, operand(padded(g, dscale, rank, d)));
   }
-  if (dbias != kNone) d.reduce(tessera::ReduceMode::add, type, operand(dx.in[kDy]), operand(padded(g, dbias, rank, d)));
-  return Reason::yes();
+  if (wanted(region, dbias))
+    d.reduce(tessera::ReduceMode::add, type, operand(dx.in[kDy]), operand(padded(g, dbias, rank, d)));
 }
 
 }  // namespace tsr

@@ -11,7 +11,7 @@ bool is_normal(const Graph&, const Node& n) {
 }
 
 // Box and Muller: two uniform numbers make two normal ones.
-Reason decompose_normal_numbers(const Region& r, const Node& n, Decomposition& d) {
+void decompose_normal_numbers(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   const auto& o = attrs<tessera::RngOptions>(n);
   const Tensor& y = g.tensor(n.out[0]);
@@ -43,7 +43,6 @@ Reason decompose_normal_numbers(const Region& r, const Node& n, Decomposition& d
     d.end_stage();
   }
   if (!dense) d.apply(M::identity, type, d.reshaped(line, y.dims, packed_strides(y.dims)), kNone, d.whole(n.out[0]));
-  return Reason::yes();
 }
 
 }  // namespace tsr

@@ -45,23 +45,22 @@ Combination last_step(const Subgraph& s) {
   return {how, n.in[n.in[0] == acc ? 1 : 0]};
 }
 
-// Why the nodes before the last cannot run on whole tensors instead of single elements.
-Reason check_nodes(const Subgraph& s) {
+// The nodes before the last must be able to run on whole tensors instead of single elements.
+void check_nodes(const Subgraph& s) {
   NodeId last = s.graph.producer(s.results[0]);
   for (TensorId t = 0; t < s.graph.tensor_count(); ++t) {
     const Tensor& x = s.graph.tensor(t);
-    if (x.numel() != 1) return Reason::no("the combination reads tensor ", describe(x));
+    if (x.numel() != 1) decline("the combination reads tensor ", describe(x));
     bool computed = s.graph.producer(t) != kNone;
     if (computed && x.dtype != DType::f32 && x.dtype != DType::f64 && !is_boolean(x.dtype))
-      return Reason::no("the combination rounds to ", x.dtype);
+      decline("the combination rounds to ", x.dtype);
   }
   for (NodeId i = 0; i < s.graph.node_count(); ++i) {
     const Node& n = s.graph.node(i);
-    if (!is_pointwise(n)) return Reason::no("the combination holds ", spelling(n));
-    if (i != last && std::find(n.in.begin(), n.in.end(), s.params[0]) != n.in.end())
-      return Reason::no("the combination changes the accumulator before its last step");
+    if (!is_pointwise(n)) decline("the combination holds ", spelling(n));
+    if (i != last && contains(n.in, s.params[0]))
+      decline("the combination changes the accumulator before its last step");
   }
-  return Reason::yes();
 }
 
 // The value of each element of x, as the combination's nodes compute it.
@@ -87,22 +86,21 @@ TensorId element_value(const Node& n, const Subgraph& s, TensorId value, Decompo
 
 }  // namespace
 
-Reason decompose_reduce_by(const Region& r, const Node& n, Decomposition& d) {
+void decompose_reduce_by(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   const auto& o = attrs<tessera::ReduceByOptions>(n);
   const Subgraph& s = *o.combine;
   Combination last = last_step(s);
-  if (!last.how) return Reason::no("the combination does not end in a sum, product, maximum or minimum with acc");
-  if (Reason why = check_nodes(s); !why) return why;
+  if (!last.how) decline("the combination does not end in a sum, product, maximum or minimum with acc");
+  check_nodes(s);
   TensorId value = element_value(n, s, last.value, d), y = d.whole(n.out[0]);
-  if (!(d.tensor(value).dims == g.tensor(n.in[0]).dims)) return Reason::no("the combination does not read its element");
+  if (!(d.tensor(value).dims == g.tensor(n.in[0]).dims)) decline("the combination does not read its element");
   bool starts_neutral = o.init == last.how->neutral;
   TensorId reduced = starts_neutral ? y : d.temporary(n.compute, g.tensor(n.out[0]).dims);
   d.reduce(last.how->reduce, n.compute, value, reduced);
-  if (starts_neutral) return Reason::yes();
+  if (starts_neutral) return;
   d.end_stage();
   d.apply(last.how->mode, n.compute, reduced, d.constant(n.compute, o.init), y);
-  return Reason::yes();
 }
 
 }  // namespace tsr

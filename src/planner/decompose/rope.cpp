@@ -8,7 +8,7 @@ namespace tsr {
 using M = tessera::PointwiseMode;
 
 // Cosines and sines first, once for each position; then the two halves of what turns, and the rest.
-Reason decompose_rope(const Region& region, const Node& n, Decomposition& d) {
+void decompose_rope(const Region& region, const Node& n, Decomposition& d) {
   const Graph& g = *region.graph;
   const auto& o = attrs<tessera::RopeOptions>(n);
   const Tensor &x = g.tensor(n.in[0]), &y = g.tensor(n.out[0]), &f = g.tensor(n.in[1]);
@@ -29,11 +29,10 @@ Reason decompose_rope(const Region& region, const Node& n, Decomposition& d) {
   TensorId to_low = piece(n.out[0], y, part, first), to_high = piece(n.out[0], y, part, first + half);
   d.apply(M::sub, type, d.apply(M::mul, type, low, cosine), d.apply(M::mul, type, high, sine), to_low);
   d.apply(M::add, type, d.apply(M::mul, type, high, cosine), d.apply(M::mul, type, low, sine), to_high);
-  if (first == 0) return Reason::yes();
+  if (first == 0) return;
   d.end_stage();
   part[3] = first;
   d.apply(M::mul, type, piece(n.in[0], x, part, 0), scale, piece(n.out[0], y, part, 0));
-  return Reason::yes();
 }
 
 }  // namespace tsr

@@ -12,13 +12,13 @@ bool reduces_runs(const Graph& g, const Node& n) {
 }
 
 // A dimension of runs is two: the runs, and the neighbours in each.
-Reason decompose_runs(const Region& r, const Node& n, Decomposition& d) {
+void decompose_runs(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   const Tensor &x = g.tensor(n.in[0]), &y = g.tensor(n.out[0]);
   auto runs = [&](int i) { return y.dims[i] != 1 && y.dims[i] != x.dims[i]; };
   int rank = x.rank();
   for (int i = 0; i < x.rank(); ++i) rank += runs(i) ? 1 : 0;
-  if (Reason why = check_rank(n, rank); !why) return why;
+  check_rank(n, rank);
   Dims from, from_strides, to, to_strides;
   for (int i = 0; i < x.rank(); ++i) {
     int64_t run = runs(i) ? x.dims[i] / y.dims[i] : 1;
@@ -30,7 +30,6 @@ Reason decompose_runs(const Region& r, const Node& n, Decomposition& d) {
   }
   d.reduce(attrs<tessera::ReduceOptions>(n).mode, n.compute, d.view(n.in[0], from, from_strides),
            d.view(n.out[0], to, to_strides));
-  return Reason::yes();
 }
 
 }  // namespace tsr

@@ -26,7 +26,7 @@ TensorId lengths(const Graph& g, TensorId given, TensorId sums, int64_t batch, D
 
 bool has_lengths(const Graph&, const Node& n) { return slot(n.in, kSeqQ) != kNone || slot(n.in, kCuSeqQ) != kNone; }
 
-Reason decompose_shifted_mask(const Region& r, const Node& n, Decomposition& d) {
+void decompose_shifted_mask(const Region& r, const Node& n, Decomposition& d) {
   const Graph& g = *r.graph;
   const Tensor& x = g.tensor(n.in[kX]);
   TensorId shift = d.temporary(DType::f64, {x.dims[0], 1, 1, 1});
@@ -48,7 +48,6 @@ Reason decompose_shifted_mask(const Region& r, const Node& n, Decomposition& d) 
     keep = d.apply(compare, exact, {row, column});
   }
   d.apply({.mode = M::select}, n.compute, {from, one(kFill), keep}, d.whole(n.out[0]));
-  return Reason::yes();
 }
 
 }  // namespace tsr

@@ -2,16 +2,10 @@
 #include "planner/decompose/view.hpp"
 
 #include "graph/ops/list.hpp"
+#include "graph/passes/views.hpp"
 
 namespace tsr {
 namespace {
-
-bool row_major(const Tensor& t) {
-  Dims strides = packed_strides(t.dims);
-  for (int i = 0; i < t.rank(); ++i)
-    if (t.dims[i] > 1 && t.strides[i] != strides[i]) return false;
-  return true;
-}
 
 // Puts a loop in front of others; two that walk without a gap are one.
 void add_outer(std::vector<View::Loop>& dim, View::Loop outer) {
@@ -46,7 +40,7 @@ bool reshape(View& v, const Dims& sizes) {
 // A reshape counts elements in memory order unless told otherwise; here that must be the order of dimensions.
 bool counts_by_rows(const Graph& g, const Node& n) {
   if (attrs<tessera::ReshapeOptions>(n).mode == tessera::ReshapeMode::logical) return true;
-  return row_major(g.tensor(n.in[0])) && row_major(g.tensor(n.out[0]));
+  return is_packed(g.tensor(n.in[0]), true) && is_packed(g.tensor(n.out[0]), true);
 }
 
 bool slice(const Node& n, const Dims& sizes, View& v) {
