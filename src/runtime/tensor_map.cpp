@@ -84,7 +84,8 @@ Reason check_box(const TensorBox& b, int64_t alignment) {
     if (Reason why = check_windows(b); !why) return why;
   int inner = b.box[0] * b.element_bytes;
   if (inner % 16 != 0) return Reason::no("a row of a box has ", inner, " bytes, no multiple of 16");
-  if (b.swizzle != dev::Swizzle::none && inner > dev::row_bytes(b.swizzle))
+  // Of a narrower row the hardware leaves the rest of the swizzle's untouched: rows would not follow each other.
+  if (b.swizzle != dev::Swizzle::none && inner != dev::row_bytes(b.swizzle))
     return Reason::no("a row of a box has ", inner, " bytes, the swizzle takes ", dev::row_bytes(b.swizzle));
   return Reason::yes();
 }

@@ -53,31 +53,29 @@ void add_loads(std::vector<MicroKernel>& all) {
   for (int rank = 2; rank <= 5; ++rank)
     for (dev::Swizzle s : kSwizzles)
       for (int element : {1, 2, 4})
-        for (int narrow : {0, 1})
-          for (int edge : {0, 1, 2}) {
-            if (rank > 2 && (element != 2 || narrow)) continue;
-            if (narrow && s == dev::Swizzle::none) continue;
-            int row = s == dev::Swizzle::none ? 64 : dev::row_bytes(s) / (narrow ? 2 : 1);
-            MicroKernel m;
-            m.box = box_of(rank, element, row, s);
-            m.name = cat("boxes/load/", rank, "d/swizzle", s == dev::Swizzle::none ? 0 : dev::row_bytes(s), "/bytes",
-                         element, narrow ? "/narrow" : "",
-                         edge == 0   ? "/inside"
-                         : edge == 1 ? "/before"
-                                     : "/beyond");
-            m.program = p;
-            m.in = random_words(m.name, tensor_words(*m.box)), m.out.resize(static_cast<size_t>(box_words(*m.box)));
-            m.p[0] = static_cast<int>(m.out.size()), m.p[11] = rank;
-            // Along the first dimension by whole 16 bytes: a GPU ends the kernel at others.
-            for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
-              int step = i == 0 ? 16 / element : 1;
-              m.p[1 + i] = edge == 0   ? i == 1
-                           : edge == 1 ? -(1 + static_cast<int>(i) % 2) * step
-                           : i == 0    ? m.box->box[0]
-                                       : static_cast<int>(m.box->dims[i]) - m.box->box[i] + 1;
-            }
-            all.push_back(std::move(m));
+        for (int edge : {0, 1, 2}) {
+          if (rank > 2 && element != 2) continue;
+          int row = s == dev::Swizzle::none ? 64 : dev::row_bytes(s);
+          MicroKernel m;
+          m.box = box_of(rank, element, row, s);
+          m.name =
+              cat("boxes/load/", rank, "d/swizzle", s == dev::Swizzle::none ? 0 : dev::row_bytes(s), "/bytes", element,
+                  edge == 0   ? "/inside"
+                  : edge == 1 ? "/before"
+                              : "/beyond");
+          m.program = p;
+          m.in = random_words(m.name, tensor_words(*m.box)), m.out.resize(static_cast<size_t>(box_words(*m.box)));
+          m.p[0] = static_cast<int>(m.out.size()), m.p[11] = rank;
+          // Along the first dimension by whole 16 bytes: a GPU ends the kernel at others.
+          for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
+            int step = i == 0 ? 16 / element : 1;
+            m.p[1 + i] = edge == 0   ? i == 1
+                         : edge == 1 ? -(1 + static_cast<int>(i) % 2) * step
+                         : i == 0    ? m.box->box[0]
+                                     : static_cast<int>(m.box->dims[i]) - m.box->box[i] + 1;
           }
+          all.push_back(std::move(m));
+        }
 }
 
 // Pictures of 5 x 4 pixels with 24 channels; a window of 3 x 3 around every second position.
