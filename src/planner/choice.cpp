@@ -9,10 +9,6 @@
 namespace tsr {
 namespace {
 
-bool listed(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 std::string engine_names() {
   std::vector<std::string_view> names;
   for (const Engine* e : all_engines()) names.push_back(e->info().name);
@@ -32,9 +28,9 @@ std::vector<const Engine*> allowed_engines(const Device& d, const PlanOptions& o
 }  // namespace
 
 std::string excluded(const EngineInfo& e, const PlanOptions& o) {
-  if (listed(o.without, e.name)) return "left out by the options";
+  if (contains(o.without, e.name)) return "left out by the options";
   if (o.deterministic && !e.deterministic) return "not deterministic, which the options ask for";
-  bool named = o.engines.empty() || listed(o.engines, e.name);
+  bool named = o.engines.empty() || contains(o.engines, e.name);
   return named || (o.fallback && e.last_resort) ? "" : "not among the named engines";
 }
 
@@ -67,10 +63,6 @@ ChosenStep step_of(Asked& region, const Engine& e, const Config& c) {
   if (!find_config(a.configs, c))
     fail(Status::not_supported, "engine '", e.info().name, "' has no configuration ", to_string(c), " for this step");
   return {&region.region(), &e, a.matched.match.get(), c};
-}
-
-bool may_take(const EngineInfo& e, Takers who) {
-  return who == Takers::all || (!e.last_resort && (who == Takers::no_last_resort || e.deterministic));
 }
 
 // One way to run a region: by an engine, or as stages.
@@ -171,8 +163,7 @@ void Choice::refuse(Asked& region) const {
   std::string text = "no engine can run " + spelling(r.graph->node(r.nodes[0])) + " under these options:";
   for (const Engine* e : all_engines()) {
     if (e->info().device != region.device().kind) continue;
-    bool allowed = std::find(engines_.begin(), engines_.end(), e) != engines_.end();
-    std::string why = allowed ? region.answer(*e).matched.why.text() : "excluded by the options";
+    std::string why = contains(engines_, e) ? region.answer(*e).matched.why.text() : "excluded by the options";
     text += cat("\n  ", e->info().name, ": ", why_not(r, e->info().name, why));
   }
   for (const Asked::Decomposed& d : region.decomposed()) {

@@ -71,7 +71,9 @@ struct ChosenSteps {
 // Who may have a region: the last resort takes nodes one by one; nor does it take stages, which go to engines that give
 // the same bits every time, because nobody asked for stages.
 enum class Takers : uint8_t { all, no_last_resort, of_stages };
-bool may_take(const EngineInfo& e, Takers who);
+inline bool may_take(const EngineInfo& e, Takers who) {
+  return who == Takers::all || (!e.last_resort && (who == Takers::no_last_resort || e.deterministic));
+}
 // Why the options keep an engine from being asked at all; empty when they do not.
 std::string excluded(const EngineInfo& e, const PlanOptions& o);
 

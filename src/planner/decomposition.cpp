@@ -127,7 +127,7 @@ bool DecompositionRule::applies(const Region& r, DeviceKind device) const {
     return r.nodes.size() > 1 && std::any_of(r.nodes.begin(), r.nodes.end(),
                                              [&](NodeId n) { return r.graph->node(n).op->family == Family::movement; });
   const Node& n = r.graph->node(r.nodes[0]);
-  bool listed = r.nodes.size() == 1 && std::find(ops.begin(), ops.end(), n.op) != ops.end();
+  bool listed = r.nodes.size() == 1 && contains(ops, n.op);
   return listed && (!meant || meant(*r.graph, n));
 }
 

@@ -42,7 +42,7 @@ std::shared_ptr<const Plan> make_plan(Query& q, const PlanOptions& o, std::share
 
 std::shared_ptr<const Plan> plan_as_one(Query& q, const Engine& engine, const Config& config) {
   PlanBuilder builder(q, {.recognise = false});
-  builder.add(step_of(q.asked(q.index().live_nodes()), engine, config));
+  builder.add(q.choose(q.index().live_nodes(), engine, config));
   builder.lay_out();
   return builder.finish();
 }

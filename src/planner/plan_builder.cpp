@@ -35,7 +35,8 @@ size_t PlanBuilder::first_slot(int inside) const {
 
 std::shared_ptr<const Plan> PlanBuilder::finish() {
   const Graph& g = *plan_->graph_;
-  upload_constants();
+  upload_constants(g, 0);
+  for (const PlannedStages& s : plan_->stages_) upload_constants(s.how->graph(), s.first_slot);
   for (int i = 0; i < g.tensor_count(); ++i)
     if (!g.tensor(i).is_constant() && (g.tensor(i).stored || g.tensor(i).by_value)) plan_->bound_.push_back(i);
   find_uses();
@@ -49,11 +50,6 @@ std::shared_ptr<const Plan> PlanBuilder::finish() {
 }
 
 // Single numbers travel with the launches; larger constants must lie in the device's memory.
-void PlanBuilder::upload_constants() {
-  upload_constants(*plan_->graph_, 0);
-  for (const PlannedStages& s : plan_->stages_) upload_constants(s.how->graph(), s.first_slot);
-}
-
 void PlanBuilder::upload_constants(const Graph& g, size_t first_slot) {
   const DeviceMemory* memory = plan_->device_.memory;
   for (int i = 0; i < g.tensor_count(); ++i) {

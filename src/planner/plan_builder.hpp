@@ -25,7 +25,6 @@ class PlanBuilder {
   size_t memory(int inside, TensorId t);
   void make_view(size_t slot, size_t source, int64_t offset);
   size_t workspace_bytes(size_t slot) const;  // 0: it does not lie there
-  void upload_constants();
   void upload_constants(const Graph& g, size_t first_slot);
   bool ends_early(TensorId t) const;
   void find_uses();

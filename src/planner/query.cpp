@@ -58,6 +58,11 @@ ChosenSteps Query::choose(const PlanOptions& o, const RuledOut& ruled_out) {
   return chosen;
 }
 
+ChosenStep Query::choose(const std::vector<NodeId>& nodes, const Engine& e, const Config& c) {
+  std::lock_guard guard(lock_);
+  return step_of(asked(nodes), e, c);
+}
+
 PlanOutline Query::outline(const PlanOptions& o) {
   ChosenSteps chosen = choose(o);
   const std::vector<ChosenStep>& steps = chosen.steps;

@@ -32,6 +32,8 @@ class Query {
   // engine's reason, only when the options forbid what is needed. For any number of threads.
   ChosenSteps choose(const PlanOptions& o, const RuledOut& ruled_out = {});
   PlanOutline outline(const PlanOptions& o);
+  // These nodes as a step of this engine, as step_of; for any number of threads.
+  ChosenStep choose(const std::vector<NodeId>& nodes, const Engine& e, const Config& c);
   // The region that has these nodes; it is for one thread at a time.
   Asked& asked(const std::vector<NodeId>& nodes);
 

@@ -25,8 +25,9 @@ struct GraphIndex {
   std::vector<bool> live;                      // by node
 };
 
-inline bool contains(const std::vector<int32_t>& ids, int32_t id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
+template <class List, class T>
+bool contains(const List& list, const T& x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
 }
 
 // Thrown and caught inside the planner only, where many functions look at a region: why it cannot be done.
