@@ -56,8 +56,8 @@ void describe(const Plan& plan, Row& r) {
   for (const PlannedStep& s : plan.steps()) {
     r.engine += (r.engine.empty() ? "" : "+") + std::string(s.engine->info().name);
     r.config += (r.config.empty() ? "" : "; ") + to_string(s.config);
-    r.limit += region_limits(s.region, plan.device()).seconds();
   }
+  for (const Region* region : plan.regions()) r.limit += region_limits(*region, plan.device()).seconds();
   r.bytes = plan.bytes_moved();
   r.flops = plan.flops();
   r.workspace = plan.workspace_bytes();

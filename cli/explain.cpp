@@ -61,7 +61,7 @@ Json to_json(const Explanation& e) {
             {"flops", e.flops},          {"kernels", e.kernels},
             {"workspace", e.workspace},  {"deterministic", e.deterministic},
             {"recognised", e.recognised}};
-  for (const char* key : {"tensors", "nodes", "steps", "boundaries"}) j[key] = Json::array();
+  for (const char* key : {"tensors", "nodes", "steps", "stages", "boundaries"}) j[key] = Json::array();
   for (const ExplainedTensor& t : e.tensors)
     j["tensors"].push_back(
         {{"name", t.name}, {"type", t.type}, {"kind", kKinds[t.kind]}, {"bytes", t.bytes}, {"producer", t.producer}});
@@ -88,6 +88,12 @@ Json to_json(const Explanation& e) {
                           {"kernels", s.kernels},
                           {"workspace", s.workspace},
                           {"answers", answers_json(s.answers)}});
+  for (const ExplainedStages& s : e.stages)
+    j["stages"].push_back({{"name", s.name},
+                           {"first_step", s.first_step},
+                           {"last_step", s.last_step},
+                           {"nodes", s.nodes},
+                           {"answers", answers_json(s.answers)}});
   for (const Boundary& b : e.boundaries)
     j["boundaries"].push_back({{"from", b.from}, {"to", b.to}, {"answers", answers_json(b.answers)}});
   return j;

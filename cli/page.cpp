@@ -91,13 +91,22 @@ std::string steps_table(const Explanation& e) {
       "class=\"number\">Kernels</th><th class=\"number\">Scratch</th></tr></thead><tbody>\n";
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const ExplainedStep& s = e.steps[i];
-    std::string statements;
-    for (int n : s.nodes) statements += "<code>" + escape_html(e.nodes[static_cast<size_t>(n)].text) + "</code>";
+    auto statements = [&](const std::vector<int>& nodes) {
+      std::string text;
+      for (int n : nodes) text += "<code>" + escape_html(e.nodes[static_cast<size_t>(n)].text) + "</code>";
+      return text;
+    };
+    for (const ExplainedStages& x : e.stages)
+      if (x.first_step == static_cast<int>(i))
+        out += cat("<tr class=\"first\"><td><b>", x.first_step + 1, " to ", x.last_step + 1, "</b> stages of ",
+                   escape_html(x.name), "</td><td colspan=\"9\">", statements(x.nodes),
+                   "</td></tr>\n<tr><td></td><td colspan=\"9\" class=\"answers\">", answers_html(x.answers),
+                   "</td></tr>\n");
     double share = slowest > 0 ? 100 * shown_seconds(s) / slowest : 0;
     out += cat(
-        "<tr class=\"first\"><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements, "</td><td>",
-        names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">", human_seconds(s.seconds),
-        " modelled", s.measured > 0 ? "<br>" + human_seconds(s.measured) + " measured" : "",
+        "<tr class=\"first\"><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements(s.nodes),
+        "</td><td>", names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">",
+        human_seconds(s.seconds), " modelled", s.measured > 0 ? "<br>" + human_seconds(s.measured) + " measured" : "",
         "<div class=\"bar\"><i style=\"width:", share, "%\"></i></div></td><td class=\"number\">", limit_html(s),
         "</td><td class=\"number\">", human_bytes(s.bytes), "</td><td class=\"number\">", human_count(s.flops),
         "</td><td class=\"number\">", s.kernels, "</td><td class=\"number\">",
@@ -141,8 +150,8 @@ std::string to_html(const Explanation& e, const std::string& graph_text) {
       cat("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
           "content=\"width=device-width\">\n",
           "<title>Plan for ", escape_html(e.device), "</title><style>", kStyle, "</style></head><body><main>\n");
-  s += cat("<h1>Plan for ", escape_html(e.device), "</h1>\n<p>", e.nodes.size(),
-           e.nodes.size() == 1 ? " operation in " : " operations in ", e.steps.size(),
+  s += cat("<h1>Plan for ", escape_html(e.device), "</h1>\n<p>", e.operations,
+           e.operations == 1 ? " operation in " : " operations in ", e.steps.size(),
            e.steps.size() == 1 ? " step" : " steps",
            e.deterministic ? ", the same bits every time" : ", not deterministic",
            e.recognised ? "; composite operations, views or packed sequences were rewritten" : "",

@@ -48,7 +48,8 @@ std::vector<Candidate> candidates(Query& q, const PlanOptions& o) {
     bool last_resort = e->info().last_resort;
     bool named = o.engines.empty() || std::find(o.engines.begin(), o.engines.end(), e->info().name) != o.engines.end();
     if (e->info().device != q.device().kind || !named || (last_resort && !list.empty())) continue;
-    for (const Config& c : q.ask(q.index().live_nodes(), *e).configs) list.push_back({e, c, nullptr, nullptr, ""});
+    for (const Config& c : q.asked(q.index().live_nodes()).answer(*e).configs)
+      list.push_back({e, c, nullptr, nullptr, ""});
   }
   return list;
 }

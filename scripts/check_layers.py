@@ -11,7 +11,7 @@ LAYERS = ["base", "graph", "device", "planner", "runtime", "engines", "api", "ca
 APART = {"cudart"}
 # What engines share, each below the next. Every other folder of engines is a family, which may include these, and of
 # the other families none.
-SHARED = ["copies", "composite", "attention", "rnn", "reference", "cpu/vector", "cpu/program", "cpu/product",
+SHARED = ["attention", "rnn", "reference", "cpu/vector", "cpu/program", "cpu/product",
           "cuda/toolkit", "cuda/products", "cuda/scores"]
 EXTERNAL = {"CLI", "nlohmann", "gtest", "benchmark"}
 

@@ -45,7 +45,7 @@ __noinline__ L load_any(const void* data, ElementType type, i64 at) {
 }
 
 template <class L>
-__noinline__ void store_any(void* data, ElementType type, i64 at, L v) {
+__forceinline__ void store_any_here(void* data, ElementType type, i64 at, L v) {
   switch (type) {
     case ElementType::f16:
       static_cast<f16*>(data)[at] = from_lane<f16>(v);
@@ -87,6 +87,10 @@ __noinline__ void store_any(void* data, ElementType type, i64 at, L v) {
       static_cast<boolean*>(data)[at] = from_lane<boolean>(v);
       break;
   }
+}
+template <class L>
+__noinline__ void store_any(void* data, ElementType type, i64 at, L v) {
+  store_any_here(data, type, at, v);
 }
 
 }  // namespace tsr::dev

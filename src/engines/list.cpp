@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every engine, one line each, in order of preference; the last resort of each kind of device comes last. Numbers in
-// EngineInfo::id are public and never reused.
+// Every engine, one line each, in order of preference: views, which cost nothing, first, the last resort of each kind of
+// device last. Numbers in EngineInfo::id are public and never reused.
 #include "engines/cpu/attention/attention.hpp"
 #include "engines/cpu/conv1d/conv1d.hpp"
 #include "engines/cpu/fused/fused.hpp"
@@ -32,10 +32,10 @@ namespace tsr {
 std::span<const Engine* const> all_engines() {
   // clang-format off
   static const Engine* const list[] = {
+      &view_engine(DeviceKind::cpu),
 #ifdef TESSERA_HAS_ONEDNN
       &onednn::engine(),
 #endif
-      &view_engine(DeviceKind::cpu),
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
       &cpu::move_engine(),

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "graph/ops/list.hpp"
+
 namespace tsr {
 namespace {
 
@@ -24,6 +26,15 @@ class SubgraphFields : public FieldVisitor {
 };
 
 }  // namespace
+
+std::span<const OpSpec* const> all_ops() {
+  static const OpSpec* const list[] = {
+#define OPERATION(name) &ops::name,
+#include "graph/ops/list.inc"
+#undef OPERATION
+  };
+  return list;
+}
 
 const OpSpec& op(std::string_view name) {
   for (const OpSpec* o : all_ops())

@@ -19,20 +19,16 @@ class Runnable {
   void steps_alone() {
     for (size_t i = 0; i < plan_->steps().size(); ++i) step(i);
   }
-  void step(size_t i, void* stream = nullptr) {
-    plan_->steps()[i].step->run({table_.data(), static_cast<std::byte*>(scratch_.get()), stream});
-  }
+  void step(size_t i, void* stream = nullptr) { plan_->run_step(i, bound_, stream); }
   // Median seconds of each step, run in the order of the plan.
   std::vector<double> step_seconds(double seconds);
 
  private:
-  void provide(const Tensor& t, void*& pointer);
   std::shared_ptr<const Plan> plan_;
   DeviceBuffers device_;
   std::vector<Binding> bindings_;
-  std::vector<void*> table_;
-  std::shared_ptr<void> workspace_, scratch_;
-  std::vector<std::shared_ptr<void>> temporaries_;
+  std::shared_ptr<void> workspace_;
+  Plan::Bound bound_;
 };
 
 }  // namespace tsr

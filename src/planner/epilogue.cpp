@@ -6,8 +6,6 @@
 namespace tsr {
 namespace {
 
-bool contains(const std::vector<TensorId>& v, TensorId t) { return std::find(v.begin(), v.end(), t) != v.end(); }
-
 // The region without its anchor.
 Region rest_of(const Region& r, NodeId anchor) {
   Region rest;

@@ -62,7 +62,7 @@ void Plan::execute(std::span<const Binding> bindings, void* workspace, size_t wo
 
 void Plan::bind(std::span<const Binding> bindings, std::vector<void*>& table) const {
   const Graph& g = *graph_;
-  table.assign(static_cast<size_t>(g.tensor_count()), nullptr);
+  table.assign(slots(), nullptr);
   for (const Binding& b : bindings) {
     TensorId t = g.find_uid(b.uid);
     require(t != kNone, "a pointer was given for unique id ", b.uid, ", which the graph does not have");
@@ -85,7 +85,9 @@ void Plan::run(std::span<const Binding> bindings, std::byte* workspace, void* st
   require_present(device_);
   if (device_.memory) device_.memory->attach();
   // Grows once per thread; executing a plan allocates nothing after that.
-  thread_local std::vector<void*> table;
+  thread_local Bound bound;
+  bound.workspace = workspace;
+  std::vector<void*>& table = bound.table;
   bind(bindings, table);
   OwnMemory::Lease lease;
   if (overlaps(table)) {
@@ -102,10 +104,26 @@ void Plan::run(std::span<const Binding> bindings, std::byte* workspace, void* st
       to += align_up(u->bytes);
     }
   }
-  for (const auto& [t, data] : constants_) table[at(t)] = data.get();
-  for (auto [t, offset] : placed_) table[at(t)] = workspace + offset;
-  for (auto [t, source] : views_) table[at(t)] = table[at(source)];
-  for (const PlannedStep& s : steps_) s.step->run({table.data(), workspace + s.workspace_offset, stream});
+  place(workspace, table);
+  for (size_t i = 0; i < steps_.size(); ++i) run_step(i, bound, stream);
+}
+
+void Plan::place(std::byte* workspace, std::vector<void*>& table) const {
+  for (const auto& [slot, data] : constants_) table[slot] = data.get();
+  for (auto [slot, offset] : placed_) table[slot] = workspace + offset;
+  for (const View& v : views_) table[v.slot] = static_cast<std::byte*>(table[v.source]) + v.offset;
+}
+
+Plan::Bound Plan::bind(std::span<const Binding> bindings, void* workspace) const {
+  Bound b{{}, aligned(workspace)};
+  bind(bindings, b.table);
+  place(b.workspace, b.table);
+  return b;
+}
+
+void Plan::run_step(size_t i, const Bound& b, void* stream) const {
+  const PlannedStep& s = steps_[i];
+  s.step->run({b.table.data() + s.first_slot, b.workspace + s.workspace_offset, stream});
 }
 
 // Whether an output may have bytes in common with an input: asked by every execution, so one look at all of them in the
@@ -119,7 +137,7 @@ bool Plan::overlaps(const std::vector<void*>& table) const {
   ranges.clear();
   for (const Use& u : uses_) {
     auto begin = reinterpret_cast<uintptr_t>(table[at(u.tensor)]);
-    ranges.push_back({begin, begin + u.bytes, u.written >= 0});
+    ranges.push_back({begin, begin + u.bytes, u.first_written.step >= 0});
   }
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   uintptr_t read_to = 0, written_to = 0;
@@ -136,10 +154,10 @@ std::vector<const Plan::Use*> Plan::overwritten_early(const std::vector<void*>& 
   std::vector<const Use*> found;
   for (const Use& in : uses_) {
     const Tensor& x = graph_->tensor(in.tensor);
-    if (in.written >= 0) continue;
+    if (in.first_written.step >= 0) continue;
     bool early = false;
     for (const Use& out : uses_) {
-      if (out.written < 0) continue;
+      if (out.first_written.step < 0) continue;
       const Tensor& y = graph_->tensor(out.tensor);
       Overlap o = overlap(x, table[at(in.tensor)], y, table[at(out.tensor)]);
       if (o == Overlap::partly)
@@ -158,9 +176,13 @@ std::vector<const Plan::Use*> Plan::overwritten_early(const std::vector<void*>& 
 }
 
 bool Plan::may_overwrite(const Use& input, const Use& output) const {
-  if (input.last_read != output.written) return input.last_read < output.written;
-  return !input.read_as_view &&
-         steps_[static_cast<size_t>(output.written)].step->may_overwrite(input.tensor, output.tensor);
+  const Access &read = input.last_read, &write = output.first_written;
+  if (read.step != write.step) return read.step < write.step;
+  if (read.tensor == kNone || write.tensor == kNone) return false;
+  const PlannedStep& s = steps_[static_cast<size_t>(write.step)];
+  const Tensor &x = s.region.graph->tensor(read.tensor), &y = s.region.graph->tensor(write.tensor);
+  bool alike = x.dims == y.dims && x.strides == y.strides && read.offset == write.offset;
+  return (alike || (!read.view && !write.view)) && s.step->may_overwrite(read.tensor, write.tensor);
 }
 
 std::shared_ptr<const Plan> Plan::with_shapes(std::span<const ShapeOverride> overrides) const {

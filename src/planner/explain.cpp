@@ -8,38 +8,43 @@
 
 #include "graph/op.hpp"
 #include "graph/text.hpp"
+#include "planner/partition.hpp"
 
 namespace tsr {
 namespace {
 
-bool listed(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Why the options keep an engine from being asked at all; empty when they do not.
-std::string excluded(const EngineInfo& e, const Plan& plan) {
-  const PlanOptions& o = plan.options();
-  if (listed(o.without, e.name)) return "left out by the options";
-  if (o.deterministic && !e.deterministic) return "not deterministic, which the options ask for";
-  bool last_resort = find_engine(e.name)->info().last_resort;
-  if (!o.engines.empty() && !listed(o.engines, e.name) && !(o.fallback && last_resort))
-    return "not among the named engines";
-  return "";
-}
-
-EngineAnswer ask(const Engine& e, const Region& r, const Plan& plan) {
+EngineAnswer ask(const Engine& e, Asked& region, const Plan& plan, Takers who) {
   EngineAnswer a;
   a.engine = e.info().name;
-  a.reason = excluded(e.info(), plan);
+  a.reason = may_take(e.info(), who) ? excluded(e.info(), plan.options()) : "not deterministic, as stages are";
   if (!a.reason.empty()) return a;
-  Matched m = e.match(r, plan.device());
-  a.accepted = m.ok();
-  a.reason = m.why.text();
+  const Asked::Answer& answer = region.answer(e);
+  a.accepted = answer.matched.ok();
+  a.reason = answer.matched.why.text();
   if (!a.accepted) return a;
-  std::vector<Config> configs = m.match->configs();
-  a.config = to_string(configs.front());
-  a.seconds = configs.front().seconds;
+  a.config = to_string(answer.configs.front());
+  a.seconds = answer.configs.front().seconds;
   return a;
+}
+
+EngineAnswer ask(const Asked::Decomposed& d, const Plan& plan) {
+  EngineAnswer a;
+  a.engine = cat("stages of ", d.rule->name);
+  a.config = "default";
+  a.seconds = Choice(plan.device(), plan.options()).seconds(d);
+  a.accepted = a.seconds < kImpossible;
+  a.reason = d.why ? "no engine that is allowed takes one of them" : d.why.text();
+  return a;
+}
+
+std::vector<EngineAnswer> ask_all(const Region& r, const Plan& plan, Takers who) {
+  Asked region(r, plan.device());
+  std::vector<EngineAnswer> answers;
+  for (const Engine* e : all_engines())
+    if (e->info().device == plan.device().kind && (who == Takers::all || !e->info().last_resort))
+      answers.push_back(ask(*e, region, plan, who));
+  for (const Asked::Decomposed& d : region.decomposed()) answers.push_back(ask(d, plan));
+  return answers;
 }
 
 ExplainedTensor explain_tensor(const Graph& g, TensorId id) {
@@ -48,7 +53,6 @@ ExplainedTensor explain_tensor(const Graph& g, TensorId id) {
   e.name = t.name;
   e.type = print_type(t);
   e.bytes = static_cast<double>(byte_size(t.dtype, t.numel()));
-  e.producer = g.producer(id);
   if (t.is_constant())
     e.kind = ExplainedTensor::constant;
   else if (t.by_value)
@@ -60,59 +64,164 @@ ExplainedTensor explain_tensor(const Graph& g, TensorId id) {
   return e;
 }
 
-ExplainedStep explain_step(const PlannedStep& p, const Plan& plan) {
-  ExplainedStep s;
-  s.engine = p.engine->info().name;
-  s.config = to_string(p.config);
-  s.nodes.assign(p.region.nodes.begin(), p.region.nodes.end());
-  s.inputs.assign(p.region.inputs.begin(), p.region.inputs.end());
-  s.outputs.assign(p.region.outputs.begin(), p.region.outputs.end());
-  s.internals.assign(p.region.internals.begin(), p.region.internals.end());
-  for (const Engine* e : all_engines()) {
-    if (e->info().device != plan.device().kind) continue;
-    s.answers.push_back(ask(*e, p.region, plan));
-    s.answers.back().chosen = e == p.engine;
-    if (e == p.engine) s.seconds = s.answers.back().seconds;
-  }
-  // A loaded plan carries knobs, not costs: there the engine's own best candidate stands in.
-  if (p.config.measured)
-    s.measured = p.config.seconds;
-  else if (p.config.seconds > 0)
-    s.seconds = p.config.seconds;
-  if (p.step->view_of() == kNone) s.limits = region_limits(p.region, plan.device());
-  s.bytes = region_bytes(p.region);
-  s.flops = region_flops(p.region);
-  s.kernels = p.step->kernels();
-  s.workspace = p.step->workspace_bytes();
-  return s;
-}
+// Numbers the tensors and nodes of the graph, and behind them those of decompositions; of memory that has several names
+// there only the one it has outside.
+class Explainer {
+ public:
+  explicit Explainer(const Plan& plan) : plan_(plan) {}
 
-std::vector<Boundary> explain_boundaries(const Plan& plan, const Explanation& e) {
-  const Graph& g = plan.graph();
-  GraphIndex index(g);
-  std::set<std::pair<int, int>> seen;
-  std::vector<Boundary> out;
-  for (const ExplainedNode& n : e.nodes) {
-    if (n.step < 0) continue;
-    for (int t : n.reads) {
-      int p = e.tensors[static_cast<size_t>(t)].producer;
-      int from = p < 0 ? -1 : e.nodes[static_cast<size_t>(p)].step;
-      if (from < 0 || from == n.step || !seen.insert({from, n.step}).second) continue;
-      std::vector<NodeId> nodes = plan.steps()[static_cast<size_t>(from)].region.nodes;
-      const auto& more = plan.steps()[static_cast<size_t>(n.step)].region.nodes;
-      nodes.insert(nodes.end(), more.begin(), more.end());
-      std::sort(nodes.begin(), nodes.end());
-      Region joined = make_region(g, index, nodes);
-      Boundary b{from, n.step, {}};
-      // The last resort takes operations one by one, joining gains it nothing.
-      for (const Engine* engine : all_engines())
-        if (engine->info().device == plan.device().kind && !engine->info().last_resort)
-          b.answers.push_back(ask(*engine, joined, plan));
-      out.push_back(std::move(b));
+  Explanation run(const std::vector<double>& measured) {
+    const Graph& g = plan_.graph();
+    e_.device = plan_.device().name;
+    e_.recognised = &g != &plan_.source();
+    e_.operations = static_cast<size_t>(g.node_count());
+    add_graph(g, -1);
+    for (size_t i = 0; i < plan_.stages().size(); ++i) add_stages(static_cast<int>(i));
+    for (const PlannedStep& p : plan_.steps()) {
+      add_step(p);
+      if (!measured.empty()) e_.steps.back().measured = measured[e_.steps.size() - 1];
+      e_.seconds += e_.steps.back().seconds;
+    }
+    for (const Region* r : plan_.regions())
+      for (NodeId n : r->nodes)
+        for (const auto* list : {&e_.nodes[static_cast<size_t>(n)].reads, &e_.nodes[static_cast<size_t>(n)].writes})
+          for (int t : *list) e_.unfused_bytes += e_.tensors[static_cast<size_t>(t)].bytes;
+    bool all = std::all_of(e_.steps.begin(), e_.steps.end(), [](const ExplainedStep& s) { return s.measured > 0; });
+    for (const ExplainedStep& s : e_.steps) e_.measured += all ? s.measured : 0;
+    if (plan_.options().fuse) add_boundaries();
+    e_.bytes = plan_.bytes_moved();
+    e_.flops = plan_.flops();
+    e_.kernels = plan_.kernels();
+    e_.workspace = plan_.workspace_bytes();
+    e_.deterministic = plan_.deterministic();
+    return std::move(e_);
+  }
+
+ private:
+  struct Numbers {
+    std::vector<int> tensors;
+    int first_node = 0;
+  };
+  static Takers takers(int inside) { return inside < 0 ? Takers::all : Takers::of_stages; }
+  const Numbers& numbers(int inside) const { return numbers_[static_cast<size_t>(inside + 1)]; }
+
+  std::vector<int> listed(const std::vector<TensorId>& tensors, int inside) const {
+    std::vector<int> list;
+    for (TensorId t : tensors)
+      if (int n = t == kNone ? -1 : numbers(inside).tensors[static_cast<size_t>(t)]; n >= 0 && !contains(list, n))
+        list.push_back(n);
+    return list;
+  }
+
+  void add_graph(const Graph& g, int inside) {
+    Numbers& own = numbers_.emplace_back();
+    own.first_node = static_cast<int>(e_.nodes.size());
+    for (TensorId t = 0; t < g.tensor_count(); ++t) own.tensors.push_back(number(g, inside, t));
+    for (NodeId i = 0; i < g.node_count(); ++i) {
+      const Node& n = g.node(i);
+      ExplainedNode x;
+      x.op = spelling(n);
+      x.text = print_node(g, n);
+      x.reads = listed(node_reads(g, n), inside);
+      x.writes = listed(n.out, inside);
+      x.flops = node_flops(g, n);
+      for (int t : x.writes) e_.tensors[static_cast<size_t>(t)].producer = own.first_node + i;
+      e_.nodes.push_back(std::move(x));
     }
   }
-  return out;
-}
+
+  int number(const Graph& g, int inside, TensorId t) {
+    if (inside >= 0) {
+      using Place = Decomposition::Place;
+      const PlannedStages& s = plan_.stages()[static_cast<size_t>(inside)];
+      Place p = s.how->place(t);
+      bool outside = p.where == Place::outside;
+      if (outside || (p.where == Place::inside && p.of != t))
+        return numbers(outside ? s.inside : inside).tensors[static_cast<size_t>(p.of)];
+    }
+    e_.tensors.push_back(explain_tensor(g, t));
+    return static_cast<int>(e_.tensors.size()) - 1;
+  }
+
+  void add_stages(int i) {
+    const PlannedStages& s = plan_.stages()[static_cast<size_t>(i)];
+    ExplainedStages x;
+    x.name = s.rule->name;
+    for (NodeId n : s.region.nodes) x.nodes.push_back(numbers(s.inside).first_node + n);
+    for (int n : x.nodes) e_.nodes[static_cast<size_t>(n)].stages = i;
+    x.answers = ask_all(s.region, plan_, takers(s.inside));
+    for (EngineAnswer& a : x.answers) a.chosen = a.engine == cat("stages of ", x.name);
+    x.first_step = static_cast<int>(plan_.steps().size());
+    e_.stages.push_back(std::move(x));
+    add_graph(s.how->graph(), i);
+  }
+
+  void add_step(const PlannedStep& p) {
+    auto number = static_cast<int>(e_.steps.size());
+    ExplainedStep s;
+    s.engine = p.engine->info().name;
+    s.config = to_string(p.config);
+    for (NodeId n : p.region.nodes) s.nodes.push_back(numbers(p.inside).first_node + n);
+    for (int n : s.nodes) e_.nodes[static_cast<size_t>(n)].step = number;
+    s.inputs = listed(p.region.inputs, p.inside);
+    s.outputs = listed(p.region.outputs, p.inside);
+    s.internals = listed(p.region.internals, p.inside);
+    s.answers = ask_all(p.region, plan_, takers(p.inside));
+    for (EngineAnswer& a : s.answers)
+      if (a.engine == s.engine) a.chosen = true, s.seconds = a.seconds;
+    // A loaded plan carries knobs, not costs: there the engine's own best candidate stands in.
+    if (p.config.measured)
+      s.measured = p.config.seconds;
+    else if (p.config.seconds > 0)
+      s.seconds = p.config.seconds;
+    if (p.step->view_of() == kNone) s.limits = region_limits(p.region, plan_.device());
+    s.bytes = region_bytes(p.region);
+    s.flops = region_flops(p.region);
+    s.kernels = p.step->kernels();
+    s.workspace = p.step->workspace_bytes();
+    for (int t : s.outputs)
+      if (auto& kind = e_.tensors[static_cast<size_t>(t)].kind; kind != ExplainedTensor::output)
+        kind = ExplainedTensor::temporary;
+    for (int i = p.inside; i >= 0; i = plan_.stages()[static_cast<size_t>(i)].inside) {
+      ExplainedStages& x = e_.stages[static_cast<size_t>(i)];
+      x.first_step = std::min(x.first_step, number);
+      x.last_step = number;
+    }
+    e_.steps.push_back(std::move(s));
+  }
+
+  // Where a region of the graph reads from another: why they are not one.
+  void add_boundaries() {
+    const Graph& g = plan_.graph();
+    GraphIndex index(g);
+    std::vector<const Region*> region_of(static_cast<size_t>(g.node_count()), nullptr);
+    for (const Region* r : plan_.regions())
+      for (NodeId n : r->nodes) region_of[static_cast<size_t>(n)] = r;
+    auto step_of = [&](NodeId n) {
+      const ExplainedNode& x = e_.nodes[static_cast<size_t>(n)];
+      return x.stages < 0 ? x.step : e_.stages[static_cast<size_t>(x.stages)].first_step;
+    };
+    std::set<std::pair<int, int>> seen;
+    for (NodeId n = 0; n < g.node_count(); ++n) {
+      const Region* to = region_of[static_cast<size_t>(n)];
+      if (!to) continue;
+      for (TensorId t : node_reads(g, g.node(n))) {
+        NodeId p = g.producer(t);
+        const Region* from = p == kNone ? nullptr : region_of[static_cast<size_t>(p)];
+        if (!from || from == to || !seen.insert({step_of(p), step_of(n)}).second) continue;
+        std::vector<NodeId> nodes = from->nodes;
+        nodes.insert(nodes.end(), to->nodes.begin(), to->nodes.end());
+        std::sort(nodes.begin(), nodes.end());
+        e_.boundaries.push_back(
+            {step_of(p), step_of(n), ask_all(make_region(g, index, nodes), plan_, Takers::no_last_resort)});
+      }
+    }
+  }
+
+  const Plan& plan_;
+  Explanation e_;
+  std::vector<Numbers> numbers_;  // of the graph, then of each decomposition
+};
 
 std::string scaled(double v, const std::vector<const char*>& units, double base) {
   size_t i = 0;
@@ -161,47 +270,7 @@ std::string human_bytes(double bytes) { return scaled(bytes, {" B", " kB", " MB"
 std::string human_count(double n) { return scaled(n, {"", " k", " M", " G", " T", " P"}, 1000); }
 std::string human_seconds(double s) { return scaled(s * 1e9, {" ns", " us", " ms", " s"}, 1000); }
 
-Explanation explain(const Plan& plan, const std::vector<double>& measured) {
-  const Graph& g = plan.graph();
-  Explanation e;
-  e.device = plan.device().name;
-  e.recognised = &plan.graph() != &plan.source();
-  for (TensorId t = 0; t < g.tensor_count(); ++t) e.tensors.push_back(explain_tensor(g, t));
-  for (NodeId i = 0; i < g.node_count(); ++i) {
-    const Node& n = g.node(i);
-    ExplainedNode x;
-    x.op = spelling(n);
-    x.text = print_node(g, n);
-    for (TensorId t : node_reads(g, n)) x.reads.push_back(t);
-    for (TensorId t : n.out)
-      if (t != kNone) x.writes.push_back(t);
-    x.flops = node_flops(g, n);
-    e.nodes.push_back(std::move(x));
-  }
-  for (const PlannedStep& p : plan.steps()) {
-    int step = static_cast<int>(e.steps.size());
-    e.steps.push_back(explain_step(p, plan));
-    for (NodeId n : p.region.nodes) {
-      ExplainedNode& x = e.nodes[static_cast<size_t>(n)];
-      x.step = step;
-      for (const auto* list : {&x.reads, &x.writes})
-        for (int t : *list) e.unfused_bytes += e.tensors[static_cast<size_t>(t)].bytes;
-    }
-    for (TensorId t : p.region.outputs)
-      if (!g.tensor(t).stored) e.tensors[static_cast<size_t>(t)].kind = ExplainedTensor::temporary;
-    if (!measured.empty()) e.steps.back().measured = measured[static_cast<size_t>(step)];
-    e.seconds += e.steps.back().seconds;
-  }
-  bool all = std::all_of(e.steps.begin(), e.steps.end(), [](const ExplainedStep& s) { return s.measured > 0; });
-  for (const ExplainedStep& s : e.steps) e.measured += all ? s.measured : 0;
-  if (plan.options().fuse) e.boundaries = explain_boundaries(plan, e);
-  e.bytes = plan.bytes_moved();
-  e.flops = plan.flops();
-  e.kernels = plan.kernels();
-  e.workspace = plan.workspace_bytes();
-  e.deterministic = plan.deterministic();
-  return e;
-}
+Explanation explain(const Plan& plan, const std::vector<double>& measured) { return Explainer(plan).run(measured); }
 
 std::string to_text(const Explanation& e) {
   std::string s = cat("plan for ", e.device, ": ", e.steps.size(), e.steps.size() == 1 ? " step, " : " steps, ",
@@ -213,6 +282,12 @@ std::string to_text(const Explanation& e) {
   if (e.recognised) s += "composite operations, views or packed sequences were rewritten before planning\n";
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const ExplainedStep& step = e.steps[i];
+    for (const ExplainedStages& x : e.stages) {
+      if (x.first_step != static_cast<int>(i)) continue;
+      s += cat("\nsteps ", x.first_step + 1, " to ", x.last_step + 1, ": stages of ", x.name, "\n");
+      for (int n : x.nodes) s += "    " + e.nodes[static_cast<size_t>(n)].text + "\n";
+      for (const EngineAnswer& a : x.answers) s += "  " + answer_text(a) + "\n";
+    }
     s += cat("\nstep ", i + 1, ": ", step.engine, step.config == "default" ? "" : " (" + step.config + ")", ", ",
              human_seconds(step.seconds), step.measured > 0 ? " (measured " + human_seconds(step.measured) + ")" : "",
              ", ", human_bytes(step.bytes), ", ", human_count(step.flops), " operations, ", step.kernels,
@@ -230,7 +305,7 @@ std::string to_text(const Explanation& e) {
     }
   }
   size_t dead = 0;
-  for (const ExplainedNode& n : e.nodes) dead += n.step < 0;
+  for (const ExplainedNode& n : e.nodes) dead += n.step < 0 && n.stages < 0;
   if (dead > 0)
     s += cat("\n", dead, dead == 1 ? " operation is" : " operations are", " left out: nothing reads the results\n");
   return s;

@@ -19,12 +19,13 @@ struct ExplainedTensor {
 
 struct ExplainedNode {
   std::string op, text;            // spelling, and the statement
-  int step = -1;                   // -1: nothing needs its results
+  int step = -1;                   // -1: nothing needs its results, or stages stand for it
+  int stages = -1;                 // which ones do
   std::vector<int> reads, writes;  // tensors
   double flops = 0;
 };
 
-// What an engine said to a region.
+// What an engine said to a region, or whether it can run as the stages of a decomposition.
 struct EngineAnswer {
   std::string engine;
   bool accepted = false, chosen = false;
@@ -44,6 +45,14 @@ struct ExplainedStep {
   size_t workspace = 0;  // scratch of the step alone
 };
 
+// Operations that run as the stages of their decomposition, which are steps of the plan.
+struct ExplainedStages {
+  std::string name;
+  int first_step = 0, last_step = 0;
+  std::vector<int> nodes;             // that they stand for
+  std::vector<EngineAnswer> answers;  // to these nodes
+};
+
 // An edge between two steps: why they are not one.
 struct Boundary {
   int from = 0, to = 0;
@@ -52,9 +61,11 @@ struct Boundary {
 
 struct Explanation {
   std::string device;
-  std::vector<ExplainedTensor> tensors;
+  size_t operations = 0;                 // of the graph; those of stages come behind them
+  std::vector<ExplainedTensor> tensors;  // of the graph, then of stages
   std::vector<ExplainedNode> nodes;
   std::vector<ExplainedStep> steps;
+  std::vector<ExplainedStages> stages;
   std::vector<Boundary> boundaries;  // none when the options forbid joining
   double seconds = 0, bytes = 0, flops = 0;
   double measured = 0;       // seconds of all steps, 0 when one is not measured

@@ -225,7 +225,7 @@ bool Lowering::sums_rows(const Dims& d) const {
 
 // Gives tensor `t` the sum of v over all rows. Nothing else of the region may read it.
 void Lowering::define_across(TensorId t, int v) {
-  if (t == kNone || std::find(r_.outputs.begin(), r_.outputs.end(), t) == r_.outputs.end()) return;
+  if (!contains(r_.outputs, t)) return;
   if (!sums_rows(g_.tensor(t).dims)) decline("output ", describe(g_.tensor(t)), " is no sum over all rows");
   if (at(v).row || at(v).block) decline("output ", describe(g_.tensor(t)), " sums values of whole rows");
   emit({.kind = Instr::across, .lane = at(v).lane, .a = v, .tensor = t});
@@ -250,8 +250,7 @@ int Lowering::value(TensorId t, Lane lane) {
   auto it = values_.find(t);
   if (it == values_.end()) {
     const Tensor& x = g_.tensor(t);
-    if (std::find(r_.outputs.begin(), r_.outputs.end(), t) != r_.outputs.end())
-      decline("a sum over all rows, ", describe(x), ", is read by the region that makes it");
+    if (contains(r_.outputs, t)) decline("a sum over all rows, ", describe(x), ", is read by the region that makes it");
     Dims read = read_sizes(x);
     Instr i{.kind = Instr::load, .lane = lane_of(x.dtype), .row = constant_along_rows(read), .tensor = t};
     if (x.is_constant() && x.numel() == 1 && is_real(x.dtype)) {
@@ -339,7 +338,7 @@ void Lowering::define(TensorId t, int v) {
     v = emit(
         {.kind = Instr::round, .lane = at(v).lane, .row = at(v).row, .block = at(v).block, .a = v, .type = x.dtype});
   values_[t] = v;
-  if (std::find(r_.outputs.begin(), r_.outputs.end(), t) == r_.outputs.end()) return;
+  if (!contains(r_.outputs, t)) return;
   bool block = !at(v).row && one_per_block(x.dims);
   bool row = !block && e_.has_reduction && constant_along_rows(x.dims) && !full_row(x.dims);
   if (block && !at(v).block)

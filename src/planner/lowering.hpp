@@ -11,15 +11,6 @@
 
 namespace tsr {
 
-// Thrown inside lower() only: the region is not expressible.
-struct Declined {
-  Reason reason;
-};
-template <class... Parts>
-[[noreturn]] void decline(const Parts&... parts) {
-  throw Declined{Reason::no(parts...)};
-}
-
 // How operations cut an axis of their tensors into parts.
 struct Split {
   int from_end;  // 1 is the last axis

@@ -19,26 +19,46 @@ std::shared_ptr<const Plan> make_plan(Query& q, const PlanOptions& o, std::share
   RuledOut ruled_out;
   for (;;) {
     PlanBuilder builder(q, o, own);
-    for (const ChosenStep& s : q.choose(o, ruled_out)) builder.add(s);
+    ChosenSteps chosen = q.choose(o, ruled_out);
+    for (const ChosenStages& s : chosen.stages) builder.add(s);
+    for (const ChosenStep& s : chosen.steps) builder.add(s);
     builder.lay_out();
     if (builder.plan().workspace_bytes() <= o.workspace_limit) return builder.finish();
-    // The step that needs most goes to another engine.
-    auto need = [](const PlannedStep& s) { return s.step->workspace_bytes(); };
-    const std::vector<PlannedStep>& steps = builder.plan().steps();
-    auto most = std::max_element(steps.begin(), steps.end(),
-                                 [&](const PlannedStep& x, const PlannedStep& y) { return need(x) < need(y); });
-    if (most == steps.end() || need(*most) == 0)
+    // What needs most is left to others: the scratch of a step, or the temporaries of a decomposition.
+    std::pair<size_t, RuledOut::key_type> most;
+    auto consider = [&](size_t bytes, const Region* r, std::string_view by) {
+      if (bytes > most.first) most = {bytes, {r, by}};
+    };
+    for (size_t i = 0; i < chosen.steps.size(); ++i)
+      consider(builder.plan().steps()[i].step->workspace_bytes(), chosen.steps[i].region,
+               chosen.steps[i].engine->info().name);
+    for (const ChosenStages& s : chosen.stages) consider(s.by->how->temporary_bytes(), s.region, s.by->rule->name);
+    if (most.first == 0)
       fail(Status::not_supported, "the plan needs ", builder.plan().workspace_bytes(),
            " bytes of workspace for what its steps hand each other, the limit is ", o.workspace_limit);
-    ruled_out[{most->region.nodes, most->engine}] = need(*most);
+    ruled_out[most.second] = most.first;
   }
 }
 
 std::shared_ptr<const Plan> plan_as_one(Query& q, const Engine& engine, const Config& config) {
   PlanBuilder builder(q, {.recognise = false});
-  builder.add(q.choose(q.index().live_nodes(), engine, config));
+  builder.add(step_of(q.asked(q.index().live_nodes()), engine, config));
   builder.lay_out();
   return builder.finish();
+}
+
+size_t Plan::slots() const {
+  if (stages_.empty()) return static_cast<size_t>(graph_->tensor_count());
+  return stages_.back().first_slot + static_cast<size_t>(stages_.back().how->graph().tensor_count());
+}
+
+std::vector<const Region*> Plan::regions() const {
+  std::vector<const Region*> list;
+  for (const PlannedStep& s : steps_)
+    if (s.inside < 0) list.push_back(&s.region);
+  for (const PlannedStages& s : stages_)
+    if (s.inside < 0) list.push_back(&s.region);
+  return list;
 }
 
 bool Plan::deterministic() const {
@@ -60,7 +80,7 @@ double Plan::bytes_moved() const {
 
 double Plan::flops() const {
   double n = 0;
-  for (const PlannedStep& s : steps_) n += region_flops(s.region);
+  for (const Region* r : regions()) n += region_flops(*r);
   return n;
 }
 

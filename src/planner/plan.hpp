@@ -27,7 +27,18 @@ struct PlannedStep {
   const Engine* engine = nullptr;
   Config config;
   std::unique_ptr<Step> step;
+  int inside = -1;        // of which decomposition it is a stage
+  size_t first_slot = 0;  // of the tensors of its graph in the table of pointers
   size_t workspace_offset = 0;
+};
+
+// A region that runs as the stages of its decomposition.
+struct PlannedStages {
+  Region region;
+  const DecompositionRule* rule = nullptr;
+  std::shared_ptr<const Decomposition> how;
+  int inside = -1;        // of which other one it is a stage
+  size_t first_slot = 0;  // of its tensors in the table of pointers
 };
 
 class Plan {
@@ -49,6 +60,9 @@ class Plan {
   const Device& device() const { return device_; }
   const PlanOptions& options() const { return options_; }
   const std::vector<PlannedStep>& steps() const { return steps_; }
+  const std::vector<PlannedStages>& stages() const { return stages_; }
+  // The regions that the graph was cut into: of steps, or of several steps where they are stages.
+  std::vector<const Region*> regions() const;
   // Enough for a pointer of any alignment.
   size_t workspace_bytes() const { return workspace_bytes_ == 0 ? 0 : workspace_bytes_ + kMemoryAlign - 1; }
   bool deterministic() const;
@@ -58,18 +72,38 @@ class Plan {
 
   std::string save() const;  // text, sealed with version and checksum
 
+  // For measuring single steps: memory bound once. The workspace has workspace_bytes().
+  struct Bound {
+    std::vector<void*> table;
+    std::byte* workspace = nullptr;
+  };
+  Bound bind(std::span<const Binding> bindings, void* workspace) const;
+  void run_step(size_t i, const Bound& b, void* stream) const;
+
  private:
   friend class PlanBuilder;
   Plan() = default;
-  // How steps, by their number, use the memory of a tensor that the caller binds.
+  // A tensor, by its slot in the table of pointers, that is memory of another from `offset` bytes on.
+  struct View {
+    size_t slot, source;
+    int64_t offset;
+  };
+  // How a step, by its number, uses memory that the caller binds. No view: as it is bound.
+  struct Access {
+    int step = -1;            // -1: none does
+    TensorId tensor = kNone;  // of the step's graph; kNone: several
+    bool view = false;
+    int64_t offset = 0;
+  };
   struct Use {
     TensorId tensor = kNone;
-    int last_read = -1, written = -1;  // -1: by none
-    bool read_as_view = false;
+    Access last_read, first_written;
     size_t bytes = 0;
   };
   void run(std::span<const Binding> bindings, std::byte* workspace, void* stream) const;
   void bind(std::span<const Binding> bindings, std::vector<void*>& table) const;
+  void place(std::byte* workspace, std::vector<void*>& table) const;
+  size_t slots() const;
   bool overlaps(const std::vector<void*>& table) const;
   std::vector<const Use*> overwritten_early(const std::vector<void*>& table) const;
   bool may_overwrite(const Use& input, const Use& output) const;
@@ -78,10 +112,12 @@ class Plan {
   Device device_;
   PlanOptions options_;
   std::vector<PlannedStep> steps_;
-  std::vector<TensorId> bound_;                       // tensors that need a pointer
-  std::vector<std::pair<TensorId, size_t>> placed_;   // temporaries and their workspace offsets
-  std::vector<std::pair<TensorId, TensorId>> views_;  // results that lie in another tensor's memory, and which
-  std::vector<std::pair<TensorId, std::shared_ptr<void>>> constants_;
+  std::vector<PlannedStages> stages_;  // before those that are stages of them
+  // Tensors by their slots in the table of pointers: those of the graph, then those of each decomposition.
+  std::vector<TensorId> bound_;                    // need a pointer of the caller
+  std::vector<std::pair<size_t, size_t>> placed_;  // temporaries and their workspace offsets
+  std::vector<View> views_;
+  std::vector<std::pair<size_t, std::shared_ptr<void>>> constants_;
   std::vector<Use> uses_;
   size_t workspace_bytes_ = 0;
   std::shared_ptr<OwnMemory> own_;  // shared with plans for other sizes

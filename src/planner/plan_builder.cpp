@@ -21,7 +21,16 @@ PlanBuilder::PlanBuilder(const Query& q, const PlanOptions& o, std::shared_ptr<O
 }
 
 void PlanBuilder::add(const ChosenStep& s) {
-  plan_->steps_.push_back({*s.region, s.engine, s.config, s.match->build(s.config), 0});
+  plan_->steps_.push_back({*s.region, s.engine, s.config, s.match->build(s.config), s.inside, first_slot(s.inside)});
+}
+
+int PlanBuilder::add(const ChosenStages& s) {
+  plan_->stages_.push_back({*s.region, s.by->rule, s.by->how, s.inside, plan_->slots()});
+  return static_cast<int>(plan_->stages_.size()) - 1;
+}
+
+size_t PlanBuilder::first_slot(int inside) const {
+  return inside < 0 ? 0 : plan_->stages_[static_cast<size_t>(inside)].first_slot;
 }
 
 std::shared_ptr<const Plan> PlanBuilder::finish() {
@@ -41,7 +50,11 @@ std::shared_ptr<const Plan> PlanBuilder::finish() {
 
 // Single numbers travel with the launches; larger constants must lie in the device's memory.
 void PlanBuilder::upload_constants() {
-  const Graph& g = *plan_->graph_;
+  upload_constants(*plan_->graph_, 0);
+  for (const PlannedStages& s : plan_->stages_) upload_constants(s.how->graph(), s.first_slot);
+}
+
+void PlanBuilder::upload_constants(const Graph& g, size_t first_slot) {
   const DeviceMemory* memory = plan_->device_.memory;
   for (int i = 0; i < g.tensor_count(); ++i) {
     const Tensor& t = g.tensor(i);
@@ -51,33 +64,65 @@ void PlanBuilder::upload_constants() {
       data = std::shared_ptr<void>(memory->allocate(t.constant.size()), [memory](void* p) { memory->release(p); });
       memory->copy_in(data.get(), t.constant.data(), t.constant.size());
     }
-    plan_->constants_.emplace_back(i, std::move(data));
+    plan_->constants_.emplace_back(first_slot + static_cast<size_t>(i), std::move(data));
   }
 }
 
-// Temporaries between steps live from the step that writes them to the last one that reads them; a step's own scratch
-// lives for that step.
-void PlanBuilder::lay_out() {
+void PlanBuilder::make_view(size_t slot, size_t source, int64_t offset) {
+  Memory m = memory_.at(source);
+  m.offset += offset;
+  memory_[slot] = m;
+  plan_->views_.push_back({slot, m.slot, m.offset});
+}
+
+size_t PlanBuilder::memory(int inside, TensorId t) {
+  size_t here = slot(inside, t);
+  auto [known, fresh] = memory_.try_emplace(here, Memory{here});
+  if (!fresh || inside < 0) return known->second.slot;
+  const PlannedStages& s = plan_->stages_[static_cast<size_t>(inside)];
+  Decomposition::Place p = s.how->place(t);
+  if (p.where == Decomposition::Place::nowhere || s.how->is_temporary(t)) return here;
+  int around = p.where == Decomposition::Place::outside ? s.inside : inside;
+  memory(around, p.of);
+  make_view(here, slot(around, p.of), p.offset);
+  return memory_.at(here).slot;
+}
+
+size_t PlanBuilder::workspace_bytes(size_t slot) const {
   const Graph& g = *plan_->graph_;
+  auto bytes = [](const Tensor& t) { return std::max<size_t>(1, static_cast<size_t>(t.bytes())); };
+  if (slot < static_cast<size_t>(g.tensor_count())) {
+    const Tensor& t = g.tensor(static_cast<TensorId>(slot));
+    return t.stored || t.by_value || t.is_constant() ? 0 : bytes(t);
+  }
+  auto next = std::find_if(plan_->stages_.begin(), plan_->stages_.end(),
+                           [&](const PlannedStages& s) { return s.first_slot > slot; });
+  const PlannedStages& s = *(next - 1);
+  auto t = static_cast<TensorId>(slot - s.first_slot);
+  return s.how->is_temporary(t) ? bytes(s.how->tensor(t)) : 0;
+}
+
+// Temporaries live from the first step that touches them to the last; a step's own scratch lives for that step.
+void PlanBuilder::lay_out() {
   std::vector<WorkspaceBlock> blocks;
-  std::unordered_map<TensorId, size_t> block_of;
-  std::vector<TensorId> owner;
+  std::unordered_map<size_t, size_t> block_of;
+  std::vector<size_t> owner;
   for (size_t i = 0; i < plan_->steps_.size(); ++i) {
     const PlannedStep& s = plan_->steps_[i];
     int now = static_cast<int>(i);
     if (TensorId source = s.step->view_of(); source != kNone) {
-      plan_->views_.emplace_back(s.region.outputs[0], source);
-      if (auto it = block_of.find(source); it != block_of.end()) block_of[s.region.outputs[0]] = it->second;
+      memory(s.inside, source);
+      make_view(slot(s.inside, s.region.outputs[0]), slot(s.inside, source), 0);
       continue;
     }
-    for (TensorId t : s.region.outputs) {
-      if (g.tensor(t).stored) continue;
-      block_of[t] = blocks.size();
-      owner.push_back(t);
-      blocks.push_back({std::max<size_t>(1, static_cast<size_t>(g.tensor(t).bytes())), now, now});
-    }
-    for (TensorId t : s.region.inputs)
-      if (auto it = block_of.find(t); it != block_of.end()) blocks[it->second].last = now;
+    for (const auto* list : {&s.region.outputs, &s.region.inputs})
+      for (TensorId t : *list) {
+        size_t m = memory(s.inside, t), bytes = workspace_bytes(m);
+        if (bytes == 0) continue;
+        auto [it, fresh] = block_of.try_emplace(m, blocks.size());
+        if (fresh) owner.push_back(m), blocks.push_back({bytes, now, now});
+        blocks[it->second].last = now;
+      }
   }
   size_t temporaries = blocks.size();
   for (size_t i = 0; i < plan_->steps_.size(); ++i) {
@@ -100,30 +145,32 @@ bool PlanBuilder::ends_early(TensorId t) const {
   });
 }
 
-// Which steps read the caller's memory last, directly or as a view, and which write it.
+// Which steps read the caller's memory last, directly or as a view, and which write it first.
 void PlanBuilder::find_uses() {
   const Graph& g = *plan_->graph_;
   std::vector<Plan::Use> uses(static_cast<size_t>(g.tensor_count()));
-  std::vector<TensorId> memory(uses.size());  // whose memory each tensor is
-  for (TensorId t = 0; t < g.tensor_count(); ++t)
-    uses[static_cast<size_t>(t)].tensor = memory[static_cast<size_t>(t)] = t;
-  for (auto [view, source] : plan_->views_) memory[static_cast<size_t>(view)] = memory[static_cast<size_t>(source)];
   for (size_t i = 0; i < plan_->steps_.size(); ++i) {
     const PlannedStep& s = plan_->steps_[i];
     if (s.step->view_of() != kNone) continue;
     int now = static_cast<int>(i);
-    for (TensorId t : s.region.inputs) {
-      Plan::Use& u = uses[static_cast<size_t>(memory[static_cast<size_t>(t)])];
-      u.last_read = now;
-      u.read_as_view = u.read_as_view || memory[static_cast<size_t>(t)] != t;
-    }
-    for (TensorId t : s.region.outputs) uses[static_cast<size_t>(t)].written = now;
+    for (const auto* list : {&s.region.inputs, &s.region.outputs})
+      for (TensorId t : *list) {
+        Memory m = memory_.at(slot(s.inside, t));
+        if (m.slot >= uses.size()) continue;
+        bool reads = list == &s.region.inputs;
+        Plan::Access& a = reads ? uses[m.slot].last_read : uses[m.slot].first_written;
+        bool again = a.step == now;
+        if (!reads && a.step >= 0 && !again) continue;
+        a = {now, again && a.tensor != t ? kNone : t, m.slot != slot(s.inside, t), m.offset};
+      }
   }
-  for (Plan::Use& u : uses) {
-    const Tensor& t = g.tensor(u.tensor);
-    if (!t.stored || t.by_value || t.is_constant() || (u.last_read < 0 && u.written < 0)) continue;
-    if (ends_early(u.tensor)) continue;
-    u.bytes = static_cast<size_t>(t.bytes());
+  for (TensorId t = 0; t < g.tensor_count(); ++t) {
+    Plan::Use& u = uses[static_cast<size_t>(t)];
+    const Tensor& x = g.tensor(t);
+    if (!x.stored || x.by_value || x.is_constant() || (u.last_read.step < 0 && u.first_written.step < 0)) continue;
+    if (ends_early(t)) continue;
+    u.tensor = t;
+    u.bytes = static_cast<size_t>(x.bytes());
     if (u.bytes > 0) plan_->uses_.push_back(u);
   }
 }

@@ -20,6 +20,7 @@ size_t memory_of(const Graph& g) {
 size_t memory_of(const Plan& p) {
   constexpr size_t kStep = 4096;  // what engines keep: programs of fused steps, primitives, arguments of kernels
   size_t bytes = sizeof(Plan) + memory_of(p.graph()) + p.steps().size() * kStep;
+  for (const PlannedStages& s : p.stages()) bytes += memory_of(s.how->graph());
   if (&p.source() != &p.graph()) bytes += memory_of(p.source());
   return bytes;
 }

@@ -3,44 +3,11 @@
 // plans are considered.
 #pragma once
 
-#include <map>
 #include <mutex>
 
-#include "planner/engine.hpp"
-#include "planner/options.hpp"
+#include "planner/choice.hpp"
 
 namespace tsr {
-
-// A region, and what engines said of it.
-class Asked {
- public:
-  Asked(Region r, const Device& d) : region_(std::move(r)), device_(d) {}
-  Asked(const Asked&) = delete;
-  Asked& operator=(const Asked&) = delete;
-
-  struct Answer {
-    Matched matched;
-    std::vector<Config> configs;  // of the match
-  };
-  const Region& region() const { return region_; }
-  const Answer& answer(const Engine& e);
-
- private:
-  Region region_;
-  const Device& device_;
-  std::map<const Engine*, Answer> answers_;
-};
-
-// Engines that may not have a region, and the bytes of workspace that they would need for it.
-using RuledOut = std::map<std::pair<std::vector<NodeId>, const Engine*>, size_t>;
-
-// What is to be a step of a plan.
-struct ChosenStep {
-  const Region* region;
-  const Engine* engine;
-  const Match* match;
-  Config config;
-};
 
 // What a plan would be, without building it.
 struct PlanOutline {
@@ -63,17 +30,12 @@ class Query {
 
   // The steps of the cheapest plan; they live as long as the query. Raises Status::not_supported, listing every
   // engine's reason, only when the options forbid what is needed. For any number of threads.
-  std::vector<ChosenStep> choose(const PlanOptions& o, const RuledOut& ruled_out = {});
+  ChosenSteps choose(const PlanOptions& o, const RuledOut& ruled_out = {});
   PlanOutline outline(const PlanOptions& o);
-  // What an engine says of the region that has these nodes.
-  const Asked::Answer& ask(const std::vector<NodeId>& nodes, const Engine& e);
-  // These nodes as a step of this engine; raises where it declines them or has no such configuration.
-  ChosenStep choose(const std::vector<NodeId>& nodes, const Engine& e, const Config& c);
-
- private:
-  class Choice;
+  // The region that has these nodes; it is for one thread at a time.
   Asked& asked(const std::vector<NodeId>& nodes);
 
+ private:
   std::shared_ptr<const Graph> source_;
   Device device_;
   std::shared_ptr<const Graph> graph_;

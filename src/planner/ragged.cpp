@@ -7,7 +7,8 @@
 
 #include "graph/passes/rewrite.hpp"
 #include "graph/ragged.hpp"
-#include "planner/engine.hpp"
+#include "planner/choice.hpp"
+#include "planner/partition.hpp"
 
 namespace tsr {
 namespace {
@@ -30,14 +31,10 @@ Tensor padded_copy(const Tensor& t) {
   return y;
 }
 
-bool contains(const std::vector<TensorId>& list, TensorId t) {
-  return std::find(list.begin(), list.end(), t) != list.end();
-}
-
 // Finds out what the engines of a device take as it is. Descriptions of tensors change while they are asked.
 class Inquiry {
  public:
-  Inquiry(const Graph& g, const Device& d) : original_(g), device_(d), graph_(g), index_(g) {}
+  Inquiry(const Graph& g, const Device& d) : original_(g), device_(d), graph_(g), index_(g), choice_(d, {}) {}
 
   // The ragged tensors of a node that must be padded for it. Results are asked for first: they stay packed where that
   // is possible, because attention leaves memory alone that lies in a sequence but beyond its length. The last resort
@@ -68,17 +65,15 @@ class Inquiry {
   }
 
   bool is_taken(NodeId n, bool last_resort) const {
-    Region r = make_region(graph_, index_, {n});
-    auto engines = all_engines();
-    return std::any_of(engines.begin(), engines.end(), [&](const Engine* e) {
-      return e->info().device == device_.kind && (last_resort || !e->info().last_resort) && e->match(r, device_).ok();
-    });
+    Asked region(make_region(graph_, index_, {n}), device_);
+    return choice_.seconds(region, last_resort ? Takers::all : Takers::no_last_resort) < kImpossible;
   }
 
   const Graph& original_;
   const Device& device_;
   Graph graph_;
   GraphIndex index_;
+  Choice choice_;
 };
 
 // A transposition that keeps the order of dimensions copies any type.

@@ -9,7 +9,7 @@ namespace tsr {
 namespace {
 
 void add_once(std::vector<TensorId>& v, TensorId t) {
-  if (std::find(v.begin(), v.end(), t) == v.end()) v.push_back(t);
+  if (!contains(v, t)) v.push_back(t);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // A part of a graph that one step computes.
 #pragma once
 
+#include <algorithm>
+
 #include "graph/graph.hpp"
 
 namespace tsr {
@@ -22,6 +24,19 @@ struct GraphIndex {
   std::vector<std::vector<NodeId>> consumers;  // by tensor
   std::vector<bool> live;                      // by node
 };
+
+inline bool contains(const std::vector<int32_t>& ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// Thrown and caught inside the planner only, where many functions look at a region: why it cannot be done.
+struct Declined {
+  Reason reason;
+};
+template <class... Parts>
+[[noreturn]] void decline(const Parts&... parts) {
+  throw Declined{Reason::no(parts...)};
+}
 
 Region make_region(const Graph& g, const GraphIndex& index, std::vector<NodeId> nodes);
 

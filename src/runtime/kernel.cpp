@@ -119,15 +119,19 @@ class CudaKernel : public Kernel {
 
 class EmulatedKernel : public Kernel {
  public:
-  explicit EmulatedKernel(const std::string& library) : kernel_(library) {}
+  EmulatedKernel(const std::string& library, int64_t shared_bytes) : kernel_(library), shared_bytes_(shared_bytes) {}
 
  private:
   void start(const Grid& g, void*, const void* args) const override {
+    if (g.shared_bytes > shared_bytes_)
+      fail(Status::execution_failed, "a block may have ", shared_bytes_,
+           " bytes of shared memory: ", describe_launch(name_, g));
     if (std::string why = kernel_.run(g, args); !why.empty())
       fail(Status::execution_failed, "emulated kernel failed: ", why, ": ", describe_launch(name_, g));
   }
   void clear(void* data, size_t bytes, void*) const override { std::memset(data, 0, bytes); }
   emulator::LoadedKernel kernel_;
+  int64_t shared_bytes_;  // that a block may have
 };
 
 struct Library {
@@ -150,7 +154,7 @@ struct KernelLibrary {
     std::shared_ptr<Kernel> kernel;
     jit::Compiled c;
     if (d.target == "emulated") {
-      kernel = std::make_shared<EmulatedKernel>(emulator::compile(kernel_text(p, d), key));
+      kernel = std::make_shared<EmulatedKernel>(emulator::compile(kernel_text(p, d), key), d.shared_bytes);
     } else {
       c = obtain(p, d, key);
       if (d.memory)

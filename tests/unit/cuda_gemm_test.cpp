@@ -24,7 +24,7 @@ void expect_all_configs_equal(const std::string& text, const DataSpec& data, boo
   Device d = emulated_device("h200");
   const Engine& engine = cuda::gemm_engine();
   Query query(g, d, false);
-  const Asked::Answer& answer = query.ask(query.index().live_nodes(), engine);
+  const Asked::Answer& answer = query.asked(query.index().live_nodes()).answer(engine);
   ASSERT_TRUE(answer.matched.ok()) << answer.matched.why.text();
   GraphBuffers expected(*g, data);
   ref::evaluate_graph<double>(*g, expected.table().data());

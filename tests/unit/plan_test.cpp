@@ -155,7 +155,7 @@ TEST(Query, PreparesAGraphOnceAndAsksAnEngineOnce) {
   EXPECT_EQ(make_plan(q, {})->steps().size(), all.engines.size());
   EXPECT_EQ(graphs_prepared(), before + 1);
   CountingEngine counting;
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(q.ask({0}, counting).matched.ok());
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(q.asked({0}).answer(counting).matched.ok());
   EXPECT_EQ(counting.asked.size(), 1u);
 }
 
@@ -163,8 +163,10 @@ TEST(Query, NamesWhatAnEngineCannotDo) {
   Query q(graph("x = input f32[64,64]; y = matmul x x; output y"), *find_device_record("h200"));
   const Engine& gemm = *find_engine("gemm_cuda");
   Config none{{{"rows", 7}}};
-  expect_error([&] { q.choose({0}, gemm, none); }, Status::not_supported, {"gemm_cuda", "no configuration rows=7"});
-  expect_error([&] { q.choose({0}, *find_engine("rope_cuda"), {}); }, Status::not_supported, {"no rotary embedding"});
+  expect_error([&] { step_of(q.asked({0}), gemm, none); }, Status::not_supported,
+               {"gemm_cuda", "no configuration rows=7"});
+  expect_error([&] { step_of(q.asked({0}), *find_engine("rope_cuda"), {}); }, Status::not_supported,
+               {"no rotary embedding"});
 }
 
 TEST(Plan, WantsAFinalizedGraph) {
@@ -398,6 +400,59 @@ TEST(Plan, WhatAnUpdateReadsJoinsIt) {
       "x = input f32[8,8]; w = input f32[8,8]; m = input f32[8,8]; d = matmul x w; "
       "a = add (mul m 0.9) (mul d 0.1); p = sub (mul w 0.99) (mul a 0.01); output a; output p");
   EXPECT_EQ(plan->steps().size(), 1u);
+}
+
+// Wide rows, so that temporaries are larger than what a step needs for itself.
+const char* const kDecomposed =
+    "x@1 = input f32[2,4,64,256]; f@2 = input f32[1,1,64,128]; y@3 = rope (relu x) f; output y";
+
+TEST(Decomposition, StagesAreStepsOfThePlan) {
+  auto plan = plan_for(kDecomposed);
+  ASSERT_EQ(plan->stages().size(), 1u);
+  EXPECT_EQ(plan->stages()[0].rule->name, "rope");
+  ASSERT_EQ(plan->steps().size(), 3u) << "relu, angles, turning";
+  EXPECT_EQ(plan->regions().size(), 2u);
+  for (size_t i : {1, 2}) EXPECT_EQ(plan->steps()[i].region.graph, &plan->stages()[0].how->graph());
+  std::string text = to_text(explain(*plan));
+  for (const char* part : {"steps 2 to 3: stages of rope", "y = rope", "stages of rope: yes", "reference: yes"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+}
+
+TEST(Decomposition, SavedPlansKeepTheStages) {
+  auto plan = plan_for(kDecomposed), loaded = load_plan(plan->save(), cpu_device());
+  EXPECT_EQ(loaded->save(), plan->save());
+  EXPECT_EQ(loaded->workspace_bytes(), plan->workspace_bytes());
+  auto refuse = [](const std::string& t, const std::string& word) {
+    expect_error([&] { load_plan(t, cpu_device()); }, Status::corrupt_data, {word});
+  };
+  refuse(resealed(plan->save(), "stages rope 2", "stages slope 2"), "2 stages of 'slope'");
+  // As engines once took it themselves.
+  std::string body = unseal("plan", plan->save());
+  size_t from = body.find("stages rope"), to = body.find("\nx");
+  body.replace(from, to - from, "step fused_cpu 1 block 1024 1 1");
+  refuse(seal("plan", body), "rope is neither pointwise nor row-wise");
+}
+
+TEST(Decomposition, StagesThatNeedTooMuchWorkspaceAreNotTaken) {
+  std::string text = "x = input f32[2,4,64,256]; f = input f32[1,1,64,128]; y = rope x f; output y";
+  auto fast = plan_for(text);
+  ASSERT_EQ(fast->stages().size(), 1u);
+  auto small = make_plan(graph(text), cpu_device(), {.workspace_limit = 1024});
+  EXPECT_TRUE(small->stages().empty());
+  EXPECT_EQ(small->steps()[0].engine->info().name, "reference");
+  PlanOptions none{.workspace_limit = 1024, .engines = {"fused_cpu"}};
+  none.fallback = false;
+  expect_error([&] { make_plan(graph(text), cpu_device(), none); }, Status::not_supported,
+               {"no engine can run rope", "stages of rope: the engines that are allowed do not take all stages"});
+}
+
+// Squares are not needed any more where the second sums over boxes begin.
+TEST(Decomposition, TemporariesShareTheWorkspace) {
+  auto plan = plan_for("x = input f32[8,64,32,32]; dy = input f32[8,64,32,32]; dx = lrn_bwd x dy; output dx");
+  ASSERT_EQ(plan->stages().size(), 1u);
+  size_t all = plan->stages()[0].how->temporary_bytes(), scratch = 0;
+  for (const PlannedStep& s : plan->steps()) scratch = std::max(scratch, s.step->workspace_bytes());
+  EXPECT_LT(plan->workspace_bytes(), all + scratch);
 }
 
 TEST(Explain, SaysWhatThePlanSays) {

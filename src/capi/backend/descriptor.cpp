@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "capi/backend/op_graph.hpp"
+#include "capi/backend/graph_builder.hpp"
 #include "capi/types.hpp"
 
 namespace tsr::capi {

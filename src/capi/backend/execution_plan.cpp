@@ -73,7 +73,7 @@ std::shared_ptr<Descriptor> config_of(const MadePlan& p) {
   graph->mark_finalized();
   MadeEngine e{query_for(*g, p.plan->device()), p.plan->options(), {}, {}, p.knobs};
   for (const PlannedStep& s : p.plan->steps()) e.engines.push_back(s.engine);
-  if (e.engines.size() == 1) e.candidates = e.query->ask(e.query->index().live_nodes(), *e.engines[0]).configs;
+  if (e.engines.size() == 1) e.candidates = e.query->outline(e.options).candidates;
   return make_config(graph, p.engine, std::move(e));
 }
 

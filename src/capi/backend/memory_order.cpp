@@ -4,7 +4,7 @@
 // operations name, which becomes virtual.
 #include <algorithm>
 
-#include "capi/backend/op_graph.hpp"
+#include "capi/backend/graph_builder.hpp"
 #include "capi/reordered.hpp"
 
 namespace tsr::capi {
@@ -27,7 +27,7 @@ Dims closed_up(const Dims& old, const Dims& sizes, Dims strides) {
 
 }  // namespace
 
-OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
+GraphBuilder::MemoryOrder GraphBuilder::order_of(const Descriptor& d) {
   MemoryOrder o;
   o.lanes = d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1);
   if (o.lanes > 1) o.along = static_cast<int>(d.one<int64_t>(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION, -1));
@@ -41,7 +41,7 @@ OpGraph::MemoryOrder OpGraph::order_of(const Descriptor& d) {
 }
 
 // How many elements an operation's result has along a dimension; 0 where only the planner knows.
-int64_t OpGraph::natural_size(const Node& n, int along) const {
+int64_t GraphBuilder::natural_size(const Node& n, int along) const {
   constexpr int kChannels = 1;
   if (n.op == &ops::conv_fprop && along == kChannels) return (*this)[n.in[1]].dims[0];
   int64_t size = 0;
@@ -53,7 +53,7 @@ int64_t OpGraph::natural_size(const Node& n, int along) const {
 
 // Front ends that infer the result of a convolution give it as many vectors of channels as there are filters, where it
 // has as many channels. The convolution knows better.
-bool OpGraph::narrow_vectors(const Node& n) {
+bool GraphBuilder::narrow_vectors(const Node& n) {
   TensorId id = n.out[0];
   auto seen = seen_.find(id);
   MemoryOrder order = seen == seen_.end() ? MemoryOrder{} : order_of(*seen->second);
@@ -69,7 +69,7 @@ bool OpGraph::narrow_vectors(const Node& n) {
   return true;
 }
 
-void OpGraph::separate_memory() {
+void GraphBuilder::separate_memory() {
   std::vector<bool> made = produced();
   made.resize(draft_.tensors.size());
   for (const auto& [id, order] : ordered_) {
@@ -85,7 +85,7 @@ void OpGraph::separate_memory() {
 }
 
 // Nodes from the memory to the plain tensor, or for a result the other way.
-void OpGraph::connect(TensorId plain, const MemoryOrder& order, Tensor memory, bool result) {
+void GraphBuilder::connect(TensorId plain, const MemoryOrder& order, Tensor memory, bool result) {
   if (order.is_unsigned) {
     memory.dtype = DType::i32;
     if (memory.is_constant()) memory.constant.resize(sizeof(int32_t));
@@ -110,7 +110,7 @@ void OpGraph::connect(TensorId plain, const MemoryOrder& order, Tensor memory, b
 }
 
 // The memory in another order of its dimensions: read from it, or for a result written to it.
-TensorId OpGraph::transposed(TensorId memory, const std::vector<int64_t>& order, bool result) {
+TensorId GraphBuilder::transposed(TensorId memory, const std::vector<int64_t>& order, bool result) {
   Tensor t;
   t.dtype = (*this)[memory].dtype;
   tessera::TransposeOptions there{order}, back{order};
@@ -129,7 +129,7 @@ TensorId OpGraph::transposed(TensorId memory, const std::vector<int64_t>& order,
 }
 
 // The bits of UINT32 are those of an i32 that differs by 2^32 where it is negative. Results saturate.
-void OpGraph::convert_unsigned(TensorId bits, TensorId values, bool result) {
+void GraphBuilder::convert_unsigned(TensorId bits, TensorId values, bool result) {
   using M = tessera::PointwiseMode;
   constexpr double kAll = 0x1p32, kHalf = 0x1p31;
   auto apply = [&](M mode, TensorId x, double b, TensorId y = kNone) {

@@ -13,7 +13,7 @@ using Mode = cudnnBackendOperationGraphMode_t;
 // What cannot be computed is refused when someone asks for an engine: programs take that for an answer, and a failure
 // here for a mistake of theirs.
 void translate_all(const Descriptor& d, MadeGraph& to) {
-  OpGraph operations;
+  GraphBuilder operations;
   try {
     for (const auto& op : d.parts(CUDNN_ATTR_OPERATIONGRAPH_OPS)) translate(*op, operations);
     if (operations.is_body()) {

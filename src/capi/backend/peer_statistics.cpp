@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/settings.hpp"
-#include "capi/backend/op_graph.hpp"
+#include "capi/backend/graph_builder.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
 

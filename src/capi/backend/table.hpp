@@ -5,7 +5,7 @@
 #include <climits>
 #include <limits>
 
-#include "capi/backend/op_graph.hpp"
+#include "capi/backend/graph_builder.hpp"
 
 namespace tsr::capi {
 

@@ -6,15 +6,15 @@ namespace {
 
 struct OperationRow {
   cudnnBackendDescriptorType_t type;
-  void (*translate)(const Descriptor&, OpGraph&);
+  void (*translate)(const Descriptor&, GraphBuilder&);
   void (*check)(Descriptor&) = nullptr;  // null: the graph's own checks suffice
 };
 
-void no_signals(const Descriptor& op, OpGraph&) {
+void no_signals(const Descriptor& op, GraphBuilder&) {
   refuse(CUDNN_STATUS_NOT_SUPPORTED, op.describe(), ": waiting for other devices and telling them is not supported");
 }
 
-void no_band_matrices(const Descriptor& op, OpGraph&) {
+void no_band_matrices(const Descriptor& op, GraphBuilder&) {
   refuse(CUDNN_STATUS_NOT_SUPPORTED, op.describe(), ": what it computes is not published");
 }
 
@@ -69,7 +69,7 @@ const char* text_of(const Descriptor& d, Attr name) {
 
 bool is_operation(cudnnBackendDescriptorType_t type) { return find(type) != nullptr; }
 
-void translate(const Descriptor& op, OpGraph& to) {
+void translate(const Descriptor& op, GraphBuilder& to) {
   const OperationRow* r = find(op.type());
   demand(r, CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, op.describe(), " is no operation");
   r->translate(op, to);
@@ -126,6 +126,6 @@ void check_one_element(const Descriptor& op, Attr name) {
            " must have one element");
 }
 
-DType compute_for(const OpGraph& g, TensorId x) { return g[x].dtype == DType::f64 ? DType::f64 : DType::f32; }
+DType compute_for(const GraphBuilder& g, TensorId x) { return g[x].dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 }  // namespace tsr::capi

@@ -74,7 +74,7 @@ size_t slot_of(const std::vector<Slot>& slots, std::string_view name) {
 }
 
 void fill(std::vector<TensorId>& ids, const std::vector<Slot>& slots, std::span<const Role> roles, const Descriptor& op,
-          OpGraph& to) {
+          GraphBuilder& to) {
   ids.resize(slots.size(), kNone);
   for (const Role& r : roles)
     if (TensorId t = to.optional(op, r.name); t != kNone) ids[slot_of(slots, r.slot)] = t;
@@ -94,7 +94,7 @@ class ScoreMod {
   // Among the masks at the end, one that hides what lies right of the diagonal becomes the operation's own: engines
   // then skip that half. What it fills in arrives with each execution; it is taken on trust that it stands for minus
   // infinity. `in` are the operation's inputs.
-  void take_causal_mask(OpGraph& outer, const std::vector<TensorId>& in, tessera::SdpaOptions& o) {
+  void take_causal_mask(GraphBuilder& outer, const std::vector<TensorId>& in, tessera::SdpaOptions& o) {
     for (TensorId t = result_;;) {
       const Node* mask = body_.producer(t);
       if (!mask || mask->op != &ops::band_mask || !may_be_minus_infinity(body_[mask->in[kFill]])) return;
@@ -109,7 +109,7 @@ class ScoreMod {
   }
 
   // Null when nothing is left of it.
-  tessera::Subgraph finish(DType type, OpGraph& to, std::vector<TensorId>& captured) {
+  tessera::Subgraph finish(DType type, GraphBuilder& to, std::vector<TensorId>& captured) {
     return param_ == result_ ? nullptr : body_.finish_body(param_, type, result_, to, captured);
   }
 
@@ -124,7 +124,8 @@ class ScoreMod {
 
   // Without lengths the diagonal begins in the upper left corner; with those of the operation itself it ends in the
   // lower right one.
-  bool is_causal(const Node& mask, OpGraph& outer, const std::vector<TensorId>& in, tessera::SdpaOptions& o) const {
+  bool is_causal(const Node& mask, GraphBuilder& outer, const std::vector<TensorId>& in,
+                 tessera::SdpaOptions& o) const {
     if (attrs<tessera::BandMaskOptions>(mask).compare != tessera::PointwiseMode::cmp_ge || mask.in[kLeft] != kNone ||
         mask.in[kShift] != kNone)
       return false;
@@ -141,7 +142,7 @@ class ScoreMod {
     return true;
   }
 
-  OpGraph body_;
+  GraphBuilder body_;
   TensorId param_ = kNone, result_ = kNone;
 };
 
@@ -154,7 +155,7 @@ int64_t longest_sequence(const Descriptor& op, const Descriptor* softmax, const 
 }
 
 // Programs give a block mask one byte for each tile of scores, as it is documented, or one bit.
-TensorId mask_of_tiles(TensorId mask, int64_t keys, OpGraph& to) {
+TensorId mask_of_tiles(TensorId mask, int64_t keys, GraphBuilder& to) {
   int64_t tiles = ceil_div(keys, sdpa::kMaskBlock);
   if (mask == kNone || to[mask].dims.back() != ceil_div(tiles, 8)) return mask;
   to.read_as_bits(mask);
@@ -169,7 +170,7 @@ TensorId mask_of_tiles(TensorId mask, int64_t keys, OpGraph& to) {
 
 }  // namespace
 
-void translate_sdpa_fwd(const Descriptor& op, OpGraph& to) {
+void translate_sdpa_fwd(const Descriptor& op, GraphBuilder& to) {
   const OpSpec& spec = ops::sdpa_fwd;
   std::vector<TensorId> in, out, captured;
   fill(in, spec.in, kForwardIn, op, to);
@@ -199,7 +200,7 @@ void translate_sdpa_fwd(const Descriptor& op, OpGraph& to) {
 }
 
 // The largest total lengths are hints for buffers that this library does not need.
-void translate_sdpa_bwd(const Descriptor& op, OpGraph& to) {
+void translate_sdpa_bwd(const Descriptor& op, GraphBuilder& to) {
   const OpSpec& spec = ops::sdpa_bwd;
   std::vector<TensorId> in, out, captured;
   fill(in, spec.in, kBackwardIn, op, to);

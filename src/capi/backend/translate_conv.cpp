@@ -26,7 +26,7 @@ struct Convolution {
   double alpha, beta;
 };
 
-void add(OpGraph& to, const Convolution& c) {
+void add(GraphBuilder& to, const Convolution& c) {
   tessera::ConvOptions o = options_of(c.part, to[c.first]);
   DType compute = compute_type(c.part, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
   if (c.beta == 0 && (c.alpha == 1 || !is_integer(compute))) {
@@ -41,7 +41,7 @@ void add(OpGraph& to, const Convolution& c) {
 
 }  // namespace
 
-void translate_conv_fwd(const Descriptor& op, OpGraph& to) {
+void translate_conv_fwd(const Descriptor& op, GraphBuilder& to) {
   add(to, {.op = ops::conv_fprop,
            .part = part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC),
            .first = to.required(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
@@ -51,7 +51,7 @@ void translate_conv_fwd(const Descriptor& op, OpGraph& to) {
            .beta = op.number(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0)});
 }
 
-void translate_conv_bwd_data(const Descriptor& op, OpGraph& to) {
+void translate_conv_bwd_data(const Descriptor& op, GraphBuilder& to) {
   add(to, {.op = ops::conv_dgrad,
            .part = part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC),
            .first = to.required(op, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY),
@@ -61,7 +61,7 @@ void translate_conv_bwd_data(const Descriptor& op, OpGraph& to) {
            .beta = op.number(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 0)});
 }
 
-void translate_conv_bwd_filter(const Descriptor& op, OpGraph& to) {
+void translate_conv_bwd_filter(const Descriptor& op, GraphBuilder& to) {
   add(to, {.op = ops::conv_wgrad,
            .part = part_of(op, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC),
            .first = to.required(op, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),

@@ -6,7 +6,7 @@
 
 namespace tsr::capi {
 
-void translate_reshape(const Descriptor& op, OpGraph& to) {
+void translate_reshape(const Descriptor& op, GraphBuilder& to) {
   tessera::ReshapeOptions o;
   auto mode = op.one(CUDNN_ATTR_OPERATION_RESHAPE_MODE, CUDNN_RESHAPE_VIEW_ONLY);
   o.mode = mode == CUDNN_RESHAPE_LOGICAL ? tessera::ReshapeMode::logical : tessera::ReshapeMode::view;
@@ -21,7 +21,7 @@ void check_reshape(Descriptor& op) {
          y, " elements, it must have the ", x, " of ", describe(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC));
 }
 
-void translate_transpose(const Descriptor& op, OpGraph& to) {
+void translate_transpose(const Descriptor& op, GraphBuilder& to) {
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_TRANSPOSE_XDESC);
   tessera::TransposeOptions o{ints_of(op, CUDNN_ATTR_OPERATION_TRANSPOSE_PERMUTATION, to[x].rank())};
   to.add(ops::transpose, {x}, {to.required(op, CUDNN_ATTR_OPERATION_TRANSPOSE_YDESC)}, o, compute_for(to, x));
@@ -38,7 +38,7 @@ void check_transpose(Descriptor& op) {
   check_same_type(op, CUDNN_ATTR_OPERATION_TRANSPOSE_YDESC, CUDNN_ATTR_OPERATION_TRANSPOSE_XDESC);
 }
 
-void translate_slice(const Descriptor& op, OpGraph& to) {
+void translate_slice(const Descriptor& op, GraphBuilder& to) {
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_SLICE_XDESC);
   int rank = to[x].rank();
   tessera::SliceOptions o{.start = ints_of(op, CUDNN_ATTR_OPERATION_SLICE_START_INDICES, rank),
@@ -64,7 +64,7 @@ void check_slice(Descriptor& op) {
   check_same_type(op, CUDNN_ATTR_OPERATION_SLICE_YDESC, CUDNN_ATTR_OPERATION_SLICE_XDESC);
 }
 
-void translate_concat(const Descriptor& op, OpGraph& to) {
+void translate_concat(const Descriptor& op, GraphBuilder& to) {
   tessera::ConcatOptions o;
   o.axis = op.one<int64_t>(CUDNN_ATTR_OPERATION_CONCAT_AXIS, 0);
   if (int64_t i = op.one<int64_t>(CUDNN_ATTR_OPERATION_CONCAT_INPLACE_INDEX, -1); i >= 0) o.inplace_index = i;
@@ -86,7 +86,7 @@ bool is_transposed(const Tensor& container, const Tensor& y) {
 
 }  // namespace
 
-void translate_paged_load(const Descriptor& op, OpGraph& to) {
+void translate_paged_load(const Descriptor& op, GraphBuilder& to) {
   std::vector<TensorId> in = {to.required(op, CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_CONTAINER_DESC),
                               to.required(op, CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_PAGE_TABLE_DESC),
                               to.optional(op, CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_SEQUENCE_DESC)};
@@ -95,7 +95,7 @@ void translate_paged_load(const Descriptor& op, OpGraph& to) {
   to.add(ops::paged_load, in, {y}, o, compute_for(to, in[0]));
 }
 
-void translate_rng(const Descriptor& op, OpGraph& to) {
+void translate_rng(const Descriptor& op, GraphBuilder& to) {
   using D = tessera::Distribution;
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_RNG_DESC);
   tessera::RngOptions o;
@@ -126,7 +126,7 @@ void translate_rng(const Descriptor& op, OpGraph& to) {
   to.add(ops::rng, {seed, to.optional(op, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC)}, {y}, o, compute_for(to, y));
 }
 
-void translate_quantize(const Descriptor& op, OpGraph& to) {
+void translate_quantize(const Descriptor& op, GraphBuilder& to) {
   tessera::BlockScaleOptions o{.block = ints_of(op, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_BLOCK_SIZE, 1)};
   to.add(ops::block_scale_quantize, {to.required(op, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_XDESC)},
          {to.required(op, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC),
@@ -134,7 +134,7 @@ void translate_quantize(const Descriptor& op, OpGraph& to) {
          o, compute_type(op, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_MATH_PREC));
 }
 
-void translate_dequantize(const Descriptor& op, OpGraph& to) {
+void translate_dequantize(const Descriptor& op, GraphBuilder& to) {
   tessera::BlockScaleOptions o{.block = op.ints(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE)};
   o.neg_scale = op.one(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, false);
   std::vector<TensorId> in = {to.required(op, CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC),

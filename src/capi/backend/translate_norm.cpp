@@ -39,7 +39,7 @@ NormMode mode_of(const Descriptor& op, Attr name) {
 }
 
 // Layer norms: statistics have size 1 in the dimensions that they stand for. Without them the sizes of the scale tell.
-Ints axes_of(const OpGraph& g, NormMode mode, TensorId x, TensorId stats) {
+Ints axes_of(const GraphBuilder& g, NormMode mode, TensorId x, TensorId stats) {
   Ints axes;
   bool layers = mode == NormMode::layer || mode == NormMode::rms || mode == NormMode::ada_layer;
   if (!layers || stats == kNone || g[stats].rank() != g[x].rank()) return axes;
@@ -56,7 +56,7 @@ bool has_peers(const Descriptor& op, Attr name, NormMode mode) {
   return peers > 1;
 }
 
-std::vector<TensorId> optional_tensors(OpGraph& to, const Descriptor& op, std::initializer_list<Attr> names) {
+std::vector<TensorId> optional_tensors(GraphBuilder& to, const Descriptor& op, std::initializer_list<Attr> names) {
   std::vector<TensorId> ids;
   for (Attr name : names) ids.push_back(to.optional(op, name));
   return ids;
@@ -64,7 +64,7 @@ std::vector<TensorId> optional_tensors(OpGraph& to, const Descriptor& op, std::i
 
 }  // namespace
 
-void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
+void translate_norm_fwd(const Descriptor& op, GraphBuilder& to) {
   tessera::NormOptions o;
   o.mode = mode_of(op, CUDNN_ATTR_OPERATION_NORM_FWD_MODE);
   bool training = op.one(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_NORM_FWD_INFERENCE) == CUDNN_NORM_FWD_TRAINING;
@@ -95,7 +95,7 @@ void translate_norm_fwd(const Descriptor& op, OpGraph& to) {
   to.add(ops::norm_fwd, in, out, o, compute_for(to, x));
 }
 
-void translate_norm_bwd(const Descriptor& op, OpGraph& to) {
+void translate_norm_bwd(const Descriptor& op, GraphBuilder& to) {
   tessera::NormOptions o;
   o.mode = mode_of(op, CUDNN_ATTR_OPERATION_NORM_BWD_MODE);
   if (has_peers(op, CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS, o.mode)) return translate_peer_norm_bwd(op, to);
@@ -118,7 +118,7 @@ void translate_norm_bwd(const Descriptor& op, OpGraph& to) {
 }
 
 // The attribute for the type to compute in is ignored: widespread clients set it to another enumeration's values.
-void translate_gen_stats(const Descriptor& op, OpGraph& to) {
+void translate_gen_stats(const Descriptor& op, GraphBuilder& to) {
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
   to.add(ops::gen_stats, {x},
          {to.required(op, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC),
@@ -126,7 +126,7 @@ void translate_gen_stats(const Descriptor& op, OpGraph& to) {
          {}, compute_for(to, x));
 }
 
-void translate_bn_finalize(const Descriptor& op, OpGraph& to) {
+void translate_bn_finalize(const Descriptor& op, GraphBuilder& to) {
   tessera::BnFinalizeOptions o;
   auto mode = op.one(CUDNN_ATTR_OPERATION_BN_FINALIZE_STATS_MODE, CUDNN_BN_FINALIZE_STATISTICS_TRAINING);
   o.phase = mode == CUDNN_BN_FINALIZE_STATISTICS_INFERENCE ? Phase::inference : Phase::training;
@@ -147,7 +147,7 @@ void translate_bn_finalize(const Descriptor& op, OpGraph& to) {
   to.add(ops::bn_finalize, in, out, o, compute_type(op, CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC));
 }
 
-void translate_bn_bwd_weights(const Descriptor& op, OpGraph& to) {
+void translate_bn_bwd_weights(const Descriptor& op, GraphBuilder& to) {
   std::vector<TensorId> in = {to.required(op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC),
                               to.required(op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC),
                               to.required(op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC),

@@ -13,7 +13,7 @@ using tessera::ReduceMode;
 // Nodes that compute in f32.
 class Writer {
  public:
-  explicit Writer(OpGraph& to) : to_(to) {}
+  explicit Writer(GraphBuilder& to) : to_(to) {}
   // Into a new tensor, or into `result`.
   TensorId apply(const PointwiseOptions& o, TensorId a, TensorId b = kNone, TensorId result = kNone) {
     if (result == kNone) result = to_.inferred(DType::f32);
@@ -29,7 +29,7 @@ class Writer {
   }
 
  private:
-  OpGraph& to_;
+  GraphBuilder& to_;
 };
 
 constexpr PointwiseOptions kSub{.mode = PointwiseMode::sub}, kMul{.mode = PointwiseMode::mul},
@@ -40,7 +40,7 @@ struct Sizes {
   Dims per_channel;
 };
 
-Sizes sizes_of(const Descriptor& op, const OpGraph& to, TensorId x, size_t peers) {
+Sizes sizes_of(const Descriptor& op, const GraphBuilder& to, TensorId x, size_t peers) {
   const Tensor& t = to[x];
   demand(peers <= kMostPeers, CUDNN_STATUS_NOT_SUPPORTED, op.describe(), ": statistics of ", peers,
          " peers; allowed are ", kMostPeers);
@@ -70,7 +70,7 @@ PeerStatistics peers_of(const Descriptor& op, Attr name, const Sizes& s, bool mo
 struct Running {
   Attr old, result;
 };
-void update_running(const Descriptor& op, OpGraph& to, const Running& r, TensorId value, double scale) {
+void update_running(const Descriptor& op, GraphBuilder& to, const Running& r, TensorId value, double scale) {
   TensorId result = to.optional(op, r.result);
   if (result == kNone) return;
   TensorId old = to.required(op, r.old), factor = to.required(op, CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC);
@@ -81,7 +81,7 @@ void update_running(const Descriptor& op, OpGraph& to, const Running& r, TensorI
 
 }  // namespace
 
-void translate_peer_norm_fwd(const Descriptor& op, OpGraph& to) {
+void translate_peer_norm_fwd(const Descriptor& op, GraphBuilder& to) {
   constexpr Attr kPeers = CUDNN_ATTR_OPERATION_NORM_FWD_PEER_STAT_DESCS;
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_NORM_FWD_XDESC);
   Sizes s = sizes_of(op, to, x, op.parts(kPeers).size());
@@ -114,7 +114,7 @@ void translate_peer_norm_fwd(const Descriptor& op, OpGraph& to) {
       variance, n / (n - 1));
 }
 
-void translate_peer_norm_bwd(const Descriptor& op, OpGraph& to) {
+void translate_peer_norm_bwd(const Descriptor& op, GraphBuilder& to) {
   constexpr Attr kPeers = CUDNN_ATTR_OPERATION_NORM_BWD_PEER_STAT_DESCS;
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC),
            dy = to.required(op, CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC),

@@ -125,7 +125,7 @@ Mode pointwise_mode(cudnnPointwiseMode_t mode) {
 }
 
 // NaN always propagates: the interface documents no other choice.
-void translate_pointwise(const Descriptor& op, OpGraph& to) {
+void translate_pointwise(const Descriptor& op, GraphBuilder& to) {
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
   tessera::PointwiseOptions o = options_of(op, part);
   DType compute = compute_type(part, CUDNN_ATTR_POINTWISE_MATH_PREC);
@@ -141,7 +141,7 @@ void translate_pointwise(const Descriptor& op, OpGraph& to) {
   to.add(ops::pointwise, in, {to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC)}, o, compute);
 }
 
-void translate_reduction(const Descriptor& op, OpGraph& to) {
+void translate_reduction(const Descriptor& op, GraphBuilder& to) {
   const Descriptor* part = op.part(CUDNN_ATTR_OPERATION_REDUCTION_DESC);
   tessera::ReduceOptions o;
   if (part) o.mode = reduce_mode(part->one(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_REDUCE_TENSOR_ADD));

@@ -4,7 +4,7 @@
 
 namespace tsr::capi {
 
-void translate_matmul(const Descriptor& op, OpGraph& to) {
+void translate_matmul(const Descriptor& op, GraphBuilder& to) {
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_MATMUL_DESC);
   tessera::MatmulOptions o{.padding_value = part.number(CUDNN_ATTR_MATMUL_PADDING_VALUE, 0)};
   int64_t irregular = op.one<int64_t>(CUDNN_ATTR_OPERATION_MATMUL_IRREGULARLY_STRIDED_BATCH_COUNT, 1);
@@ -24,7 +24,7 @@ void check_matmul(Descriptor& op) {
          ": CUDNN_ATTR_OPERATION_MATMUL_CDESC is not set");
 }
 
-void translate_moe(const Descriptor& op, OpGraph& to) {
+void translate_moe(const Descriptor& op, GraphBuilder& to) {
   using M = tessera::MoeMode;
   tessera::MoeOptions o;
   auto mode = op.one(CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MODE, CUDNN_MOE_GROUPED_MATMUL_MODE_NONE);
@@ -53,7 +53,7 @@ void translate_moe(const Descriptor& op, OpGraph& to) {
          compute_type(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MATH_PREC));
 }
 
-void translate_moe_bwd(const Descriptor& op, OpGraph& to) {
+void translate_moe_bwd(const Descriptor& op, GraphBuilder& to) {
   TensorId dweight = to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_BWD_DWEIGHT_DESC);
   std::vector<TensorId> in = {to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_BWD_DOUTPUT_DESC),
                               to.required(op, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_BWD_TOKEN_DESC),

@@ -63,7 +63,7 @@ tessera::ResampleOptions options_of(const Descriptor& part, const Tensor& data) 
 
 }  // namespace
 
-void translate_resample_fwd(const Descriptor& op, OpGraph& to) {
+void translate_resample_fwd(const Descriptor& op, GraphBuilder& to) {
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC);
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC);
   TensorId y = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC);
@@ -79,7 +79,7 @@ void translate_resample_fwd(const Descriptor& op, OpGraph& to) {
   if (beta != 0) to.blend(y, value, alpha, beta, compute);
 }
 
-void translate_resample_bwd(const Descriptor& op, OpGraph& to) {
+void translate_resample_bwd(const Descriptor& op, GraphBuilder& to) {
   const Descriptor& part = part_of(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC);
   TensorId dy = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC);
   TensorId dx = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC);

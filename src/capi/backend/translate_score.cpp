@@ -4,7 +4,7 @@
 
 namespace tsr::capi {
 
-void translate_softmax(const Descriptor& op, OpGraph& to) {
+void translate_softmax(const Descriptor& op, GraphBuilder& to) {
   tessera::SoftmaxOptions o{.stats_log2 = op.one(CUDNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, false)};
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_SOFTMAX_XDESC);
   to.add(ops::softmax, {x, to.optional(op, CUDNN_ATTR_OPERATION_SOFTMAX_SINK_DESC)},
@@ -27,7 +27,7 @@ void check_softmax(Descriptor& op) {
          CUDNN_STATUS_BAD_PARAM, op.describe(), ": STATS_LOG2 needs STATS_DESC");
 }
 
-void translate_band_mask(const Descriptor& op, OpGraph& to) {
+void translate_band_mask(const Descriptor& op, GraphBuilder& to) {
   auto compare = op.one(CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE, CUDNN_POINTWISE_CMP_GT);
   tessera::BandMaskOptions o{.compare = pointwise_mode(compare)};
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_XDESC);
@@ -82,7 +82,7 @@ constexpr Rope kBackward = {CUDNN_ATTR_OPERATION_ROPE_BWD_DYDESC, CUDNN_ATTR_OPE
                             CUDNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC, CUDNN_ATTR_OPERATION_ROPE_BWD_OUTPUT_SCALE,
                             CUDNN_ATTR_OPERATION_ROPE_BWD_ROPE_DIM};
 
-void translate_rope(const Descriptor& op, OpGraph& to, const Rope& r, const OpSpec& spec) {
+void translate_rope(const Descriptor& op, GraphBuilder& to, const Rope& r, const OpSpec& spec) {
   tessera::RopeOptions o{.scale = op.number(r.scale, 1), .rope_dim = op.one<int64_t>(r.dim, 0)};
   TensorId x = to.required(op, r.x);
   to.add(spec, {x, to.required(op, r.freqs)}, {to.required(op, r.y)}, o, compute_for(to, x));
@@ -103,8 +103,8 @@ void check_rope(Descriptor& op, const Rope& r) {
 
 }  // namespace
 
-void translate_rope_fwd(const Descriptor& op, OpGraph& to) { translate_rope(op, to, kForward, ops::rope); }
-void translate_rope_bwd(const Descriptor& op, OpGraph& to) { translate_rope(op, to, kBackward, ops::rope_bwd); }
+void translate_rope_fwd(const Descriptor& op, GraphBuilder& to) { translate_rope(op, to, kForward, ops::rope); }
+void translate_rope_bwd(const Descriptor& op, GraphBuilder& to) { translate_rope(op, to, kBackward, ops::rope_bwd); }
 void check_rope_fwd(Descriptor& op) { check_rope(op, kForward); }
 void check_rope_bwd(Descriptor& op) { check_rope(op, kBackward); }
 

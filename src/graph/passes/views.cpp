@@ -8,14 +8,6 @@
 namespace tsr {
 namespace {
 
-// Elements lie without gaps in the order of the strides (or, for row_major, in the order of dimensions).
-bool packed(const Tensor& t, bool row_major) {
-  Dims strides = row_major ? packed_strides(t.dims) : strides_like(t.dims, &t);
-  for (int i = 0; i < t.rank(); ++i)
-    if (t.dims[i] > 1 && t.strides[i] != strides[i]) return false;
-  return true;
-}
-
 bool plain(const Tensor& t) {
   return t.ragged == kNone && t.reordering == Reordering::none && info(t.dtype).vector == 1 && info(t.dtype).bits >= 8;
 }
@@ -61,12 +53,19 @@ std::vector<bool> read_in_any_order(const Graph& g) {
 
 }  // namespace
 
+bool is_packed(const Tensor& t, bool row_major) {
+  Dims strides = row_major ? packed_strides(t.dims) : strides_like(t.dims, &t);
+  for (int i = 0; i < t.rank(); ++i)
+    if (t.dims[i] > 1 && t.strides[i] != strides[i]) return false;
+  return true;
+}
+
 bool is_view(const Graph& g, const Node& n) {
   if (n.op != &ops::transpose && n.op != &ops::reshape) return false;
   const Tensor &x = g.tensor(n.in[0]), &y = g.tensor(n.out[0]);
   if (y.stored || x.dtype != y.dtype || !plain(x) || !plain(y) || x.by_value) return false;
   if (x.stored && x.alignment < y.alignment) return false;  // whoever reads y counts on it
-  if (n.op == &ops::reshape) return packed(x, !is_memory_reshape(n)) && packed(y, !is_memory_reshape(n));
+  if (n.op == &ops::reshape) return is_packed(x, !is_memory_reshape(n)) && is_packed(y, !is_memory_reshape(n));
   Dims strides = turned_strides(x, n);
   for (int i = 0; i < y.rank(); ++i)
     if (y.dims[i] > 1 && y.strides[i] != strides[i]) return false;

@@ -9,6 +9,9 @@
 
 namespace tsr {
 
+// Elements lie without gaps in the order of the strides (or, for row_major, in the order of dimensions).
+bool is_packed(const Tensor& t, bool row_major);
+
 // Whether the virtual result of `n` may lie in the memory of its input.
 bool is_view(const Graph& g, const Node& n);
 

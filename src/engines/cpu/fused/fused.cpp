@@ -2,10 +2,8 @@
 #include "engines/cpu/fused/fused.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/thread_pool.hpp"
-#include "engines/composite/composite.hpp"
 #include "engines/cpu/fused/group_reduce.hpp"
 #include "engines/cpu/program/program.hpp"
 
@@ -42,7 +40,6 @@ class FusedEngine : public Engine {
       if (Reason why = check_group_reduce(g, n); !why) return why;
       return one_way(config, [&g, &n] { return make_group_reduce(g, n, thread_count()); });
     }
-    if (std::optional<MadeComposite> c = make_composite(r, *this, d)) return match_of(std::move(*c), config);
     Expr e;
     if (Reason why = lower(r, &e); !why) return why;
     if (e.block > kBlock) return Reason::no("blocks of ", e.block, " elements, longer than ", kBlock);

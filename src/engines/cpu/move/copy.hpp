@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engines/copies/copies.hpp"
+#include "graph/copies.hpp"
 
 namespace tsr::cpu {
 

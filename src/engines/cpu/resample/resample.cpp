@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/thread_pool.hpp"
-#include "engines/cpu/resample/box_norm.hpp"
 #include "engines/cpu/resample/gather.hpp"
 #include "engines/cpu/resample/grid.hpp"
 #include "engines/cpu/resample/separable.hpp"
@@ -192,9 +191,8 @@ double window_seconds(const Problem& p, const Region& r, const Device& d) {
 class ResampleEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {
-        "resample_cpu", 8, DeviceKind::cpu, true,
-        "pooling, interpolation, sampling, normalisation over boxes, and their gradients"};
+    static constexpr EngineInfo kInfo = {"resample_cpu", 8, DeviceKind::cpu, true,
+                                         "pooling, interpolation, sampling, and their gradients"};
     return kInfo;
   }
 
@@ -208,12 +206,11 @@ class ResampleEngine : public Engine {
       return one_way(window_seconds(p, r, d) + d.step_seconds,
                      [p] { return p.in_f64() ? make_step<double>(p) : make_step<float>(p); });
     }
-    if (!is_box_norm(n) && !is_grid_work(n)) return Reason::no(spelling(n), " is no operation over windows");
+    if (!is_grid_work(n)) return Reason::no(spelling(n), " is no operation over windows");
     for (const auto* list : {&n.in, &n.out})
       for (TensorId t : *list)
         if (t != kNone)
           if (Reason why = check_tensor(g.tensor(t)); !why) return why;
-    if (is_box_norm(n)) return match_of(make_box_norm(r, d), {{}, box_norm_seconds(r, d) + d.step_seconds});
     return one_way(grid_seconds(r, d) + d.step_seconds, [&g, &n] { return make_grid_step(g, n, thread_count()); });
   }
 };

@@ -11,7 +11,8 @@ namespace tsr::dev::attention {
 struct FlashSource {
   TensorMap map;    // dimensions: elements of a row, steps, heads, batches; of packed sequences all steps are one batch
   i64 packed_rows;  // rows for each unit of the offsets; 0: not packed
-  i32 box_steps;    // steps that a copy brings
+  i32 heads, batches;  // 0: all have the same, else 1
+  i32 box_steps;       // steps that a copy brings
 };
 
 struct FlashArgs : ScoreArgs {

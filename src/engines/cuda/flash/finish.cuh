@@ -29,7 +29,7 @@ FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const FlashR
     y.soft = {largest, y.soft.sum * before + f_exp(sink - largest)};
     factor *= before;
   }
-  y.factor = y.soft.sum == 0.0f ? 0.0f : factor * m.factors.keep / y.soft.sum;
+  y.factor = y.soft.sum == 0.0f ? 0.0f : factor * m.factors.keep * fast_reciprocal(y.soft.sum);
   return y;
 }
 
@@ -67,12 +67,11 @@ template <class T, int N>
 void store_each(const FlashArgs& a, const FlashWork& w, const float (&o)[N], const float (&factor)[2]) {
   using Out = typename T::Out;
   if (!a.o.data) return;
-  Place at = place_in<T>(a.o, w.b);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    i32 query = query_of<T>(w, i);
-    if (query < w.from || !holds(a.o, at, query, w.len_q)) continue;
-    Out* to = static_cast<Out*>(a.o.data) + row_offset(a.o, at, w.head, query);
+    i64 offset = result_offset<T>(a.o, w, query_of<T>(w, i));
+    if (offset < 0) continue;
+    Out* to = static_cast<Out*>(a.o.data) + offset;
 #pragma unroll
     for (int j = 0; j < N / 4; ++j)
 #pragma unroll
@@ -91,14 +90,12 @@ void store_statistics(const FlashArgs& a, const FlashWork& w, const FinishedRow 
 #pragma unroll
   for (int k = 0; k < 3; ++k) {
     if (!to[k]->data) continue;
-    Place at = place_in<T>(*to[k], w.b);
 #pragma unroll 1
     for (int i = 0; i < 2; ++i) {
       Softmax<float> soft = i ? rows[1].soft : rows[0].soft;
-      i32 query = query_of<T>(w, i);
+      i64 offset = result_offset<T>(*to[k], w, query_of<T>(w, i));
       float v = k == 0 ? log_sum(a, soft) : k == 1 ? soft.max : soft.sum;
-      if (query >= w.from && holds(*to[k], at, query, w.len_q))
-        store_any(to[k]->data, to[k]->type, row_offset(*to[k], at, w.head, query), v);
+      if (offset >= 0) store_any_here(to[k]->data, to[k]->type, offset, v);
     }
   }
 }

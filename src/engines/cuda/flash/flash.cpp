@@ -41,7 +41,9 @@ class FlashStep : public Step {
 
  private:
   void find(dev::attention::FlashSource& to, const attention::Sequences& x, int steps, const Device& d) {
-    arguments_.map(to.map, flash_box(x, steps), x.id, d);
+    TensorBox box = flash_box(x, steps);
+    arguments_.map(to.map, box, x.id, d);
+    to.heads = box.dims[2] > 1 ? 1 : 0, to.batches = box.dims[3] > 1 ? 1 : 0;
     to.packed_rows = x.offsets == kNone ? 0 : x.multiplier / x.strides[2];
     to.box_steps = steps;
   }

@@ -16,6 +16,7 @@ namespace tsr::dev::attention {
 // --- barriers by number: one for each warpgroup's turn, one for all of them
 constexpr int kTurn = 1, kAll = 8;
 
+// Warpgroups have the tensor cores one after the other.
 template <class T>
 struct Turns {
   int mine;
@@ -110,7 +111,7 @@ void clear_values(char* v, i32 first, i32 end) {
   named_sync(kAll, T::kConsumers * 128);
 }
 
-// The steps of a tile but for its results. `q`, `k`, `v`: where it finds its operands.
+// The steps of a tile. Sums of its results end in `o`; `p` are the weights of a step, until its values have come.
 template <class T, class Scores, class Values, class O>
 struct FlashSteps {
   const FlashArgs& a;

@@ -31,6 +31,8 @@ Reason check_pages(const attention::Sequences& x) {
   constexpr int64_t kLeast = 8;  // rows that a swizzle exchanges
   if (x.pages && x.dims[2] % kLeast != 0)
     return Reason::no("pages have ", x.dims[2], " steps, not a multiple of ", kLeast);
+  if (x.pages && x.pages->offsets != kNone) return Reason::no("its page table is ragged");
+  if (x.pages && x.dims[0] > 1 && x.strides[0] == 0) return Reason::no("all pages are the same");
   return Reason::yes();
 }
 
@@ -43,6 +45,7 @@ Reason check_sequence(const Graph& g, const attention::Sequences& x, const char*
   if (width % 8 != 0 || width > kWidest)
     return no("rows have ", width, " elements, not a multiple of 8 up to ", kWidest);
   if (t.numel() == 0) return no("it is empty");
+  if (x.strides[2] == 0 && x.dims[2] > 1) return no("all steps are the same, copies of boxes need them apart");
   for (const Reason& why :
        {check_packed(x), check_pages(x), check_box(flash_box(x, 1), t.stored ? t.alignment : kMemoryAlign)})
     if (!why) return no(why.text());
@@ -162,8 +165,10 @@ TensorBox flash_box(const attention::Sequences& x, int steps) {
   b.dims = {x.dims[3], packed ? kAnyNumber : x.dims[2], x.dims[1], packed ? 1 : x.dims[0]};
   b.strides = {x.dims[3] == 1 ? bytes : x.strides[3] * bytes, x.strides[2] * bytes, x.strides[1] * bytes,
                x.strides[0] * bytes};
-  for (size_t i = 1; i < 4; ++i)
-    if (b.dims[i] == 1) b.strides[i] = 16;  // never walked along
+  for (size_t i = 1; i < 4; ++i) {
+    if (i > 1 && b.strides[i] == 0) b.dims[i] = 1;  // all heads or batches are the same
+    if (b.dims[i] == 1) b.strides[i] = 16;          // never walked along
+  }
   b.box = {static_cast<int>(kChunk), steps, 1, 1};
   return b;
 }
@@ -230,7 +235,7 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
   efficiency *= c.keys / (c.keys + 16.0);
   if (c.cluster == 1) efficiency *= 0.95;
   if (m.p.options.right && c.rows_each() > 1) steps += 0.5;  // that one of the blocks need not take
-  if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.03 : 0.9;
+  if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.06 : 0.9;
   constexpr double kOverhead = 1.5;  // steps that a tile's beginning and end take
   double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / (d.rates.bits16 / d.units * efficiency);
   return std::max(region_limits(r, d).memory, waves * (steps + kOverhead) * step) + d.step_seconds;

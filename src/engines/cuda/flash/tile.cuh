@@ -94,16 +94,18 @@ inline i32 packed_room(const FlashSource& from, const Sequences& x, i32 b) {
   return from.packed_rows ? packed_start(from, x, b + 1) - packed_start(from, x, b) : 0x7fffffff;
 }
 
+// Lengths of a batch. Those of packed sequences end with their room.
 template <class T>
 i32 queries_of(const FlashArgs& a, i32 b) {
-  if constexpr (T::kRagged) return min(length_q(a, b), packed_room(a.q_from, a.q, b));
-  return length_of(a.lengths_q, a.padded_q, a.prefix_q, b, a.sq);
+  i32 room = T::kRagged ? packed_room(a.q_from, a.q, b) : 0x7fffffff, full = T::kRagged && a.open_q ? room : a.sq;
+  return min(room, length_of(a.lengths_q, a.padded_q, a.prefix_q, b, full));
 }
 template <class T>
 i32 keys_of(const FlashArgs& a, i32 b) {
-  if constexpr (T::kRagged)
-    return min(length_kv(a, b), min(packed_room(a.k_from, a.k, b), packed_room(a.v_from, a.v, b)));
-  return length_of(a.lengths_kv, a.padded_kv, a.prefix_kv, b, a.skv);
+  i32 room = 0x7fffffff;
+  if constexpr (T::kRagged) room = min(packed_room(a.k_from, a.k, b), packed_room(a.v_from, a.v, b));
+  i32 full = T::kRagged && a.open_kv ? room : a.skv;
+  return min(room, length_of(a.lengths_kv, a.padded_kv, a.prefix_kv, b, full));
 }
 
 template <class T>
@@ -140,10 +142,16 @@ FlashWork work_of(const FlashArgs& a, int row_tiles, int index) {
   return w;
 }
 
-// Where a result of a batch lies.
+// Where a row of a result begins; -1: it has none. Without the divisions of place(): kernels whose warpgroups hand
+// registers on must not call functions.
 template <class T>
-Place place_in(const Sequences& x, i32 b) {
-  return T::kRagged ? place(x, b) : Place{b * x.strides[0], i32(x.steps), b, false};
+i64 result_offset(const Sequences& x, const FlashWork& w, i32 query) {
+  i64 row = w.head * x.strides[1] + query * x.strides[2];
+  if (query < w.from) return -1;
+  if (!T::kRagged || !x.offsets) return query < x.steps ? w.b * x.strides[0] + row : -1;
+  i64 start = load_integer(x.offsets, x.offsets_type, w.b) * x.multiplier;
+  i64 room = load_integer(x.offsets, x.offsets_type, w.b + 1) * x.multiplier - start;
+  return query < w.len_q && (query + 1) * x.strides[2] <= room ? start + row : -1;
 }
 
 // Steps of a sequence from `step` on, in boxes of 64 elements side by side. SHARED: by all blocks of the cluster, for
@@ -151,6 +159,7 @@ Place place_in(const Sequences& x, i32 b) {
 template <class T, int CHUNKS, int COUNT, bool SHARED>
 void fetch_steps(const FlashSource& from, const Operand& x, char* place, i32 step, i32 head, i32 b, u64* full) {
   constexpr bool kAll = SHARED && T::kCluster > 1;
+  head *= from.heads;
   auto fetch = [&](char* to, i32 at, i32 batch) {
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
@@ -163,12 +172,13 @@ void fetch_steps(const FlashSource& from, const Operand& x, char* place, i32 ste
   };
   if (T::kPaged && x.pages.data) {
     for (int i = 0; i < COUNT; i += from.box_steps)
-      fetch(place + i * 128, (step + i) % i32(x.steps), i32(block_of(x, b, step + i)));
+      fetch(place + i * 128, (step + i) % i32(x.steps),
+            i32(block_of(x, {b * x.pages.strides[0], i32(x.pages.steps), b, false}, step + i)));
   } else if (T::kRagged && from.packed_rows) {
     fetch(place, packed_start(from, x, b) + step, 0);
   } else {
     int mine = kAll ? cluster_rank() * (COUNT / T::kCluster) : 0;
-    fetch(place + mine * 128, step + mine, b);
+    fetch(place + mine * 128, step + mine, b * from.batches);
   }
 }
 

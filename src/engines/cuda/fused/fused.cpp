@@ -2,10 +2,7 @@
 #include "engines/cuda/fused/fused.hpp"
 
 #include <algorithm>
-#include <optional>
 
-#include "engines/composite/composite.hpp"
-#include "engines/composite/moved.hpp"
 #include "engines/cuda/fused/program.hpp"
 
 namespace tsr::cuda {
@@ -35,21 +32,11 @@ class FusedEngine : public Engine {
   }
   Matched match(const Region& r, const Device& d) const override {
     Expr e;
-    Reason why = lower(r, &e, true);
-    if (why) why = check_program(e, *r.graph, d);
-    if (why) {
-      double memory = (region_bytes(r) + scattered_bytes(e, *r.graph)) / d.bytes_per_second;
-      double seconds = std::max(memory, region_flops(r) / (kEfficiency * d.rates.f32)) + d.step_seconds;
-      return one_way(seconds, [e = std::move(e), &g = *r.graph, &d] { return std::make_unique<FusedStep>(e, g, d); });
-    }
-    // What is not one expression but a few, or one between movements.
-    if (std::optional<MadeComposite> moved = make_moved(r, *this, d)) {
-      double seconds = moved->composite ? moved->composite->seconds() : 0;
-      return match_of(std::move(*moved), {{}, seconds});
-    }
-    if (std::optional<MadeComposite> c = make_composite(r, *this, d))
-      return match_of(std::move(*c), {{}, roofline(r, d, kEfficiency) + d.step_seconds});
-    return why;
+    if (Reason why = lower(r, &e, true); !why) return why;
+    if (Reason why = check_program(e, *r.graph, d); !why) return why;
+    double memory = (region_bytes(r) + scattered_bytes(e, *r.graph)) / d.bytes_per_second;
+    double seconds = std::max(memory, region_flops(r) / (kEfficiency * d.rates.f32)) + d.step_seconds;
+    return one_way(seconds, [e = std::move(e), &g = *r.graph, &d] { return std::make_unique<FusedStep>(e, g, d); });
   }
 };
 

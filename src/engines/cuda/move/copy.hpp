@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "engines/copies/copies.hpp"
 #include "engines/cuda/move/args.cuh"
+#include "graph/copies.hpp"
 #include "runtime/kernel.hpp"
 
 namespace tsr::cuda {

@@ -51,9 +51,8 @@ struct Spot {
   i32 head, step;
 };
 
-// The block of the container that holds a step of a paged sequence; -1: none.
-inline i64 block_of(const Operand& x, i32 b, i32 step) {
-  Place table = place(x.pages, b);
+// The block of the container that holds a step of a paged sequence, whose table lies at a place; -1: none.
+inline i64 block_of(const Operand& x, const Place& table, i32 step) {
   i32 page = step / i32(x.steps);
   if (page >= table.steps) return -1;
   i64 block = load_integer(x.pages.data, x.pages.type, table.start + page * x.pages.strides[2]);
@@ -64,7 +63,7 @@ template <class O>
 Spot locate(const Operand& x, const Place& at, i32 h, i32 step) {
   if (step >= at.steps) return {-1, h, step};
   if (!O::kPaged || !x.pages.data) return {row_offset(x, at, h, step), h, step};
-  i64 block = block_of(x, at.b, step);
+  i64 block = block_of(x, place(x.pages, at.b), step);
   if (block < 0) return {-1, h, step};
   return {block * x.strides[0] + h * x.strides[1] + step % i32(x.steps) * x.strides[2], h, step};
 }

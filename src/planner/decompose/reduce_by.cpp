@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/composite/composites_reduce_by.hpp"
+#include "planner/decompose/list.hpp"
 
 #include <algorithm>
 #include <limits>
+
+#include "graph/ops/list.hpp"
 
 namespace tsr {
 namespace {
@@ -28,7 +30,7 @@ struct Combination {
   TensorId value = kNone;
 };
 
-bool is_pointwise(const Node& n) { return n.op->name == "pointwise"; }
+bool is_pointwise(const Node& n) { return n.op == &ops::pointwise; }
 
 Combination last_step(const Subgraph& s) {
   TensorId acc = s.params[0];
@@ -43,34 +45,33 @@ Combination last_step(const Subgraph& s) {
   return {how, n.in[n.in[0] == acc ? 1 : 0]};
 }
 
-// Why the nodes before the last cannot run on whole tensors instead of single elements.
-Reason check_nodes(const Subgraph& s) {
+// The nodes before the last must be able to run on whole tensors instead of single elements.
+void check_nodes(const Subgraph& s) {
   NodeId last = s.graph.producer(s.results[0]);
   for (TensorId t = 0; t < s.graph.tensor_count(); ++t) {
     const Tensor& x = s.graph.tensor(t);
-    if (x.numel() != 1) return Reason::no("the combination reads tensor ", describe(x));
+    if (x.numel() != 1) decline("the combination reads tensor ", describe(x));
     bool computed = s.graph.producer(t) != kNone;
     if (computed && x.dtype != DType::f32 && x.dtype != DType::f64 && !is_boolean(x.dtype))
-      return Reason::no("the combination rounds to ", x.dtype);
+      decline("the combination rounds to ", x.dtype);
   }
   for (NodeId i = 0; i < s.graph.node_count(); ++i) {
     const Node& n = s.graph.node(i);
-    if (!is_pointwise(n)) return Reason::no("the combination holds ", spelling(n));
-    if (i != last && std::find(n.in.begin(), n.in.end(), s.params[0]) != n.in.end())
-      return Reason::no("the combination changes the accumulator before its last step");
+    if (!is_pointwise(n)) decline("the combination holds ", spelling(n));
+    if (i != last && contains(n.in, s.params[0]))
+      decline("the combination changes the accumulator before its last step");
   }
-  return Reason::yes();
 }
 
 // The value of each element of x, as the combination's nodes compute it.
-TensorId element_value(const Graph& g, const Node& n, const Subgraph& s, TensorId value, Composite& c) {
+TensorId element_value(const Node& n, const Subgraph& s, TensorId value, Decomposition& d) {
   std::vector<TensorId> here(static_cast<size_t>(s.graph.tensor_count()), kNone);
   auto at = [&](TensorId t) -> TensorId& { return here[static_cast<size_t>(t)]; };
-  at(s.params[1]) = c.whole(g, n.in[0]);
-  for (size_t i = 0; i < s.captures.size(); ++i) at(s.captures[i]) = c.view(g, n.captures[i], {1}, {0});
+  at(s.params[1]) = d.whole(n.in[0]);
+  for (size_t i = 0; i < s.captures.size(); ++i) at(s.captures[i]) = d.view(n.captures[i], {1}, {0});
   for (TensorId t = 0; t < s.graph.tensor_count(); ++t)
     if (const Tensor& x = s.graph.tensor(t); x.is_constant())
-      at(t) = c.constant(x.dtype, load<double>(x.dtype, x.constant.data(), 0));
+      at(t) = d.constant(x.dtype, load<double>(x.dtype, x.constant.data(), 0));
   NodeId last = s.graph.producer(s.results[0]);
   for (NodeId i = 0; i < s.graph.node_count(); ++i) {
     if (i == last) continue;
@@ -78,37 +79,28 @@ TensorId element_value(const Graph& g, const Node& n, const Subgraph& s, TensorI
     std::vector<TensorId> in;
     for (TensorId t : inner.in)
       if (t != kNone) in.push_back(at(t));
-    at(inner.out[0]) = c.apply(attrs<PointwiseOptions>(inner), inner.compute, in);
+    at(inner.out[0]) = d.apply(attrs<PointwiseOptions>(inner), inner.compute, in);
   }
   return at(value);
 }
 
 }  // namespace
 
-Reason reduce_by(const Graph& g, const Node& n, Composite& c) {
+void decompose_reduce_by(const Region& r, const Node& n, Decomposition& d) {
+  const Graph& g = *r.graph;
   const auto& o = attrs<tessera::ReduceByOptions>(n);
   const Subgraph& s = *o.combine;
   Combination last = last_step(s);
-  if (!last.how) return Reason::no("the combination does not end in a sum, product, maximum or minimum with acc");
-  if (Reason why = check_nodes(s); !why) return why;
-  TensorId value = element_value(g, n, s, last.value, c), y = c.whole(g, n.out[0]);
-  if (!(c.tensor(value).dims == g.tensor(n.in[0]).dims)) return Reason::no("the combination does not read its element");
+  if (!last.how) decline("the combination does not end in a sum, product, maximum or minimum with acc");
+  check_nodes(s);
+  TensorId value = element_value(n, s, last.value, d), y = d.whole(n.out[0]);
+  if (!(d.tensor(value).dims == g.tensor(n.in[0]).dims)) decline("the combination does not read its element");
   bool starts_neutral = o.init == last.how->neutral;
-  TensorId reduced = starts_neutral ? y : c.temporary(n.compute, g.tensor(n.out[0]).dims);
-  Node reduction;
-  reduction.op = &op("reduce");
-  tessera::ReduceOptions how;
-  how.mode = last.how->reduce;
-  reduction.attrs = how;
-  reduction.in = {value};
-  reduction.out = {reduced};
-  reduction.compute = n.compute;
-  reduction.compute_given = true;
-  c.add(reduction);
-  if (starts_neutral) return Reason::yes();
-  c.end_stage();
-  c.apply(last.how->mode, n.compute, reduced, c.constant(n.compute, o.init), y);
-  return Reason::yes();
+  TensorId reduced = starts_neutral ? y : d.temporary(n.compute, g.tensor(n.out[0]).dims);
+  d.reduce(last.how->reduce, n.compute, value, reduced);
+  if (starts_neutral) return;
+  d.end_stage();
+  d.apply(last.how->mode, n.compute, reduced, d.constant(n.compute, o.init), y);
 }
 
 }  // namespace tsr

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/composite/views.hpp"
+#include "planner/decompose/view.hpp"
 
-#include "graph/op.hpp"
+#include "graph/ops/list.hpp"
+#include "graph/passes/views.hpp"
 
 namespace tsr {
 namespace {
-
-bool is(const Node& n, std::string_view op) { return n.op->name == op; }
-
-bool row_major(const Tensor& t) {
-  Dims strides = packed_strides(t.dims);
-  for (int i = 0; i < t.rank(); ++i)
-    if (t.dims[i] > 1 && t.strides[i] != strides[i]) return false;
-  return true;
-}
 
 // Puts a loop in front of others; two that walk without a gap are one.
 void add_outer(std::vector<View::Loop>& dim, View::Loop outer) {
@@ -48,7 +40,7 @@ bool reshape(View& v, const Dims& sizes) {
 // A reshape counts elements in memory order unless told otherwise; here that must be the order of dimensions.
 bool counts_by_rows(const Graph& g, const Node& n) {
   if (attrs<tessera::ReshapeOptions>(n).mode == tessera::ReshapeMode::logical) return true;
-  return row_major(g.tensor(n.in[0])) && row_major(g.tensor(n.out[0]));
+  return is_packed(g.tensor(n.in[0]), true) && is_packed(g.tensor(n.out[0]), true);
 }
 
 bool slice(const Node& n, const Dims& sizes, View& v) {
@@ -86,7 +78,9 @@ static View strided_view(TensorId t, const Dims& sizes, const Dims& strides) {
 View whole_view(const Graph& g, TensorId t) { return strided_view(t, g.tensor(t).dims, g.tensor(t).strides); }
 View packed_view(const Dims& sizes) { return strided_view(kNone, sizes, packed_strides(sizes)); }
 
-bool is_movement(const Node& n) { return is(n, "transpose") || is(n, "slice") || is(n, "concat") || is(n, "reshape"); }
+bool is_movement(const Node& n) {
+  return n.op == &ops::transpose || n.op == &ops::slice || n.op == &ops::concat || n.op == &ops::reshape;
+}
 
 bool slice_view(View& v, int dim, int64_t start, int64_t count, int64_t step) {
   auto& loops = v.dims[static_cast<size_t>(dim)];
@@ -102,8 +96,8 @@ bool slice_view(View& v, int dim, int64_t start, int64_t count, int64_t step) {
 
 bool move_view(const Graph& g, const Node& n, View& v) {
   const Dims& sizes = g.tensor(n.out[0]).dims;
-  if (is(n, "slice")) return slice(n, sizes, v);
-  if (is(n, "reshape")) return counts_by_rows(g, n) && reshape(v, sizes);
+  if (n.op == &ops::slice) return slice(n, sizes, v);
+  if (n.op == &ops::reshape) return counts_by_rows(g, n) && reshape(v, sizes);
   View from = v;
   const auto& perm = attrs<tessera::TransposeOptions>(n).perm;
   for (size_t i = 0; i < perm.size(); ++i) v.dims[i] = from.dims[static_cast<size_t>(perm[i])];
@@ -112,9 +106,9 @@ bool move_view(const Graph& g, const Node& n, View& v) {
 
 bool move_back(const Graph& g, const Node& n, size_t i, View& v) {
   const Dims& sizes = g.tensor(n.in[i]).dims;
-  if (is(n, "slice")) return false;
-  if (is(n, "reshape")) return counts_by_rows(g, n) && reshape(v, sizes);
-  if (is(n, "concat")) {
+  if (n.op == &ops::slice) return false;
+  if (n.op == &ops::reshape) return counts_by_rows(g, n) && reshape(v, sizes);
+  if (n.op == &ops::concat) {
     auto axis = static_cast<int>(normalize_axis(attrs<tessera::ConcatOptions>(n).axis, sizes.size()));
     int64_t start = 0;
     for (size_t k = 0; k < i; ++k) start += g.tensor(n.in[k]).dims[axis];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/copies/copies.hpp"
+#include "graph/copies.hpp"
 
 #include <algorithm>
 

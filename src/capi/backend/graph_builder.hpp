@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From operation descriptors to the one graph. Operations come in any order; tensors are known by their unique id.
 //
-//   OpGraph g;
+//   GraphBuilder g;
 //   for (const auto& op : operations) translate(*op, g);
 //   if (g.is_body()) ..      // a sub-graph for another operation: nothing to plan
 //   Graph graph = g.finish();
@@ -31,7 +31,7 @@ int64_t before_uid(int64_t uid);
 // graph does not read or write (constants, placeholders).
 std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std::span<void* const> pointers);
 
-class OpGraph {
+class GraphBuilder {
  public:
   // The graph's tensor for a tensor descriptor, made when it is first met. Refuses an id that stands for two tensors.
   TensorId tensor(const Descriptor& tensor);
@@ -69,7 +69,7 @@ class OpGraph {
   Graph finish();
   // As the sub-graph of an operation of `outer`: from the virtual tensor `param`, which has values of `type`, to
   // `result`. What it reads beside is captured: the outer tensors are appended to `captured`.
-  tessera::Subgraph finish_body(TensorId param, DType type, TensorId result, OpGraph& outer,
+  tessera::Subgraph finish_body(TensorId param, DType type, TensorId result, GraphBuilder& outer,
                                 std::vector<TensorId>& captured);
 
  private:
@@ -111,7 +111,7 @@ class OpGraph {
 };
 
 // Adds the nodes of one operation descriptor; one function for each type, found by a table in translate.cpp.
-void translate(const Descriptor& op, OpGraph& to);
+void translate(const Descriptor& op, GraphBuilder& to);
 bool is_operation(cudnnBackendDescriptorType_t type);
 // What finalizing an operation checks, and the defaults that it fills in.
 void check_operation(Descriptor& op);

@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/composite/moved.hpp"
+#include "planner/decompose/list.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "engines/composite/views.hpp"
+#include "graph/ops/list.hpp"
+#include "planner/decompose/view.hpp"
 
 namespace tsr {
 namespace {
-
-// Thrown inside this file only: the region needs a copy.
-struct Needed {
-  Reason reason;
-};
-template <class... Parts>
-[[noreturn]] void decline(const Parts&... parts) {
-  throw Needed{Reason::no(parts...)};
-}
-
-bool contains(const std::vector<TensorId>& list, TensorId t) {
-  return std::find(list.begin(), list.end(), t) != list.end();
-}
 
 // Does an operation mean the same for any order and number of dimensions?
 bool any_axes(const Node& n) {
@@ -38,13 +26,13 @@ struct Parts {
 
 class Mover {
  public:
-  Mover(const Region& r, Composite& c) : r_(r), g_(*r.graph), c_(c) {}
+  Mover(const Region& r, Decomposition& d) : r_(r), g_(*r.graph), d_(d) {}
 
   void run() {
+    for (NodeId id : r_.nodes) check_node(g_.node(id));
     for (const auto* list : {&r_.inputs, &r_.outputs, &r_.internals})
-      for (TensorId t : *list) check_tensor(g_.tensor(t));
-    for (NodeId id : r_.nodes)
-      if (!g_.node(id).captures.empty()) decline(spelling(g_.node(id)), " has a sub-graph");
+      for (TensorId t : *list)
+        if (g_.tensor(t).numel() == 0) decline("tensor ", describe(g_.tensor(t)), " is empty");
     find_sources();
     find_targets();
     for (const std::vector<NodeId>& nodes : components()) add_component(nodes);
@@ -55,13 +43,14 @@ class Mover {
   }
 
  private:
-  void check_tensor(const Tensor& t) const {
-    if (t.ragged != kNone || t.reordering != Reordering::none)
-      decline("tensor ", describe(t), " is ragged or reordered");
-    if (info(t.dtype).bits < 8 || info(t.dtype).vector > 1)
-      decline("tensor ", describe(t), " keeps several elements together");
-    if (t.numel() == 0) decline("tensor ", describe(t), " is empty");
-    if (t.is_constant() && t.numel() > 1) decline("tensor ", describe(t), " is a constant");
+  // Products and operations over windows read their operands in an order of their own, which views would spoil.
+  void check_node(const Node& n) const {
+    if (Reason why = check_plain(g_, n); !why) throw Declined{why};
+    Family f = n.op->family;
+    bool by_rows = f == Family::pointwise || f == Family::reduction || f == Family::norm || f == Family::softmax ||
+                   f == Family::random || f == Family::quantize || n.op == &ops::band_mask;
+    if (!by_rows && !is_movement(n)) decline(spelling(n), " is neither pointwise nor row-wise");
+    if (!n.captures.empty()) decline(spelling(n), " has a sub-graph");
   }
 
   bool is_computed(TensorId t) const {
@@ -83,7 +72,7 @@ class Mover {
       const Node& n = g_.node(id);
       if (!is_movement(n)) continue;
       TensorId y = n.out[0];
-      bool concat = n.op->name == "concat", same_type = true;
+      bool concat = n.op == &ops::concat, same_type = true;
       for (TensorId t : n.in) same_type = same_type && g_.tensor(t).dtype == g_.tensor(y).dtype;
       if (!same_type && !contains(r_.outputs, y)) decline(spelling(n), " converts to ", g_.tensor(y).dtype);
       View v;
@@ -114,7 +103,7 @@ class Mover {
     for (TensorId t : r_.outputs) targets_[t].push_back(whole_view(g_, t));
     for (auto id = behind_.rbegin(); id != behind_.rend(); ++id) {
       const Node& n = g_.node(*id);
-      if (n.op->name == "concat" && attrs<tessera::ConcatOptions>(n).inplace_index)
+      if (n.op == &ops::concat && attrs<tessera::ConcatOptions>(n).inplace_index)
         decline(spelling(n), " of an operand that lies in its place");
       std::vector<View> to = targets_[n.out[0]];
       for (size_t i = 0; i < n.in.size(); ++i) {
@@ -319,16 +308,15 @@ class Mover {
     bool pointwise = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return any_axes(g_.node(id)); });
     stage_operands_ += operands;
     if (!pointwise || !(sizes == stage_sizes_) || stage_operands_ > kMostOperands) {
-      c_.end_stage();
+      d_.end_stage();
       stage_operands_ = operands;
-      placed_.clear();
     }
     stage_sizes_ = pointwise ? sizes : Dims();
   }
 
   void emit(const Piece& p, const std::map<Key, View>& reads, const std::vector<Target>& writes) {
     std::map<Key, TensorId> here;
-    for (const auto& [k, v] : reads) here[k] = place_once(v);
+    for (const auto& [k, v] : reads) here[k] = place(v);
     std::vector<bool> written(writes.size(), false);
     // A result is computed where it lies, if its type is the same there.
     auto result = [&](TensorId t, bool before) {
@@ -337,7 +325,7 @@ class Mover {
         written[i] = true;
         return place(writes[i].second);
       }
-      return c_.internal(g_.tensor(t).dtype, spread(g_.tensor(t).dims, before ? nullptr : p.parts, p.part));
+      return d_.internal(g_.tensor(t).dtype, spread(g_.tensor(t).dims, before ? nullptr : p.parts, p.part));
     };
     for (bool before : {true, false})
       for (NodeId id : before ? p.before : p.nodes) {
@@ -346,38 +334,25 @@ class Mover {
           if (t != kNone) t = here.at(key(p, t, before));
         for (TensorId& t : n.out)
           if (t != kNone) t = here[{t, before}] = result(t, before);
-        n.compute_given = true;
-        c_.add(std::move(n));
+        d_.add(std::move(n));
       }
     for (size_t i = 0; i < writes.size(); ++i) {
       if (written[i]) continue;
-      DType type = g_.tensor(writes[i].first).dtype;
-      DType compute = type == DType::f64 ? DType::f64 : is_integer(type) ? DType::i64 : DType::f32;
+      DType compute = wide_type(g_.tensor(writes[i].first).dtype);
       TensorId from = here.at({writes[i].first, false});
-      c_.apply(tessera::PointwiseMode::identity, compute, from, kNone, place(writes[i].second));
+      d_.apply(tessera::PointwiseMode::identity, compute, from, kNone, place(writes[i].second));
     }
-  }
-
-  // Pieces of a stage that read the same elements share the loads.
-  TensorId place_once(const View& v) {
-    Placed p{v.tensor, v.offset, {}, {}, kNone};
-    spread(v, p.sizes, p.strides);
-    for (const Placed& o : placed_)
-      if (o.tensor == p.tensor && o.offset == p.offset && o.sizes == p.sizes && o.strides == p.strides) return o.here;
-    p.here = place(v);
-    placed_.push_back(p);
-    return p.here;
   }
 
   TensorId place(const View& v) {
     Dims sizes, strides;
     spread(v, sizes, strides);
-    return c_.view(g_, v.tensor, sizes, strides, v.offset);
+    return d_.view(v.tensor, sizes, strides, v.offset);
   }
 
   const Region& r_;
   const Graph& g_;
-  Composite& c_;
+  Decomposition& d_;
   std::vector<NodeId> behind_;
   std::map<TensorId, View> sources_;               // what lies in memory when the work begins
   std::map<TensorId, Parts> parts_;                // concatenations of that
@@ -385,28 +360,10 @@ class Mover {
   std::vector<std::vector<int64_t>> axes_;         // of the piece: by dimension from the last, the steps of its parts
   Dims stage_sizes_;                               // of the last pieces, if pointwise
   size_t stage_operands_ = 0;
-  struct Placed {
-    TensorId tensor;
-    int64_t offset;
-    Dims sizes, strides;
-    TensorId here;
-  };
-  std::vector<Placed> placed_;  // what the stage reads so far
 };
 
 }  // namespace
 
-std::optional<MadeComposite> make_moved(const Region& r, const Engine& fused, const Device& d) {
-  auto moves = std::count_if(r.nodes.begin(), r.nodes.end(), [&](NodeId n) { return is_movement(r.graph->node(n)); });
-  if (moves == 0 || r.nodes.size() == 1) return {};
-  auto c = std::make_shared<Composite>();
-  try {
-    Mover(r, *c).run();
-  } catch (const Needed& n) {
-    return MadeComposite{nullptr, n.reason};
-  }
-  if (Reason why = c->finish(fused, d); !why) return MadeComposite{nullptr, why};
-  return MadeComposite{c, {}};
-}
+void decompose_movements(const Region& r, const Node&, Decomposition& d) { Mover(r, d).run(); }
 
 }  // namespace tsr

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/backend/op_graph.hpp"
+#include "capi/backend/graph_builder.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -92,12 +92,12 @@ DType compute_type(const Descriptor& d, cudnnBackendAttributeName_t name) {
 
 // --- tensors
 
-TensorId OpGraph::keep(Tensor t) {
+TensorId GraphBuilder::keep(Tensor t) {
   draft_.tensors.push_back(std::move(t));
   return static_cast<TensorId>(draft_.tensors.size()) - 1;
 }
 
-Tensor OpGraph::read(const Descriptor& d) {
+Tensor GraphBuilder::read(const Descriptor& d) {
   demand(d.type() == CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, d.describe(),
          " stands where a tensor is needed");
   demand(d.finalized(), CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, d.describe(), " is not finalized");
@@ -133,7 +133,7 @@ Tensor OpGraph::read(const Descriptor& d) {
   return t;
 }
 
-TensorId OpGraph::tensor(const Descriptor& d) {
+TensorId GraphBuilder::tensor(const Descriptor& d) {
   int64_t uid = d.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
   if (auto known = by_uid_.find(uid); known != by_uid_.end()) {
     TensorId id = known->second;
@@ -150,18 +150,18 @@ TensorId OpGraph::tensor(const Descriptor& d) {
   return id;
 }
 
-TensorId OpGraph::optional(const Descriptor& op, cudnnBackendAttributeName_t name) {
+TensorId GraphBuilder::optional(const Descriptor& op, cudnnBackendAttributeName_t name) {
   const Descriptor* d = op.part(name);
   return d ? tensor(*d) : kNone;
 }
 
-TensorId OpGraph::required(const Descriptor& op, cudnnBackendAttributeName_t name) {
+TensorId GraphBuilder::required(const Descriptor& op, cudnnBackendAttributeName_t name) {
   TensorId t = optional(op, name);
   demand(t != kNone, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, op.describe(), ": ", text_of(op, name), " is not set");
   return t;
 }
 
-TensorId OpGraph::like(TensorId sizes, DType type) {
+TensorId GraphBuilder::like(TensorId sizes, DType type) {
   Tensor t;
   t.dims = draft_.tensors[at(sizes)].dims, t.strides = draft_.tensors[at(sizes)].strides;
   t.dtype = type;
@@ -169,14 +169,14 @@ TensorId OpGraph::like(TensorId sizes, DType type) {
   return keep(std::move(t));
 }
 
-TensorId OpGraph::inferred(DType type) {
+TensorId GraphBuilder::inferred(DType type) {
   Tensor t;
   t.dtype = type;
   t.dtype_given = true;
   return keep(std::move(t));
 }
 
-std::array<TensorId, kStatistics> OpGraph::peer_statistics(const PeerStatistics& what, const Dims& sizes) {
+std::array<TensorId, kStatistics> GraphBuilder::peer_statistics(const PeerStatistics& what, const Dims& sizes) {
   demand(!peers_, CUDNN_STATUS_NOT_SUPPORTED, "two norms with statistics of peers; allowed is one in a graph");
   peers_ = what;
   std::array<TensorId, kStatistics> ids{};
@@ -193,7 +193,7 @@ std::array<TensorId, kStatistics> OpGraph::peer_statistics(const PeerStatistics&
   return ids;
 }
 
-void OpGraph::read_as_bits(TensorId bytes) {
+void GraphBuilder::read_as_bits(TensorId bytes) {
   Tensor& t = draft_.tensors[at(bytes)];
   if (t.dtype == DType::bit) return;  // another operation reads it too
   demand(t.stored && t.strides.back() == 1, CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
@@ -205,8 +205,8 @@ void OpGraph::read_as_bits(TensorId bytes) {
 
 // --- nodes
 
-void OpGraph::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
-                  DType compute, std::vector<TensorId> captures) {
+void GraphBuilder::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
+                       DType compute, std::vector<TensorId> captures) {
   Node n;
   n.op = &op;
   n.in = std::move(in), n.out = std::move(out), n.captures = std::move(captures);
@@ -217,7 +217,7 @@ void OpGraph::add(const OpSpec& op, std::vector<TensorId> in, std::vector<Tensor
   draft_.nodes.push_back(std::move(n));
 }
 
-void OpGraph::blend(TensorId to, TensorId value, double alpha, double beta, DType compute) {
+void GraphBuilder::blend(TensorId to, TensorId value, double alpha, double beta, DType compute) {
   if (is_integer(compute)) compute = DType::f64;  // factors need not be whole numbers
   tessera::PointwiseOptions o{.alpha1 = alpha, .alpha2 = beta};
   if (beta == 0) return add(ops::pointwise, {value}, {to}, o, compute);
@@ -232,7 +232,7 @@ void OpGraph::blend(TensorId to, TensorId value, double alpha, double beta, DTyp
   add(ops::pointwise, {value, old}, {to}, o, compute);
 }
 
-std::vector<bool> OpGraph::produced() const {
+std::vector<bool> GraphBuilder::produced() const {
   std::vector<bool> yes(draft_.tensors.size(), false);
   for (const Node& n : draft_.nodes)
     for (TensorId t : n.out)
@@ -240,7 +240,7 @@ std::vector<bool> OpGraph::produced() const {
   return yes;
 }
 
-int OpGraph::readers(TensorId t) const {
+int GraphBuilder::readers(TensorId t) const {
   int count = 0;
   for (const Node& n : draft_.nodes)
     count +=
@@ -248,7 +248,7 @@ int OpGraph::readers(TensorId t) const {
   return count;
 }
 
-bool OpGraph::is_body() const {
+bool GraphBuilder::is_body() const {
   std::vector<bool> made = produced();
   for (const Node& n : draft_.nodes)
     for (TensorId t : n.in)
@@ -257,7 +257,7 @@ bool OpGraph::is_body() const {
 }
 
 // Optional results that are virtual and that nothing reads were not asked for.
-void OpGraph::drop_unread() {
+void GraphBuilder::drop_unread() {
   for (Node& n : draft_.nodes)
     for (size_t i = 0; i < n.out.size(); ++i)
       if (n.op->out[i].kind == Slot::optional && n.out[i] != kNone && is_virtual(draft_.tensors[at(n.out[i])]) &&
@@ -266,7 +266,7 @@ void OpGraph::drop_unread() {
 }
 
 // The graph's tensors for ours; kNone for those that no node uses.
-std::vector<TensorId> OpGraph::enter(Graph& g) {
+std::vector<TensorId> GraphBuilder::enter(Graph& g) {
   narrow_unreduced(draft_);
   correct_sink_gradient(draft_);
   separate_elements(draft_);
@@ -298,7 +298,7 @@ std::vector<TensorId> OpGraph::enter(Graph& g) {
 }
 
 // Only the nodes that lead to the results; nothing that leads to what is given.
-void OpGraph::keep_nodes_for(std::vector<TensorId> results, const std::vector<TensorId>& given) {
+void GraphBuilder::keep_nodes_for(std::vector<TensorId> results, const std::vector<TensorId>& given) {
   std::vector<bool> needed(draft_.nodes.size(), false);
   auto is_given = [&](TensorId t) { return std::count(given.begin(), given.end(), t) > 0; };
   while (!results.empty()) {
@@ -315,7 +315,7 @@ void OpGraph::keep_nodes_for(std::vector<TensorId> results, const std::vector<Te
   draft_.nodes = std::move(kept);
 }
 
-void OpGraph::make_virtual(TensorId id) {
+void GraphBuilder::make_virtual(TensorId id) {
   Tensor& t = draft_.tensors[at(id)];
   t.stored = false;
   t.ragged = kNone;
@@ -324,12 +324,12 @@ void OpGraph::make_virtual(TensorId id) {
   ordered_.erase(id);
 }
 
-std::shared_ptr<const PeerStatistics> OpGraph::split_statistics() {
+std::shared_ptr<const PeerStatistics> GraphBuilder::split_statistics() {
   if (!peers_) return nullptr;
   auto is_statistic = [&](TensorId t) { return std::count(statistics_.begin(), statistics_.end(), t) > 0; };
   std::vector<bool> made = produced();
   std::vector<TensorId> results;
-  OpGraph local = *this;
+  GraphBuilder local = *this;
   for (TensorId t = 0; t < static_cast<TensorId>(made.size()); ++t) {
     if (!made[at(t)] || !draft_.tensors[at(t)].stored || is_statistic(t)) continue;
     results.push_back(t);
@@ -342,7 +342,7 @@ std::shared_ptr<const PeerStatistics> OpGraph::split_statistics() {
   return std::make_shared<const PeerStatistics>(*peers_);
 }
 
-Graph OpGraph::finish() {
+Graph GraphBuilder::finish() {
   Graph g;
   // Until nothing changes, because operations come in any order.
   while (std::any_of(draft_.nodes.begin(), draft_.nodes.end(), [&](const Node& n) { return narrow_vectors(n); }))
@@ -353,26 +353,26 @@ Graph OpGraph::finish() {
   return g;
 }
 
-TensorId OpGraph::find(int64_t uid, const char* role) const {
+TensorId GraphBuilder::find(int64_t uid, const char* role) const {
   auto it = by_uid_.find(uid);
   demand(it != by_uid_.end(), CUDNN_STATUS_BAD_PARAM, "the sub-graph's ", role, " is unique id ", uid,
          ", which is none of its tensors");
   return it->second;
 }
 
-const Node* OpGraph::producer(TensorId t) const {
+const Node* GraphBuilder::producer(TensorId t) const {
   for (const Node& n : draft_.nodes)
     if (std::count(n.out.begin(), n.out.end(), t) > 0) return &n;
   return nullptr;
 }
 
-void OpGraph::replace(TensorId t, TensorId instead) {
+void GraphBuilder::replace(TensorId t, TensorId instead) {
   std::erase_if(draft_.nodes, [&](const Node& n) { return n.out[0] == t; });
   for (Node& n : draft_.nodes) std::replace(n.in.begin(), n.in.end(), t, instead);
 }
 
-tessera::Subgraph OpGraph::finish_body(TensorId param, DType type, TensorId result, OpGraph& outer,
-                                       std::vector<TensorId>& captured) {
+tessera::Subgraph GraphBuilder::finish_body(TensorId param, DType type, TensorId result, GraphBuilder& outer,
+                                            std::vector<TensorId>& captured) {
   std::vector<bool> made = produced();
   demand(!made[at(param)], CUDNN_STATUS_BAD_PARAM, "the sub-graph's input '", draft_.tensors[at(param)].name,
          "' is a result of one of its operations");

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/cpu/resample/box_norm.hpp"
+#include "planner/decompose/list.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "engines/cpu/resample/resample.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ops/lrn.hpp"
 
-namespace tsr::cpu {
+namespace tsr {
 namespace {
 
 using M = tessera::PointwiseMode;
 
-bool across_channels(const Node& n) { return n.op->name.starts_with("lrn"); }
-bool is_backward(const Node& n) { return n.op->name.ends_with("_bwd"); }
+bool across_channels(const Node& n) { return n.op == &ops::lrn || n.op == &ops::lrn_bwd; }
 
-// Builds the stages of one operation. Temporaries lie in memory as x does: channels first or last, without gaps.
+// Normalisation by the energy in a box around each element: across channels (lrn) or in space (divisive_norm), and the
+// gradients. Sums over boxes are means over windows; the rest is pointwise. Temporaries lie in memory as x does:
+// channels first or last, without gaps.
 class BoxNorm {
  public:
-  BoxNorm(const Region& r, Composite& c)
+  BoxNorm(const Region& r, Decomposition& d)
       : region_(r),
         g_(*r.graph),
         n_(g_.node(r.nodes[0])),
         o_(attrs<tessera::LrnOptions>(n_)),
-        c_(c),
+        d_(d),
         x_(g_.tensor(n_.in[0])),
-        type_(n_.compute == DType::f64 ? DType::f64 : DType::f32) {
-    for (int d = 2; d < x_.rank(); ++d) places_ *= x_.dims[d];
+        type_(wide_compute(n_)) {
+    for (int i = 2; i < x_.rank(); ++i) places_ *= x_.dims[i];
     channels_last_ = x_.strides[1] == 1 && places_ > 1;
   }
 
@@ -34,53 +35,46 @@ class BoxNorm {
   void forward() {
     TensorId v = centred(1), squares = temporary();
     apply(M::mul, v, v, squares);
-    c_.end_stage();
+    d_.end_stage();
     TensorId energy = box_means(squares, false);
     v = centred(1);
-    apply(M::mul, v, power(energy, -o_.beta), c_.whole(g_, n_.out[0]));
+    apply(M::mul, v, power(energy, -o_.beta), d_.whole(n_.out[0]));
   }
 
   // dv = dy s^-beta - 2 alpha beta / count v sum dy v s^(-beta - 1)
   void backward() {
-    TensorId v = centred(2), squares = temporary(), pulls = temporary(), dy = c_.whole(g_, n_.in[1]);
+    TensorId v = centred(2), squares = temporary(), pulls = temporary(), dy = d_.whole(n_.in[1]);
     apply(M::mul, v, v, squares);
-    c_.end_stage();
+    d_.end_stage();
     TensorId energy = box_means(squares, false);
     v = centred(2);
     apply(M::mul, apply(M::mul, dy, v), power(energy, -o_.beta - 1), pulls);
-    c_.end_stage();
+    d_.end_stage();
     TensorId pull = box_means(pulls, true);
     v = centred(2);
-    TensorId shared = apply(M::mul, apply(M::mul, v, pull), c_.constant(type_, 2 * o_.alpha * o_.beta));
-    TensorId own = apply(M::mul, dy, power(energy, -o_.beta)), dx = wanted(0), dmean = wanted(1);
-    if (dx != kNone) apply(M::sub, own, shared, dx);
-    if (dmean != kNone) apply(M::sub, shared, own, dmean);
+    TensorId shared = apply(M::mul, apply(M::mul, v, pull), d_.constant(type_, 2 * o_.alpha * o_.beta));
+    TensorId own = apply(M::mul, dy, power(energy, -o_.beta)), dx = n_.out[0], dmean = slot(n_.out, 1);
+    if (wanted(region_, dx)) apply(M::sub, own, shared, d_.whole(dx));
+    if (wanted(region_, dmean)) apply(M::sub, shared, own, d_.whole(dmean));
   }
 
  private:
-  TensorId apply(M mode, TensorId a, TensorId b, TensorId to = kNone) { return c_.apply(mode, type_, a, b, to); }
+  TensorId apply(M mode, TensorId a, TensorId b, TensorId to = kNone) { return d_.apply(mode, type_, a, b, to); }
 
   // v: x, less the mean where the operation has one.
   TensorId centred(size_t mean) {
-    TensorId x = c_.whole(g_, n_.in[0]);
-    bool given = !across_channels(n_) && mean < n_.in.size() && n_.in[mean] != kNone;
-    return given ? apply(M::sub, x, c_.whole(g_, n_.in[mean])) : x;
-  }
-
-  // Results that nobody wants have no memory.
-  TensorId wanted(size_t i) {
-    if (i >= n_.out.size() || n_.out[i] == kNone) return kNone;
-    bool read = std::find(region_.outputs.begin(), region_.outputs.end(), n_.out[i]) != region_.outputs.end();
-    return read ? c_.whole(g_, n_.out[i]) : kNone;
+    TensorId x = d_.whole(n_.in[0]);
+    bool given = !across_channels(n_) && slot(n_.in, mean) != kNone;
+    return given ? apply(M::sub, x, d_.whole(n_.in[mean])) : x;
   }
 
   TensorId power(TensorId energy, double exponent) {
-    TensorId scaled = apply(M::mul, energy, c_.constant(type_, o_.alpha));
-    TensorId s = apply(M::add, scaled, c_.constant(type_, o_.k));
+    TensorId scaled = apply(M::mul, energy, d_.constant(type_, o_.alpha));
+    TensorId s = apply(M::add, scaled, d_.constant(type_, o_.k));
     double quarters = -4 * exponent;
     if (quarters == std::floor(quarters) && quarters >= 1 && quarters <= 8)
       return inverse_power(s, static_cast<int>(quarters));
-    return apply(M::pow, s, c_.constant(type_, exponent));
+    return apply(M::pow, s, d_.constant(type_, exponent));
   }
 
   // s^(-quarters / 4), the usual exponents, by roots and products: far quicker than any power.
@@ -93,7 +87,7 @@ class BoxNorm {
       if (quarters & 2) times(root);
       if (quarters & 1) times(apply(M::sqrt, root, kNone));
     }
-    return apply(M::div, c_.constant(type_, 1), product);
+    return apply(M::div, d_.constant(type_, 1), product);
   }
 
   Dims strides() const {
@@ -103,7 +97,7 @@ class BoxNorm {
     s[1] = 1;
     return s;
   }
-  TensorId temporary() { return c_.reshaped(c_.temporary(type_, x_.dims), x_.dims, strides()); }
+  TensorId temporary() { return d_.reshaped(d_.temporary(type_, x_.dims), x_.dims, strides()); }
 
   // Sums over the box around each element, or over the elements whose box holds it, divided by the size of the box.
   TensorId box_means(TensorId of, bool swapped) {
@@ -121,14 +115,13 @@ class BoxNorm {
     o.alpha = std::pow(static_cast<double>(before + 1 + after) / static_cast<double>(o_.n), static_cast<double>(axes));
     TensorId to = temporary();
     Node node;
-    node.op = &op("resample");
+    node.op = &ops::resample;
     node.attrs = o;
     node.in = {channels ? across(of) : of};
     node.out = {channels ? across(to) : to};
     node.compute = type_;
-    node.compute_given = true;
-    c_.add(node);
-    c_.end_stage(&resample_engine());
+    d_.add(node);
+    d_.end_stage();
     return to;
   }
 
@@ -136,14 +129,14 @@ class BoxNorm {
   TensorId across(TensorId t) {
     int64_t channels = x_.dims[1];
     Dims at = channels_last_ ? Dims{places_ * channels, channels, 1} : Dims{places_ * channels, 1, places_};
-    return c_.reshaped(t, {x_.dims[0], places_, channels}, at);
+    return d_.reshaped(t, {x_.dims[0], places_, channels}, at);
   }
 
   const Region& region_;
   const Graph& g_;
   const Node& n_;
   const tessera::LrnOptions& o_;
-  Composite& c_;
+  Decomposition& d_;
   const Tensor& x_;
   DType type_;
   int64_t places_ = 1;
@@ -152,24 +145,12 @@ class BoxNorm {
 
 }  // namespace
 
-bool is_box_norm(const Node& n) { return across_channels(n) || n.op->name.starts_with("divisive_norm"); }
-
-MadeComposite make_box_norm(const Region& r, const Device& d) {
-  auto c = std::make_shared<Composite>();
-  BoxNorm norm(r, *c);
-  if (is_backward(r.graph->node(r.nodes[0])))
-    norm.backward();
-  else
+void decompose_box_norm(const Region& r, const Node& n, Decomposition& d) {
+  BoxNorm norm(r, d);
+  if (n.op == &ops::lrn || n.op == &ops::divisive_norm)
     norm.forward();
-  Reason why = c->finish(*find_engine("fused_cpu"), d);
-  return {why ? c : nullptr, why};
+  else
+    norm.backward();
 }
 
-double box_norm_seconds(const Region& r, const Device& d) {
-  constexpr double kPasses = 4;  // squares and sums go through memory as well
-  constexpr double kPower = 60;  // operations that a power takes
-  double elements = static_cast<double>(r.graph->tensor(r.graph->node(r.nodes[0]).in[0]).numel());
-  return kPasses * region_bytes(r) / d.bytes_per_second + kPower * elements / d.rates.f32;
-}
-
-}  // namespace tsr::cpu
+}  // namespace tsr

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/decomposition.hpp"
+
+#include <algorithm>
+
+#include "graph/ops/list.hpp"
+
+namespace tsr {
+
+TensorId Decomposition::add_placed(Tensor t, Place p) {
+  t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
+  TensorId id = graph_.add_tensor(std::move(t));
+  if (p.of == kNone) p.of = id;
+  places_.resize(static_cast<size_t>(id));
+  places_.push_back(p);
+  return id;
+}
+
+Decomposition::Place Decomposition::place(TensorId t) const {
+  auto at = static_cast<size_t>(t);
+  return at < places_.size() ? places_[at] : Place{};
+}
+
+size_t Decomposition::temporary_bytes() const {
+  size_t sum = 0;
+  for (TensorId t = 0; t < graph_.tensor_count(); ++t)
+    if (is_temporary(t)) sum += align_up(static_cast<size_t>(tensor(t).bytes()));
+  return sum;
+}
+
+TensorId Decomposition::view(TensorId outer, const Dims& dims, const Dims& strides, int64_t offset) {
+  const Tensor& x = outer_.tensor(outer);
+  if (x.is_constant() && x.numel() == 1) {
+    Tensor copy = make_scalar_constant(x.dtype, load<double>(x.dtype, x.constant.data(), 0));
+    if (volume(dims) == 1) copy.dims = dims, copy.strides = strides;  // results of constants alone have their sizes
+    return graph_.add_tensor(copy);
+  }
+  int64_t bytes = offset * info(x.dtype).bits / 8;
+  for (TensorId t = 0; t < graph_.tensor_count(); ++t)
+    if (Place p = place(t); p.where == Place::outside && p.of == outer && p.offset == bytes && tensor(t).dims == dims &&
+                            tensor(t).strides == strides && graph_.producer(t) == kNone)
+      return t;  // what reads the same shares the loads
+  Tensor v;
+  if (std::string name = offset == 0 ? x.name : cat(x.name, "+", offset); graph_.find(name) == kNone)
+    v.name = std::move(name);
+  v.dtype = x.dtype, v.dims = dims, v.strides = strides;
+  v.by_value = x.by_value, v.alignment = x.alignment;
+  while (bytes % v.alignment != 0) v.alignment /= 2;
+  return add_placed(std::move(v), {Place::outside, outer, bytes});
+}
+
+TensorId Decomposition::temporary(DType type, const Dims& dims) {
+  Tensor t;
+  t.dtype = type, t.dims = dims, t.strides = packed_strides(dims);
+  return add_placed(std::move(t), {Place::inside, kNone, 0});
+}
+
+TensorId Decomposition::internal(DType type, const Dims& dims) {
+  Tensor t;
+  t.dtype = type, t.dims = dims;
+  t.dtype_given = t.dims_given = true;
+  return graph_.add_tensor(std::move(t));
+}
+
+TensorId Decomposition::reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset) {
+  Tensor v;
+  v.dtype = tensor(t).dtype, v.dims = dims, v.strides = strides;
+  Place p = place(t);
+  p.offset += offset * info(v.dtype).bits / 8;
+  return add_placed(std::move(v), p);
+}
+
+void Decomposition::add(Node n) {
+  n.compute_given = true;
+  NodeId id = graph_.add_node(std::move(n));
+  if (!open_) stages_.emplace_back();
+  open_ = true;
+  stages_.back().push_back(id);
+}
+
+void Decomposition::end_stage() { open_ = false; }
+
+TensorId Decomposition::apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b, TensorId to) {
+  tessera::PointwiseOptions o;
+  o.mode = mode;
+  return apply(o, compute, b == kNone ? std::vector{a} : std::vector{a, b}, to);
+}
+
+TensorId Decomposition::apply(const tessera::PointwiseOptions& o, DType compute, std::vector<TensorId> in,
+                              TensorId to) {
+  Node n;
+  n.op = &ops::pointwise;
+  n.attrs = o;
+  n.in = std::move(in);
+  n.out = {to == kNone ? kNew : to};
+  n.compute = compute;
+  add(std::move(n));
+  return graph_.node(stages_.back().back()).out[0];
+}
+
+TensorId Decomposition::positions(TensorId of, int axis, DType type) {
+  tessera::PointwiseOptions o{.mode = tessera::PointwiseMode::gen_index};
+  o.axis = axis;
+  return apply(o, type, {of});
+}
+
+void Decomposition::reduce(tessera::ReduceMode mode, DType compute, TensorId from, TensorId to) {
+  Node n;
+  n.op = &ops::reduce;
+  n.attrs = tessera::ReduceOptions{.mode = mode};
+  n.in = {from};
+  n.out = {to};
+  n.compute = compute;
+  add(std::move(n));
+}
+
+std::vector<Region> Decomposition::stages() const {
+  GraphIndex index(graph_);
+  std::vector<Region> list;
+  for (const std::vector<NodeId>& nodes : stages_) list.push_back(make_region(graph_, index, nodes));
+  return list;
+}
+
+bool DecompositionRule::applies(const Region& r, DeviceKind device) const {
+  if (where != anywhere && (where == cpu) != (device == DeviceKind::cpu)) return false;
+  if (!ops[0])
+    return r.nodes.size() > 1 && std::any_of(r.nodes.begin(), r.nodes.end(),
+                                             [&](NodeId n) { return r.graph->node(n).op->family == Family::movement; });
+  const Node& n = r.graph->node(r.nodes[0]);
+  bool listed = r.nodes.size() == 1 && std::find(ops.begin(), ops.end(), n.op) != ops.end();
+  return listed && (!meant || meant(*r.graph, n));
+}
+
+Reason DecompositionRule::decompose(const Region& r, Decomposition& d) const {
+  const Node& n = r.graph->node(r.nodes[0]);
+  if (Reason why = check ? check(*r.graph, n) : Reason::yes(); !why) return why;
+  try {
+    write(r, n, d);
+  } catch (const Declined& why) {
+    return why.reason;
+  }
+  return Reason::yes();
+}
+
+namespace {
+
+template <class Check>
+Reason check_tensors(const Graph& g, const Node& n, Check check) {
+  for (const auto* list : {&n.in, &n.out})
+    for (TensorId t : *list)
+      if (t != kNone)
+        if (Reason why = check(g.tensor(t)); !why) return why;
+  return Reason::yes();
+}
+
+}  // namespace
+
+Reason check_single(const Graph& g, const Node& n) {
+  return check_tensors(g, n, [](const Tensor& x) {
+    if (x.ragged != kNone) return Reason::no("tensor ", describe(x), " is ragged");
+    return info(x.dtype).vector == 1 ? Reason::yes() : Reason::no("tensor ", describe(x), " is vectorised");
+  });
+}
+
+Reason check_plain(const Graph& g, const Node& n) {
+  if (Reason why = check_single(g, n); !why) return why;
+  return check_tensors(g, n, [](const Tensor& x) {
+    if (x.reordering != Reordering::none) return Reason::no("tensor ", describe(x), " is reordered");
+    return info(x.dtype).bits >= 8 ? Reason::yes() : Reason::no("tensor ", describe(x), " packs elements into bytes");
+  });
+}
+
+Reason check_real(const Graph& g, const Node& n) {
+  return is_real(n.compute) ? check_plain(g, n) : Reason::no(spelling(n), " computes in ", n.compute);
+}
+
+void check_rank(const Node& n, int rank) {
+  if (rank > kMaxRank) decline(spelling(n), " falls into ", rank, " dimensions; at most ", kMaxRank);
+}
+
+}  // namespace tsr
