@@ -19,7 +19,7 @@ struct Result {
 };
 inline Result result_of(const Sequences& to, i32 b, i32 head, i32 end, i32 length, i32 width, bool whole,
                         float factor) {
-  return {to, place(to, b), head, end, length, width, whole, factor};
+  return {to, {b * to.strides[0], i32(to.steps), b, false}, head, end, length, width, whole, factor};
 }
 
 // Eight neighbours of a row.

@@ -76,7 +76,9 @@ BackWork work_of(const BackArgs& a) {
   w.split = head % a.splits, head /= a.splits;
   w.b = head / a.hk, w.head = head - w.b * a.hk;
   w.key = w.tile * T::kKeys;
-  w.len_q = length_q(a, w.b), w.len_kv = length_kv(a, w.b);
+  // Nothing is packed. Kernels whose warpgroups hand registers on must not call functions, such as 64-bit divisions.
+  w.len_q = length_of(a.lengths_q, a.padded_q, a.prefix_q, w.b, a.sq);
+  w.len_kv = length_of(a.lengths_kv, a.padded_kv, a.prefix_kv, w.b, a.skv);
   w.first = w.end = w.full_first = w.full_end = 0;
   if (w.key >= w.len_kv) return w;
   // A key meets the queries of the diagonals from key - right to key + left - 1.
@@ -121,6 +123,7 @@ inline i64 tile_number(const BackArgs& a, i32 b, i32 head, i32 tile) {
 
 template <class T>
 void produce(const BackArgs& a, BackMemory<T>& m) {
+  prefetch_map(&a.k_map), prefetch_map(&a.q_map), prefetch_map(&a.v_map), prefetch_map(&a.do_map);
   BackWork w = work_of<T>(a);
   QueryWalk walk(a, w);
   if (!walk.any()) return;
