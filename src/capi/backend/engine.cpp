@@ -57,10 +57,8 @@ struct KnobName {
   cudnnBackendKnobType_t type;
 };
 constexpr KnobName kKnobNames[] = {
-    {"rows", CUDNN_KNOB_TYPE_TILE_ROWS},
-    {"columns", CUDNN_KNOB_TYPE_TILE_COLS},
-    {"splits", CUDNN_KNOB_TYPE_SPLIT_K_SLC},
-    {"cluster", CUDNN_KNOB_TYPE_TILE_CGA_M},
+    {"rows", CUDNN_KNOB_TYPE_TILE_ROWS},     {"columns", CUDNN_KNOB_TYPE_TILE_COLS},
+    {"splits", CUDNN_KNOB_TYPE_SPLIT_K_SLC}, {"cluster", CUDNN_KNOB_TYPE_TILE_CGA_M},
     {"blocks", CUDNN_KNOB_TYPE_OCCUPANCY},
 };
 
