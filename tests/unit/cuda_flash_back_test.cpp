@@ -22,7 +22,7 @@ void expect_configs_agree(const std::string& text, const GraphBuffers& inputs, c
   Device d = emulated_device("h200");
   for (const Engine* engine : {&cuda::flash_back_engine(), &cuda::flash_back_ordered_engine()}) {
     Query query(g, d, false);
-    const Asked::Answer& answer = query.ask(query.index().live_nodes(), *engine);
+    const Asked::Answer& answer = query.asked(query.index().live_nodes()).answer(*engine);
     ASSERT_TRUE(answer.matched.ok()) << answer.matched.why.text();
     for (const Config& c : answer.configs) {
       auto plan = plan_as_one(query, *engine, c);

@@ -20,7 +20,7 @@ void expect_configs_agree(const std::string& text, const GraphBuffers& inputs, c
   Device d = emulated_device("h200");
   const Engine& engine = cuda::flash_engine();
   Query query(g, d, false);
-  const Asked::Answer& answer = query.ask(query.index().live_nodes(), engine);
+  const Asked::Answer& answer = query.asked(query.index().live_nodes()).answer(engine);
   ASSERT_TRUE(answer.matched.ok()) << answer.matched.why.text();
   for (size_t i = 0; i < answer.configs.size(); i += step) {
     const Config& c = answer.configs[i];

@@ -13,17 +13,17 @@ struct WgmmaEpilogue {
   struct Operand {
     void* data;
     i64 step, row, column, batch;
-    i64 positions[4];  // where rows are positions of a picture, instead of `row`
+    i64 positions[4];  // where rows are positions in patches, instead of `row`
   };
   Operand operands[kOperands];
   Number numbers[kMaxNumbers];
 };
 
-// Pictures that a window walks over, dimensions in the order columns, rows, layers, pictures. Positions come in patches
-// of 64, neighbours in all dimensions, so that boxes hold them. Where positions are rows of the result, each step along
-// the inner dimension is some channels at one tap of the window. Where they are the inner dimension (gradient of the
-// filter), columns are channels, taps are batches, and a tile has pieces of 64 channels, those of a tap one after the
-// other.
+// Pictures that a window walks over, dimensions in the order columns, rows, layers, pictures. Positions come one after
+// the other, as the copy engine's windows do, or in patches of 64, neighbours in all dimensions, which boxes hold.
+// Where they are rows of the result, each step along the inner dimension is some channels at one tap of the window.
+// Where they are the inner dimension (gradient of the filter), columns are channels, taps are batches, and a tile has
+// pieces of 64 channels, those of a tap one after the other.
 struct WgmmaWindow {
   i32 positions[4];                // of the result
   i32 patch[4], patches[4];        // positions of a patch, and how many there are

@@ -19,17 +19,21 @@ constexpr double kSharedBytes = 128 * 0.95, kCacheBytes = 58;
 constexpr double kFlops = 4096 * 0.93;        // 16-bit operations
 constexpr double kFill = 1500, kChunk = 350;  // until the first operands come; for 64 columns of results
 
-double step_clocks(const TileChoice& t) {
+// Of a row of 128 bytes of positions, measured.
+constexpr double kPosition = 8;
+
+double step_clocks(const WgmmaProblem& m, const TileChoice& t) {
   double warpgroups = t.rows / 64.0, row = 128;  // bytes
   double products = 2.0 * t.rows * t.columns * 64 / kFlops;
   double shared = warpgroups * (64 + t.columns) * row / kSharedBytes;
   double cache = (t.rows + static_cast<double>(t.columns) / t.cluster) * row / kCacheBytes;
-  return std::max({products, shared, cache});
+  double positions = m.windows.empty() ? 0 : m.filter_gradient ? t.columns + (m.in_patches ? t.rows : 0) : t.rows;
+  return std::max({products, shared, cache, positions * kPosition});
 }
 
 // A multiprocessor's time for its tiles. Two blocks share it, and one's results leave while the other multiplies.
-double tile_clocks(const TileChoice& t, double steps) {
-  double products = steps * step_clocks(t), results = kChunk * t.columns / 64;
+double tile_clocks(const WgmmaProblem& m, const TileChoice& t, double steps) {
+  double products = steps * step_clocks(m, t), results = kChunk * t.columns / 64;
   return t.blocks == 1 ? products + results : std::max(2 * products, products + results);
 }
 
@@ -44,7 +48,7 @@ double modelled_seconds(const WgmmaProblem& m, const Choice& c, const Region& r,
   }
   double waves = static_cast<double>(ceil_div(tiles_of(m, t) * splits, room_for(t, d)));
   double clock = d.rates.bits16 / d.units / 4096;
-  double seconds = (kFill + waves * tile_clocks(t, steps / rows)) / clock;
+  double seconds = (kFill + waves * tile_clocks(m, t, steps / rows)) / clock;
   seconds = std::max(seconds, region_limits(r, d).memory / kMemory) + d.step_seconds;
   if (c.splits == 0) return seconds;
   // Parts mostly stay in the cache.
@@ -76,11 +80,12 @@ int64_t patches_of(const WgmmaProblem& m, const WgmmaWindow& w) {
   return n;
 }
 std::vector<Kind> kinds_of(const WgmmaProblem& m) {
-  if (m.filter_gradient) return {{m.rows, patches_of(m, m.windows[0])}};
   int64_t steps = ceil_div(m.depth, depth_of(m));
+  if (m.filter_gradient) return {{m.rows, m.in_patches ? patches_of(m, m.windows[0]) : steps}};
   if (m.windows.empty()) return {{m.rows, steps}};
   std::vector<Kind> list;
-  for (const WgmmaWindow& w : m.windows) list.push_back({patches_of(m, w) * 64, w.empty ? 1 : steps * w.all_taps()});
+  for (const WgmmaWindow& w : m.windows)
+    list.push_back({m.in_patches ? patches_of(m, w) * 64 : m.rows, w.empty ? 1 : steps * w.all_taps()});
   return list;
 }
 int64_t channel_tiles_of(const WgmmaProblem& m) {

@@ -105,12 +105,20 @@ WindowAxis data_gradient_axis(const ConvAxis& s, int64_t r) {
   return w;
 }
 
+// Taps in the order of the picture: what the copy engine adds to a position is not negative.
+WindowAxis in_order(WindowAxis w) {
+  if (w.apart >= 0) return w;
+  w.first += (w.taps - 1) * w.apart, w.filter_tap += (w.taps - 1) * w.filter_step;
+  w.apart = -w.apart, w.filter_step = -w.filter_step;
+  return w;
+}
+
 // Axes from the last one of the tensor on.
 void add_window(const std::vector<WindowAxis>& axes, const ConvShape& c, WgmmaProblem& m) {
   WgmmaWindow w;
   int64_t row = 1;  // taps of the filter between neighbours along an axis
   for (size_t i = 0; i < axes.size(); ++i) {
-    const WindowAxis& a = axes[i];
+    WindowAxis a = in_order(axes[i]);
     w.positions[i] = a.positions, w.first[i] = a.first, w.taps[i] = a.taps, w.apart[i] = a.apart;
     w.filter_tap += a.filter_tap * row, w.filter_step[i] = a.filter_step * row;
     w.out_step[i] = a.out_step, w.out_first[i] = a.out_first;
@@ -182,6 +190,29 @@ TensorBox picture_box(const Tensor& x, const std::array<int64_t, 4>& patch, cons
   return b;
 }
 
+// Pictures as the copy engine's windows walk over them; `pixels` come at once.
+TensorBox window_box(const Tensor& x, const WgmmaWindow& w, const std::vector<int64_t>& steps, int pixels) {
+  TensorBox b = picture_box(x, {}, steps);
+  b.rank = 4, b.windows = true, b.dims[3] = b.dims[4], b.strides[3] = b.strides[4];
+  b.box = {b.box[0], pixels};
+  for (size_t i = 0; i < 2; ++i) {
+    b.lower[i] = static_cast<int>(w.first[i]);
+    b.upper[i] = static_cast<int>(w.first[i] + (w.positions[i] - 1) * b.steps[i] + 1 - b.dims[i + 1]);
+  }
+  return b;
+}
+
+// The copy engine's windows have two dimensions and limits. Measured on an H200, they are faster than patches but where
+// there are few columns.
+bool fits_windows(const ConvShape& c, const WgmmaProblem& m, const TensorBox& b) {
+  constexpr int64_t kFarthest = 255, kFewColumns = 64;
+  if (c.axes.size() != 2 || m.windows.size() > 1 || m.windows[0].empty) return false;
+  if (!c.wgrad && (c.dgrad ? c.channels : c.filters) <= kFewColumns) return false;
+  for (size_t i = 0; i < 2; ++i)
+    if ((m.windows[0].taps[i] - 1) * m.windows[0].apart[i] > kFarthest) return false;
+  return check_box(b, kBoxAlignment).ok();
+}
+
 Reason check_pictures(const Tensor& x, const TensorBox& b) {
   Reason why = check_box(b, kBoxAlignment);
   return why ? why : Reason::no("input ", describe(x), ": ", why.text());
@@ -199,12 +230,25 @@ std::optional<int64_t> tap_stride(const Dims& s, const Dims& dims) {
   return apart;
 }
 
+// Where a position lies in a tensor [pictures, channels, rows, columns], if positions are one dimension of it.
+std::optional<int64_t> position_stride(const Dims& s, const Dims& dims) {
+  int64_t row = 0, run = 1;
+  for (int i : {3, 2, 0}) {
+    if (dims[i] == 1) continue;
+    if (run > 1 && s[i] != row * run) return std::nullopt;
+    if (run == 1) row = s[i];
+    run *= dims[i];
+  }
+  return row;
+}
+
 Reason match_filter_gradient(const Graph& g, const Node& n, const ConvShape& c, WgmmaProblem& m) {
   const Tensor &dy = *c.y, &dw = g.tensor(n.out[0]);
   if (info(dy.dtype).bits != 16) return Reason::no(spelling(n), " of ", dy.dtype, ", not of 16 bits");
   m.results = picture_box(dy, m.patch, std::vector<int64_t>(c.axes.size(), 1));
   if (Reason why = check_pictures(dy, m.results); !why) return why;
   m.a = {n.in[0], 1, 0, 0, 1}, m.b = {n.in[1], 1, 0, 0, 1};
+  if (!m.in_patches) m.a.inner = *position_stride(dy.strides, dy.dims);
   m.rows = dw.dims[0], m.columns = dw.dims[1], m.depth = c.images * c.positions;
   m.filter_gradient = true;
   m.strides.push_back({});
@@ -217,18 +261,9 @@ Reason match_filter_gradient(const Graph& g, const Node& n, const ConvShape& c, 
   return Reason::yes();
 }
 
-Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
-  ConvShape c = conv_shape(g, n);
-  if (c.groups != 1) return Reason::no(spelling(n), " has ", c.groups, " groups");
-  if (c.axes.size() > 3) return Reason::no(spelling(n), " has ", c.axes.size(), " spatial dimensions, at most 3");
-  if (Reason why = find_windows(n, c, m); !why) return why;
-  m.patch = choose_patch(m.windows[0].positions);
-  std::vector<int64_t> steps;
-  for (size_t i = c.axes.size(); i-- > 0;) steps.push_back(c.dgrad ? 1 : c.axes[i].stride);
-  const Tensor &x = c.dgrad ? *c.y : *c.x, &w = *c.w, &y = g.tensor(n.out[0]);
-  m.pictures = picture_box(x, m.patch, steps);
-  if (Reason why = check_pictures(x, m.pictures); !why) return why;
-  if (c.wgrad) return match_filter_gradient(g, n, c, m);
+// Rows of the result are positions.
+Reason match_positions(const Graph& g, const Node& n, const ConvShape& c, WgmmaProblem& m) {
+  const Tensor &w = *c.w, &y = g.tensor(n.out[0]);
   auto taps = tap_stride(w.strides, w.dims);
   if (!taps) return Reason::no("taps of filter ", describe(w), " are not one dimension in memory");
   int columns = c.dgrad ? 1 : 0, inner = 1 - columns;
@@ -238,11 +273,41 @@ Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
   m.strides.push_back({});  // the product itself lies in registers
   for (size_t k = 1; k < m.epilogue.operands().size(); ++k) {
     const Dims& s = m.epilogue.operands()[k].strides;
-    WgmmaProblem::Strides to{0, y.dims[1] == 1 ? 1 : s[1], 0, {0, 0, 0, s[0]}};
-    for (int i = 0; i < y.rank() - 2; ++i) to.positions[static_cast<size_t>(i)] = s[y.rank() - 1 - i];
+    WgmmaProblem::Strides to{0, y.dims[1] == 1 ? 1 : s[1], 0, {}};
+    if (!m.in_patches) to.row = *position_stride(s, y.dims);
+    if (m.in_patches) to.positions[3] = s[0];
+    for (int i = 0; i < y.rank() - 2 && m.in_patches; ++i) to.positions[static_cast<size_t>(i)] = s[y.rank() - 1 - i];
     m.strides.push_back(to);
   }
   return check_operand(g, m.b);
+}
+
+// In all tensors behind a convolution, and in the results that the gradient of a filter reads.
+bool positions_in_a_row(const ConvShape& c, const Tensor& y, const WgmmaProblem& m) {
+  if (c.wgrad) {
+    auto stride = position_stride(c.y->strides, c.y->dims);
+    return stride && *stride != 1;
+  }
+  const auto& operands = m.epilogue.operands();
+  return std::all_of(operands.begin() + 1, operands.end(),
+                     [&](const OperandPlan& o) { return position_stride(o.strides, y.dims).has_value(); });
+}
+
+Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
+  ConvShape c = conv_shape(g, n);
+  if (c.groups != 1) return Reason::no(spelling(n), " has ", c.groups, " groups");
+  if (c.axes.size() > 3) return Reason::no(spelling(n), " has ", c.axes.size(), " spatial dimensions, at most 3");
+  if (Reason why = find_windows(n, c, m); !why) return why;
+  m.patch = choose_patch(m.windows[0].positions);
+  std::vector<int64_t> steps;
+  for (size_t i = c.axes.size(); i-- > 0;) steps.push_back(c.dgrad ? 1 : c.axes[i].stride);
+  const Tensor &x = c.dgrad ? *c.y : *c.x, &y = g.tensor(n.out[0]);
+  m.pictures = picture_box(x, m.patch, steps);
+  if (Reason why = check_pictures(x, m.pictures); !why) return why;
+  TensorBox walked = window_box(x, m.windows[0], steps, 64);
+  m.in_patches = !fits_windows(c, m, walked) || !positions_in_a_row(c, y, m);
+  if (!m.in_patches) m.pictures = walked;
+  return c.wgrad ? match_filter_gradient(g, n, c, m) : match_positions(g, n, c, m);
 }
 
 Reason match_matmul(const Region& r, const Problem& p, WgmmaProblem& m) {

@@ -51,10 +51,12 @@ struct WgmmaProblem {
   std::vector<Strides> strides;
   // Of a convolution. A strided data gradient has a window for each kind of position that meets other taps.
   std::vector<WgmmaWindow> windows;
-  TensorBox pictures;              // what windows walk over: a, or b for the gradient of a filter
-  TensorBox results;               // of the gradient of a filter: a
-  std::array<int64_t, 4> patch{};  // neighbouring positions that boxes hold: 64
-  bool filter_gradient = false;    // its batches are taps
+  TensorBox pictures;  // what windows walk over: a, or b for the gradient of a filter
+  // Neighbouring positions that boxes hold, 64; or the copy engine's own windows, one position after the other.
+  bool in_patches = false;
+  std::array<int64_t, 4> patch{};
+  TensorBox results;             // of the gradient of a filter in patches: a
+  bool filter_gradient = false;  // its batches are taps
   int64_t taps() const { return windows.empty() ? 1 : windows[0].all_taps(); }
   int staged = -1;  // the operand that leaves by way of shared memory; -1: elements are stored one by one
 };

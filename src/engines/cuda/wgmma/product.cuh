@@ -28,11 +28,12 @@ namespace tsr::dev {
 // workspace.
 enum class Windowed { none, left, right };
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int BLOCKS,
-          int STAGED, bool CLIPS, Windowed WINDOW, bool PARTS>
+          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
-  static constexpr bool kClips = CLIPS, kParts = PARTS;
+  static constexpr bool kClips = CLIPS, kPatches = PATCHES, kParts = PARTS;
+  static constexpr bool kPatchRows = PATCHES && WINDOW == Windowed::left;
   static constexpr Windowed kWindow = WINDOW;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
@@ -101,6 +102,16 @@ u64 operand_at(const char* place, int k) {
     return operand_descriptor(place + k * 32, 16, 1024, Swizzle::bytes_128);
 }
 
+// A position, counted one after the other.
+struct WindowPlace {
+  int column, row, picture;
+  WindowPlace(const WgmmaWindow& w, int index) {
+    int line = index / w.positions[0];
+    picture = line / w.positions[1];
+    column = (index - line * w.positions[0]) * w.step[0] + w.first[0];
+    row = (line - picture * w.positions[1]) * w.step[1] + w.first[1];
+  }
+};
 // Where a patch begins.
 struct PatchPlace {
   int at[4];
@@ -130,6 +141,9 @@ struct WindowStep {
     }
   }
 };
+inline void fetch_window(char* to, const TensorMap* map, const WindowPlace& p, const WindowStep& s, u64* full) {
+  window_load(to, map, {s.channel, p.column, p.row, p.picture}, {s.moved[0], s.moved[1]}, full);
+}
 inline void fetch_patch(char* to, const TensorMap* map, const WgmmaWindow& w, const PatchPlace& p, const WindowStep& s,
                         u64* full) {
   int at[3];
@@ -138,21 +152,32 @@ inline void fetch_patch(char* to, const TensorMap* map, const WgmmaWindow& w, co
   tensor_load<5>(to, map, {s.channel, at[0], at[1], at[2], p.at[3] + w.picture}, full);
 }
 
-// Of the filter's gradient: a patch of results, and of pictures at the taps and channels of a tile.
+// Of the filter's gradient: 64 positions of results, and of pictures at the taps and channels of a tile.
 template <class T>
-void fetch_patches(const WgmmaArgs& a, char* place, const TilePlace& tile, int step, u64* full) {
+void fetch_positions(const WgmmaArgs& a, char* place, const TilePlace& tile, int step, u64* full) {
   const WgmmaWindow& w = a.rows[0].window;
-  PatchPlace p(w, step);
-  constexpr int kPieces = T::kColumns / 64;
+  PatchPlace patch;
+  if constexpr (T::kPatches) {
+    patch = PatchPlace(w, step);
 #pragma unroll
-  for (int i = 0; i < T::kRows / 64; ++i)
-    tensor_load<5>(place + i * T::kDepth * 128, &a.a,
-                   {tile.row * T::kRows + 64 * i, p.at[0], p.at[1], p.at[2], p.at[3]}, full);
+    for (int i = 0; i < T::kRows / 64; ++i)
+      tensor_load<5>(place + i * T::kDepth * 128, &a.a,
+                     {tile.row * T::kRows + 64 * i, patch.at[0], patch.at[1], patch.at[2], patch.at[3]}, full);
+  } else {
+    fetch<true, T::kRows, T::kDepth>(place, &a.a, tile.row * T::kRows, step * T::kDepth, 0, full, 0);
+  }
+  WindowPlace position(w, T::kPatches ? 0 : step * T::kDepth);
+  constexpr int kPieces = T::kColumns / 64;
   for (int i = 0; i < kPieces; ++i) {
     // Beyond the last tap: some pictures, which nobody keeps the sums of.
     int piece = tile.column * kPieces + i;
     if (piece >= a.taps * w.channel_tiles) piece = 0;
-    fetch_patch(place + T::kABytes + i * T::kDepth * 128, &a.b, w, p, WindowStep(w, piece, 64), full);
+    WindowStep s(w, piece, 64);
+    char* to = place + T::kABytes + i * T::kDepth * 128;
+    if constexpr (T::kPatches)
+      fetch_patch(to, &a.b, w, patch, s, full);
+    else
+      fetch_window(to, &a.b, position, s, full);
   }
 }
 
@@ -167,7 +192,8 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
     const WgmmaWindow& window = a.rows[p.kind].window;
     int first = p.row * T::kCluster + rank, column = p.column * T::kColumns + rank * kPart;
     PatchPlace patches[T::kConsumers];
-    if constexpr (T::kWindow == Windowed::left)
+    WindowPlace position(window, T::kWindow == Windowed::left && !T::kPatches ? first * T::kRows : 0);
+    if constexpr (T::kPatchRows)
       for (int i = 0; i < T::kConsumers; ++i) patches[i] = PatchPlace(window, first * T::kConsumers + i);
     for (int step = p.first_step; step < p.last_step; ++step) {
       barrier_wait_cluster(empty + at.slot, at.parity ^ 1);
@@ -177,14 +203,16 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
       int inner = step * T::kDepth, b_batch = p.batch * a.b_batches;
       if constexpr (T::kWindow == Windowed::left) {
         WindowStep s(window, step, T::kDepth);
+        if constexpr (!T::kPatches) fetch_window(place, &a.a, position, s, ready);
 #pragma unroll
-        for (int i = 0; i < T::kConsumers; ++i) fetch_patch(place + i * 64 * 128, &a.a, window, patches[i], s, ready);
+        for (int i = 0; T::kPatches && i < T::kConsumers; ++i)
+          fetch_patch(place + i * 64 * 128, &a.a, window, patches[i], s, ready);
         inner = s.channel, b_batch = s.tap;
       } else if constexpr (T::kWindow == Windowed::none) {
         fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, first * T::kRows, inner, p.batch * a.a_batches, ready, 0);
       }
       if constexpr (T::kWindow == Windowed::right)
-        fetch_patches<T>(a, place, p, step, ready);
+        fetch_positions<T>(a, place, p, step, ready);
       else
         fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner, b_batch,
                                              ready, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
@@ -227,7 +255,7 @@ template <class T, class C>
 bool row_offsets(const WgmmaArgs& a, const TilePlace& p, int first, const PatchPlace& patch, int r,
                  i64 (&at)[C::kOperands + 1]) {
   const WgmmaArgs::Rows& rows = a.rows[p.kind];
-  if constexpr (T::kWindow != Windowed::left) {
+  if constexpr (!T::kPatchRows) {
     r += first;
     bool there = r < rows.count;
     if (T::kClips && !there) r = rows.count - 1;
@@ -264,14 +292,13 @@ bool row_offsets(const WgmmaArgs& a, const TilePlace& p, int first, const PatchP
 template <class T, class Product, class C, int V>
 void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, const TilePlace& p, int rank,
                  int consumer, int& stored) {
-  constexpr bool kPatches = T::kWindow == Windowed::left;
   int column = p.column * T::kColumns, number = (p.row * T::kCluster + rank) * T::kConsumers + consumer;
   int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
   typename C::Rows known;
   i64 origin[C::kOperands + 1] = {};
   C::before(a.epilogue, origin, known);
   PatchPlace patch;
-  if constexpr (kPatches) patch = PatchPlace(a.rows[p.kind].window, number);
+  if constexpr (T::kPatchRows) patch = PatchPlace(a.rows[p.kind].window, number);
   i64 row_at[2][C::kOperands + 1];
   bool there[2];
 #pragma unroll
@@ -315,7 +342,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
       if (thread == 0) {
         const TensorMap* map = &a.rows[p.kind].c;
         int c = column + chunk * T::kChunk;
-        if constexpr (kPatches)
+        if constexpr (T::kPatchRows)
           tensor_store<5>(map, {c, patch.at[0], patch.at[1], patch.at[2], patch.at[3]}, place);
         else
           tensor_store<3>(map, {c, number * 64, p.batch}, place);
@@ -409,7 +436,7 @@ void wgmma_join(const WgmmaArgs& a) {
   TilePlace p = {};
   p.batch = batch;
   PatchPlace patch;
-  if constexpr (T::kWindow == Windowed::left) patch = PatchPlace(a.rows[0].window, row / 64);
+  if constexpr (T::kPatchRows) patch = PatchPlace(a.rows[0].window, row / 64);
   if (!row_offsets<T, C>(a, p, row / 64 * 64, patch, row % 64, at)) return;
 #pragma unroll
   for (int k = 0; k < C::kOperands; ++k) at[k] += i64(c) * a.epilogue.operands[k].column;

@@ -32,18 +32,21 @@ TensorBox operand_box(const WgmmaProblem& m, const WgmmaOperand& o, int64_t coun
   return b;
 }
 
+TensorBox left_box(const WgmmaProblem& m, const TileChoice& t) {
+  if (m.filter_gradient && m.in_patches) return m.results;
+  if (m.windows.empty() || m.filter_gradient) return operand_box(m, m.a, m.rows, t.rows);
+  TensorBox b = m.pictures;
+  if (!m.in_patches) b.box[1] = t.rows;
+  return b;
+}
+
 class WgmmaStep : public Step {
  public:
   WgmmaStep(const Graph& g, const WgmmaProblem& m, const Choice& c, const Device& d)
       : a_(m.a.tensor), b_(m.b.tensor), overwritable_(m.epilogue.overwritable()) {
     const TileChoice& t = c.tile;
     fill_rows(m, t);
-    bool positions = !m.windows.empty();
-    bound_.map(args_.a,
-               m.filter_gradient ? m.results
-               : positions       ? m.pictures
-                                 : operand_box(m, m.a, m.rows, t.rows),
-               a_, d);
+    bound_.map(args_.a, left_box(m, t), a_, d);
     bound_.map(args_.b, m.filter_gradient ? m.pictures : operand_box(m, m.b, m.columns, t.columns / t.cluster), b_, d);
     args_.columns = static_cast<int>(m.columns), args_.column_tiles = static_cast<int>(column_tiles_of(m, t));
     args_.batches = static_cast<int>(m.batches), args_.taps = m.filter_gradient ? static_cast<int>(m.taps()) : 1;
@@ -89,7 +92,7 @@ class WgmmaStep : public Step {
         cat("tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ", flag(a_across), ", ",
             flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ", t.blocks, ", ",
             c.splits ? -1 : m.staged, ", ", flag(!c.splits && clips(m)), ", tsr::dev::Windowed::", window, ", ",
-            flag(c.splits > 0), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
+            flag(m.in_patches), ", ", flag(c.splits > 0), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
     program.body = cat("tsr::dev::wgmma_product<", tile, ">");
     program.threads = threads_of(t);
     program.blocks_per_unit = t.blocks;
@@ -169,11 +172,11 @@ class WgmmaStep : public Step {
     const WgmmaProblem::Strides& s = m.strides[static_cast<size_t>(m.staged)];
     int bytes = info(o.type).bits / 8;
     TensorBox box;
-    box.rank = m.windows.empty() ? 3 : 5, box.element_bytes = bytes, box.swizzle = dev::Swizzle::bytes_128;
+    box.rank = m.in_patches ? 5 : 3, box.element_bytes = bytes, box.swizzle = dev::Swizzle::bytes_128;
     box.dims = {m.columns, m.rows, m.batches}, box.strides = {bytes, s.row * bytes, s.batch * bytes};
     box.box = {128 / bytes, 64, 1};
     for (size_t kind = 0; kind < kinds_of(m).size(); ++kind) {
-      for (size_t i = 0; i < 4 && !m.windows.empty(); ++i) {
+      for (size_t i = 0; i < 4 && m.in_patches; ++i) {
         const WgmmaWindow& w = m.windows[kind];
         int64_t step = i < 3 ? w.out_step[i] : 1, first = i < 3 ? w.out_first[i] : 0;
         box.dims[i + 1] = w.positions[i], box.box[i + 1] = static_cast<int>(m.patch[i]);
