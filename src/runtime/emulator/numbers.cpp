@@ -12,12 +12,14 @@ namespace {
 
 using tsr_emulated::Product;
 
-// Rounded towards zero once for each instruction. (A GPU also drops what small terms have beyond the largest.)
+// Rounded towards zero once for each instruction; what is too small to be anything else has no sign. (A GPU also drops
+// what small terms have beyond the largest.)
 uint32_t float_sum(double sum) {
   constexpr uint32_t kNan = 0x7fffffff;  // the one that tensor cores make
   if (std::isnan(sum)) return kNan;
   auto f = static_cast<float>(sum);
   if (std::isfinite(f) && std::fabs(static_cast<double>(f)) > std::fabs(sum)) f = std::nextafter(f, 0.0F);
+  if (f == 0 && sum != 0) return 0;
   return std::bit_cast<uint32_t>(f);
 }
 
@@ -25,7 +27,8 @@ uint16_t half_sum(double sum) {
   constexpr uint16_t kNan = 0x7fff;
   uint16_t bits = kNan;
   if (!std::isnan(sum)) store(DType::f16, &bits, 0, sum);
-  return bits;
+  constexpr uint16_t kMinusZero = 0x8000;
+  return bits == kMinusZero && sum != 0 ? uint16_t{0} : bits;
 }
 
 }  // namespace
