@@ -75,6 +75,8 @@ Reason check_box(const TensorBox& b, int64_t alignment) {
       return Reason::no("a box spreads over ", spread(b, i), " elements of dimension ", i, ", the limit is 256");
     if (i > 0 && (b.strides[i] % 16 != 0 || b.strides[i] < 0 || b.strides[i] >= int64_t{1} << 40))
       return Reason::no("the stride of dimension ", i, " is ", b.strides[i], " bytes, no multiple of 16");
+    if (i > 0 && b.strides[i] == 0 && b.dims[i] > 1)
+      return Reason::no("the ", b.dims[i], " elements of dimension ", i, " are all the same memory");
   }
   if (b.strides[0] != b.element_bytes)
     return Reason::no("elements lie ", b.strides[0], " bytes apart, not side by side");
