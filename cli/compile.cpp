@@ -83,7 +83,8 @@ class Compiler {
  private:
   static std::string family(std::string_view path) {
     constexpr std::string_view kFolder = "engines/cuda/";
-    if (path.substr(0, kFolder.size()) != kFolder) return "";
+    constexpr std::string_view kShared = "engines/cuda/scores/";  // by families; it has no kernels of its own
+    if (path.substr(0, kFolder.size()) != kFolder || path.substr(0, kShared.size()) == kShared) return "";
     size_t end = path.find('/', kFolder.size());
     return end == std::string_view::npos ? "" : std::string(path.substr(0, end));
   }
@@ -140,10 +141,17 @@ std::vector<Device> read_devices(const Arguments& a) {
   return devices;
 }
 
+// Of a file FAMILY.DEVICE.txt only that device has kernels of the family.
+bool meant_for(const Case& c, const Device& d) {
+  std::string device = std::filesystem::path(c.file).stem().extension().string();
+  return device.empty() || device == "." + d.name;
+}
+
 std::vector<Job> make_jobs(const std::vector<Case>& cases, const std::vector<Device>& devices, bool each_engine) {
   std::vector<Job> jobs;
   for (const Case& c : cases)
     for (const Device& d : devices) {
+      if (!meant_for(c, d)) continue;
       jobs.push_back({&c, &d, {.tuned = false}});
       if (!each_engine) continue;
       for (const Engine* e : all_engines())

@@ -87,7 +87,7 @@ void add_windows(std::vector<MicroKernel>& all) {
       TensorBox b;
       b.rank = 4, b.swizzle = dev::Swizzle::bytes_32, b.windows = true;
       b.dims = {24, 5, 4, 3}, b.strides = {2, 48, 240, 960}, b.box = {16, 20, 1, 1};
-      b.lower = {-1, -1}, b.upper = {-1, -1}, b.steps = {step, step};
+      b.lower = {-1, -1}, b.upper = {-1, -1}, b.steps = {step, step, 1};
       m.box = b;
       m.name = cat("boxes/windows/step", step, "/tap", tap);
       m.program = p;
