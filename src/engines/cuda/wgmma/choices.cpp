@@ -7,9 +7,9 @@
 namespace tsr::cuda {
 namespace {
 
-constexpr TileChoice kTiles[] = {{128, 256, 2, 1}, {128, 256, 1, 1}, {128, 192, 2, 1}, {128, 192, 1, 1},
-                                 {128, 128, 2, 1}, {128, 128, 1, 1}, {128, 64, 1, 1},  {128, 64, 1, 2},
-                                 {64, 128, 1, 1},  {64, 128, 1, 2},  {64, 64, 1, 2}};
+constexpr WgmmaTiling kTiles[] = {{128, 256, 2, 1}, {128, 256, 1, 1}, {128, 192, 2, 1}, {128, 192, 1, 1},
+                                  {128, 128, 2, 1}, {128, 128, 1, 1}, {128, 64, 1, 1},  {128, 64, 1, 2},
+                                  {64, 128, 1, 1},  {64, 128, 1, 2},  {64, 64, 1, 2}};
 
 bool is_small(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
 
@@ -22,7 +22,7 @@ constexpr double kFill = 1500, kChunk = 350;  // until the first operands come; 
 // Of a row of 128 bytes of positions, measured.
 constexpr double kPosition = 8;
 
-double step_clocks(const WgmmaProblem& m, const TileChoice& t) {
+double step_clocks(const WgmmaProblem& m, const WgmmaTiling& t) {
   double warpgroups = t.rows / 64.0, row = 128;  // bytes
   double products = 2.0 * t.rows * t.columns * 64 / kFlops;
   double shared = warpgroups * (64 + t.columns) * row / kSharedBytes;
@@ -32,17 +32,17 @@ double step_clocks(const WgmmaProblem& m, const TileChoice& t) {
 }
 
 // A multiprocessor's time for its tiles. Two blocks share it, and one's results leave while the other multiplies.
-double tile_clocks(const WgmmaProblem& m, const TileChoice& t, double steps) {
+double tile_clocks(const WgmmaProblem& m, const WgmmaTiling& t, double steps) {
   double products = steps * step_clocks(m, t), results = kChunk * t.columns / 64;
   return t.blocks == 1 ? products + results : std::max(2 * products, products + results);
 }
 
-double modelled_seconds(const WgmmaProblem& m, const Choice& c, const Region& r, const Device& d) {
-  const TileChoice& t = c.tile;
+double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Region& r, const Device& d) {
+  const WgmmaTiling& t = c.tile;
   constexpr double kMemory = 0.85;  // of the bandwidth
   int splits = std::max(1, c.splits);
   double rows = 0, steps = 0;
-  for (const Kind& k : kinds_of(m)) {
+  for (const WgmmaKind& k : kinds_of(m)) {
     auto n = static_cast<double>(row_tiles_of(k, t));
     steps += n * static_cast<double>(ceil_div(k.steps, splits)), rows += n;
   }
@@ -56,7 +56,7 @@ double modelled_seconds(const WgmmaProblem& m, const Choice& c, const Region& r,
   return seconds + bytes / d.bytes_per_second + d.step_seconds;
 }
 
-bool fits(const WgmmaProblem& m, const TileChoice& t) {
+bool fits(const WgmmaProblem& m, const WgmmaTiling& t) {
   if (m.filter_gradient && t.cluster > 1) return false;               // blocks do not share patches
   if (m.b.across() && t.columns / t.cluster % 64 != 0) return false;  // which come in pieces of 64
   // Twice the registers for sums.
@@ -65,7 +65,7 @@ bool fits(const WgmmaProblem& m, const TileChoice& t) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, int64_t>> Choice::knobs() const {
+std::vector<std::pair<std::string, int64_t>> WgmmaChoice::knobs() const {
   return {{"rows", tile.rows},
           {"columns", tile.columns},
           {"cluster", tile.cluster},
@@ -79,11 +79,11 @@ int64_t patches_of(const WgmmaProblem& m, const WgmmaWindow& w) {
   for (size_t i = 0; i < 4; ++i) n *= ceil_div(w.positions[i], m.patch[i]);
   return n;
 }
-std::vector<Kind> kinds_of(const WgmmaProblem& m) {
+std::vector<WgmmaKind> kinds_of(const WgmmaProblem& m) {
   int64_t steps = ceil_div(m.depth, depth_of(m));
   if (m.filter_gradient) return {{m.rows, m.in_patches ? patches_of(m, m.windows[0]) : steps}};
   if (m.windows.empty()) return {{m.rows, steps}};
-  std::vector<Kind> list;
+  std::vector<WgmmaKind> list;
   for (const WgmmaWindow& w : m.windows)
     list.push_back({m.in_patches ? patches_of(m, w) * 64 : m.rows, w.empty ? 1 : steps * w.all_taps()});
   return list;
@@ -91,43 +91,43 @@ std::vector<Kind> kinds_of(const WgmmaProblem& m) {
 int64_t channel_tiles_of(const WgmmaProblem& m) {
   return ceil_div(m.filter_gradient ? m.columns : m.depth, depth_of(m));
 }
-int64_t row_tiles_of(const Kind& k, const TileChoice& t) { return ceil_div(k.rows, t.rows * t.cluster); }
-int64_t column_tiles_of(const WgmmaProblem& m, const TileChoice& t) {
+int64_t row_tiles_of(const WgmmaKind& k, const WgmmaTiling& t) { return ceil_div(k.rows, t.rows * t.cluster); }
+int64_t column_tiles_of(const WgmmaProblem& m, const WgmmaTiling& t) {
   if (!m.filter_gradient) return ceil_div(m.columns, t.columns);
   return ceil_div(m.taps() * channel_tiles_of(m), t.columns / 64);
 }
-int64_t tiles_of(const WgmmaProblem& m, const TileChoice& t) {
+int64_t tiles_of(const WgmmaProblem& m, const WgmmaTiling& t) {
   int64_t rows = 0;
-  for (const Kind& k : kinds_of(m)) rows += row_tiles_of(k, t);
+  for (const WgmmaKind& k : kinds_of(m)) rows += row_tiles_of(k, t);
   return rows * column_tiles_of(m, t) * m.batches;
 }
-int64_t room_for(const TileChoice& t, const Device& d) { return d.units / t.cluster * t.blocks; }
+int64_t room_for(const WgmmaTiling& t, const Device& d) { return d.units / t.cluster * t.blocks; }
 int64_t pitch_of(const WgmmaProblem& m) { return ceil_div(m.columns, 4) * 4; }
 int64_t part_lines_of(const WgmmaProblem& m) {
   return kinds_of(m)[0].rows * (m.filter_gradient ? m.taps() : m.batches);
 }
 
-int64_t out_bytes(const Choice& c) { return c.splits ? 0 : c.tile.rows / 64 * 2 * 64 * 128; }
-int64_t stage_bytes(const TileChoice& t) { return (t.rows + t.columns) * 128; }
-int stages_of(const Choice& c, const Device& d) {
+int64_t out_bytes(const WgmmaChoice& c) { return c.splits ? 0 : c.tile.rows / 64 * 2 * 64 * 128; }
+int64_t stage_bytes(const WgmmaTiling& t) { return (t.rows + t.columns) * 128; }
+int stages_of(const WgmmaChoice& c, const Device& d) {
   constexpr int64_t kMost = 8, kBarriers = 256, kReserved = 1024;  // of each block, by the system
   int64_t each = d.shared_bytes / c.tile.blocks - (c.tile.blocks - 1) * kReserved;
   return static_cast<int>(std::min(kMost, (each - out_bytes(c) - kBarriers) / stage_bytes(c.tile)));
 }
 // Consumers, and those that ask for copies: a warpgroup that gives its registers away, or, where blocks share the
 // multiprocessor's, a warp.
-int threads_of(const TileChoice& t) { return t.rows / 64 * 128 + (t.blocks == 1 ? 128 : 32); }
+int threads_of(const WgmmaTiling& t) { return t.rows / 64 * 128 + (t.blocks == 1 ? 128 : 32); }
 
 // Where tiles are fewer than find room, the inner dimension is split. The gradient of a filter always leaves its sums
 // as parts.
-std::vector<Choice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d) {
-  std::vector<Choice> list;
-  for (const TileChoice& t : kTiles) {
+std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d) {
+  std::vector<WgmmaChoice> list;
+  for (const WgmmaTiling& t : kTiles) {
     if (!fits(m, t)) continue;
     auto add = [&](int64_t splits) {
       constexpr int64_t kMostElements = int64_t{1} << 31;
       if (splits > 0 && part_lines_of(m) * pitch_of(m) * splits >= kMostElements) return;
-      Choice c{t, static_cast<int>(splits)};
+      WgmmaChoice c{t, static_cast<int>(splits)};
       c.seconds = modelled_seconds(m, c, r, d);
       list.push_back(c);
     };
@@ -138,7 +138,8 @@ std::vector<Choice> choices_of(const WgmmaProblem& m, const Region& r, const Dev
     for (int64_t splits : {most, most / 2})
       if (splits > 1) add(splits);
   }
-  std::stable_sort(list.begin(), list.end(), [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const WgmmaChoice& x, const WgmmaChoice& y) { return x.seconds < y.seconds; });
   return list;
 }
 

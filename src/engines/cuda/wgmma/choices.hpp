@@ -7,38 +7,38 @@
 
 namespace tsr::cuda {
 
-struct TileChoice {
+struct WgmmaTiling {
   int rows, columns, cluster, blocks;  // blocks on a multiprocessor: with two, one stores while the other multiplies
 };
 
 // A tile, and the splits of the inner dimension, which leave their sums in parts; 0: one, without parts.
-struct Choice {
-  TileChoice tile;
+struct WgmmaChoice {
+  WgmmaTiling tile;
   int splits = 0;
   double seconds = 0;  // modelled
   std::vector<std::pair<std::string, int64_t>> knobs() const;
 };
 // Best first.
-std::vector<Choice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d);
+std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d);
 
 // --- what a choice makes of a problem
 int depth_of(const WgmmaProblem& m);  // elements of a swizzled row
 // Rows that are computed alike, and their steps along the inner dimension. Those of patches beyond the edges count.
-struct Kind {
+struct WgmmaKind {
   int64_t rows, steps;
 };
-std::vector<Kind> kinds_of(const WgmmaProblem& m);
+std::vector<WgmmaKind> kinds_of(const WgmmaProblem& m);
 int64_t patches_of(const WgmmaProblem& m, const WgmmaWindow& w);
 int64_t channel_tiles_of(const WgmmaProblem& m);
-int64_t row_tiles_of(const Kind& k, const TileChoice& t);
-int64_t column_tiles_of(const WgmmaProblem& m, const TileChoice& t);
-int64_t tiles_of(const WgmmaProblem& m, const TileChoice& t);  // of clusters
-int64_t room_for(const TileChoice& t, const Device& d);        // clusters that run at once
-int64_t pitch_of(const WgmmaProblem& m);                       // elements of a row of a part
-int64_t part_lines_of(const WgmmaProblem& m);                  // rows of a part, all batches
-int64_t out_bytes(const Choice& c);                            // of shared memory, for results on their way
-int64_t stage_bytes(const TileChoice& t);                      // of a place of the ring
-int stages_of(const Choice& c, const Device& d);
-int threads_of(const TileChoice& t);
+int64_t row_tiles_of(const WgmmaKind& k, const WgmmaTiling& t);
+int64_t column_tiles_of(const WgmmaProblem& m, const WgmmaTiling& t);
+int64_t tiles_of(const WgmmaProblem& m, const WgmmaTiling& t);  // of clusters
+int64_t room_for(const WgmmaTiling& t, const Device& d);        // clusters that run at once
+int64_t pitch_of(const WgmmaProblem& m);                        // elements of a row of a part
+int64_t part_lines_of(const WgmmaProblem& m);                   // rows of a part, all batches
+int64_t out_bytes(const WgmmaChoice& c);                        // of shared memory, for results on their way
+int64_t stage_bytes(const WgmmaTiling& t);                      // of a place of the ring
+int stages_of(const WgmmaChoice& c, const Device& d);
+int threads_of(const WgmmaTiling& t);
 
 }  // namespace tsr::cuda

@@ -32,7 +32,7 @@ TensorBox operand_box(const WgmmaProblem& m, const WgmmaOperand& o, int64_t coun
   return b;
 }
 
-TensorBox left_box(const WgmmaProblem& m, const TileChoice& t) {
+TensorBox left_box(const WgmmaProblem& m, const WgmmaTiling& t) {
   if (m.filter_gradient && m.in_patches) return m.results;
   if (m.windows.empty() || m.filter_gradient) return operand_box(m, m.a, m.rows, t.rows);
   TensorBox b = m.pictures;
@@ -42,9 +42,9 @@ TensorBox left_box(const WgmmaProblem& m, const TileChoice& t) {
 
 class WgmmaStep : public Step {
  public:
-  WgmmaStep(const Graph& g, const WgmmaProblem& m, const Choice& c, const Device& d)
+  WgmmaStep(const Graph& g, const WgmmaProblem& m, const WgmmaChoice& c, const Device& d)
       : a_(m.a.tensor), b_(m.b.tensor), overwritable_(m.epilogue.overwritable()) {
-    const TileChoice& t = c.tile;
+    const WgmmaTiling& t = c.tile;
     fill_rows(m, t);
     bound_.map(args_.a, left_box(m, t), a_, d);
     bound_.map(args_.b, m.filter_gradient ? m.pictures : operand_box(m, m.b, m.columns, t.columns / t.cluster), b_, d);
@@ -75,8 +75,8 @@ class WgmmaStep : public Step {
  private:
   static std::string qualified(DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); }
 
-  void plan_kernels(const WgmmaProblem& m, const Choice& c, const Code& code, DType b_type, const Device& d) {
-    const TileChoice& t = c.tile;
+  void plan_kernels(const WgmmaProblem& m, const WgmmaChoice& c, const Code& code, DType b_type, const Device& d) {
+    const WgmmaTiling& t = c.tile;
     int stages = stages_of(c, d);
     DType result = DType::f32;
     if (m.staged >= 0) result = m.epilogue.tensor(m.epilogue.operands()[static_cast<size_t>(m.staged)]).dtype;
@@ -116,8 +116,8 @@ class WgmmaStep : public Step {
     kernel_ = kernels[0], join_ = kernels[1];
   }
 
-  void fill_rows(const WgmmaProblem& m, const TileChoice& t) {
-    std::vector<Kind> kinds = kinds_of(m);
+  void fill_rows(const WgmmaProblem& m, const WgmmaTiling& t) {
+    std::vector<WgmmaKind> kinds = kinds_of(m);
     args_.kinds = static_cast<int>(kinds.size());
     for (size_t i = 0; i < kinds.size(); ++i) {
       dev::WgmmaArgs::Rows& to = args_.rows[i];
@@ -143,7 +143,7 @@ class WgmmaStep : public Step {
   }
 
   // What follows the product: its code, strides and numbers, and the box of the result that leaves in boxes.
-  Code fill_epilogue(const Graph& g, const WgmmaProblem& m, const Choice& c, const Device& d) {
+  Code fill_epilogue(const Graph& g, const WgmmaProblem& m, const WgmmaChoice& c, const Device& d) {
     const std::vector<OperandPlan>& operands = m.epilogue.operands();
     vector_ = m.columns % 2 == 0 ? 2 : 1;
     std::vector<OperandPlan::Access> access;
@@ -217,11 +217,11 @@ class WgmmaMatch : public Match {
       : graph_(*r.graph), device_(d), problem_(std::move(p)), choices_(choices_of(problem_, r, d)) {}
   std::vector<Config> configs() const override {
     std::vector<Config> list;
-    for (const Choice& c : choices_) list.push_back({c.knobs(), c.seconds});
+    for (const WgmmaChoice& c : choices_) list.push_back({c.knobs(), c.seconds});
     return list;
   }
   std::unique_ptr<Step> build(const Config& config) const override {
-    for (const Choice& c : choices_)
+    for (const WgmmaChoice& c : choices_)
       if (c.knobs() == config.knobs) return std::make_unique<WgmmaStep>(graph_, problem_, c, device_);
     fail(Status::internal_error, "wgmma_cuda has no tile ", to_string(config));
   }
@@ -230,7 +230,7 @@ class WgmmaMatch : public Match {
   const Graph& graph_;
   const Device& device_;
   WgmmaProblem problem_;
-  std::vector<Choice> choices_;
+  std::vector<WgmmaChoice> choices_;
 };
 
 class WgmmaEngine : public Engine {
