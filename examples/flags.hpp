@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -27,10 +28,16 @@ class Flags {
   }
   double number(const std::string& name, double fallback) {
     std::string value = text(name, "");
-    return value.empty() ? fallback : std::atof(value.c_str());
+    if (value.empty()) return fallback;
+    char* end = nullptr;
+    double number = std::strtod(value.c_str(), &end);
+    if (*end) fail("--" + name + " must be a number, it is '" + value + "'");
+    return number;
   }
   int64_t integer(const std::string& name, int64_t fallback) {
-    return static_cast<int64_t>(number(name, static_cast<double>(fallback)));
+    double value = number(name, static_cast<double>(fallback));
+    if (value != std::floor(value) || std::fabs(value) > 1e15) fail("--" + name + " must be a whole number");
+    return static_cast<int64_t>(value);
   }
   std::string text(const std::string& name, const std::string& fallback) {
     known_.push_back(name);

@@ -34,12 +34,10 @@ class Gpt {
  public:
   Gpt(const Config& c, Parameters& p) : c_(c), p_(p) {}
 
-  // tokens and positions [batch * steps, 1] -> logits [batch * steps, vocabulary]
+  // tokens and positions [batch * steps] -> logits [batch * steps, vocabulary]
   Tensor logits(Tensor tokens, Tensor positions, int64_t batch, const Attend& attend) {
-    Graph& g = p_.graph();
     Tensor table = p_.normal("tokens", {c_.vocabulary, c_.width}, 0.1);
-    Tensor x = matmul(one_hot(g, tokens, c_.vocabulary), table) +
-               matmul(one_hot(g, positions, c_.context), p_.normal("positions", {c_.context, c_.width}, 0.1));
+    Tensor x = embedding(table, tokens) + embedding(p_.normal("positions", {c_.context, c_.width}, 0.1), positions);
     for (int64_t i = 0; i < c_.layers; ++i) {
       std::string layer = "layer" + std::to_string(i) + ".";
       Tensor h = norm(x, layer + "norm1");
@@ -79,7 +77,7 @@ Attend causal(const Config& c) {
   return [=](int64_t, Tensor q, Tensor k, Tensor v) { return sdpa_fwd(q, k, v, options); };
 }
 
-Tensor ids(Graph& g, const char* name, int64_t rows) { return g.input(name, DType::i32, {rows, 1}); }
+Tensor ids(Graph& g, const char* name, int64_t rows) { return g.input(name, DType::i32, {rows}); }
 
 // --- the three graphs
 
@@ -92,9 +90,9 @@ struct Training {
     int64_t rows = c.batch * c.context;
     tokens = ids(graph, "batch.tokens", rows);
     positions = ids(graph, "batch.positions", rows);
-    targets = ids(graph, "batch.targets", rows);
+    targets = graph.input("batch.targets", DType::i32, {rows, 1});
     Tensor logits = Gpt(c, parameters).logits(tokens, positions, c.batch, causal(c));
-    loss = graph.output(cross_entropy(graph, logits, targets), "loss");
+    loss = graph.output(mean(cross_entropy(logits, targets)), "loss");
   }
 };
 

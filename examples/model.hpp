@@ -159,20 +159,4 @@ class AdamW {
   int steps_ = 0;
 };
 
-// --- small parts of models
-
-// 1 where a row's number is the column's: [n, 1] integers become [n, classes].
-inline Tensor one_hot(Graph& g, Tensor ids, int64_t classes) {
-  std::vector<double> columns;
-  for (int64_t i = 0; i < classes; ++i) columns.push_back(static_cast<double>(i));
-  return pointwise(PointwiseMode::cmp_eq, {ids, g.constant(columns, {1, classes}, DType::i32)}).as(DType::f32);
-}
-
-// Mean over rows of -log softmax(logits)[target].
-inline Tensor cross_entropy(Graph& g, Tensor logits, Tensor targets) {
-  Ints dims = logits.dims();
-  Tensor log_p = log_softmax(logits, {1});
-  return sum(log_p * one_hot(g, targets, dims[1])) * (-1.0 / static_cast<double>(dims[0]));
-}
-
 }  // namespace model

@@ -83,7 +83,7 @@ struct Network {
       return;
     }
     labels = graph.input("labels", DType::i32, {c.batch, 1});
-    loss = graph.output(cross_entropy(graph, logits, labels), "loss");
+    loss = graph.output(mean(cross_entropy(logits, labels)), "loss");
   }
 };
 

@@ -53,12 +53,14 @@ struct InputOptions {
 class Graph {
  public:
   Graph();
+  explicit Graph(const Types& types);
   static Graph parse(std::string_view text);  // the text form, docs/text-form.md
   static Graph load(std::string_view saved);  // what save() wrote
   std::string text() const;
   std::string save() const;
 
   Tensor input(std::string_view name, DType type, const Ints& dims, const InputOptions& options = {});
+  Tensor input(std::string_view name, const Ints& dims, const InputOptions& options = {});  // of the type Types::io
   Tensor scalar(std::string_view name, DType type);  // one value, given in host memory at execution
   Tensor constant(double value, DType type = DType::f32);
   Tensor constant(const std::vector<double>& values, const Ints& dims, DType type = DType::f32);  // row-major

@@ -54,6 +54,7 @@ Tensor gelu_tanh(Tensor x);
 Tensor sigmoid(Tensor x);
 Tensor tanh(Tensor x);
 Tensor swish(Tensor x, PointwiseOptions options = {});
+Tensor silu(Tensor x);  // swish with beta = 1
 Tensor elu(Tensor x, PointwiseOptions options = {});
 Tensor softplus(Tensor x, PointwiseOptions options = {});
 Tensor exp(Tensor x);
@@ -72,6 +73,9 @@ Tensor select(Tensor condition, Tensor yes, Tensor no);
 Tensor reduce(Tensor x, ReduceOptions options);
 Tensor sum(Tensor x, const Ints& axes = {});
 Tensor mean(Tensor x, const Ints& axes = {});
+Tensor argmax(Tensor x, int64_t axis = -1);
+Results top_k(Tensor x, int64_t k, int64_t axis = -1, const Wanted& wanted = {});
+Tensor cumsum(Tensor x, CumsumOptions options = {});
 
 // --- linear algebra and convolution
 Tensor matmul(Tensor a, Tensor b, MatmulOptions options = {}, const Named& named = {});
@@ -98,14 +102,20 @@ Results sdpa_fwd(Tensor q, Tensor k, Tensor v, SdpaOptions options = {}, const N
                  const Wanted& wanted = {});
 Results sdpa_bwd(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o, Tensor stats, SdpaOptions options = {},
                  const Named& named = {}, const Wanted& wanted = {});
+Results cross_entropy(Tensor logits, Tensor target, CrossEntropyOptions options = {}, const Wanted& wanted = {});
 Tensor rope(Tensor x, Tensor freqs, RopeOptions options = {});
 
 // --- pooling, movement, random numbers, quantisation, recurrence
 Results resample(Tensor x, ResampleOptions options, const Wanted& wanted = {});
+Results max_pool(Tensor x, ResampleOptions options, const Wanted& wanted = {});
+Tensor avg_pool(Tensor x, ResampleOptions options);  // padding counts; avg_pool_exclude of resample leaves it out
 Tensor reshape(Tensor x, const Ints& size, ReshapeMode mode = ReshapeMode::logical);
 Tensor transpose(Tensor x, const Ints& perm);
 Tensor slice(Tensor x, SliceOptions options);
 Tensor concat(const std::vector<Tensor>& inputs, int64_t axis);
+Tensor gather(Tensor x, Tensor index, GatherOptions options = {});
+Tensor embedding(Tensor table, Tensor ids);  // rows of the table
+Tensor scatter_add(Tensor updates, Tensor index, ScatterAddOptions options = {}, const Named& named = {});
 Results dropout(Tensor x, DropoutOptions options = {}, const Named& named = {}, const Wanted& wanted = {});
 Results block_scale_quantize(Tensor x, BlockScaleOptions options = {});
 Tensor block_scale_dequantize(Tensor x, Tensor scale, BlockScaleOptions options = {});

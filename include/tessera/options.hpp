@@ -27,6 +27,14 @@ struct Ratio {
   bool operator==(const Ratio&) const = default;
 };
 
+// A value for each spatial dimension, or one for all of them: `.pad = {1, 2}`, `.pad = 1`.
+template <class T>
+struct Each : std::vector<T> {
+  using std::vector<T>::vector;
+  Each(const std::vector<T>& values) : std::vector<T>(values) {}  // NOLINT(google-explicit-constructor)
+  Each(int64_t all) : std::vector<T>{T(all)} {}                   // NOLINT(google-explicit-constructor)
+};
+
 enum class PointwiseMode : uint8_t {
   add,
   mul,
@@ -108,6 +116,7 @@ struct ReduceByOptions {
 
 struct MatmulOptions {
   double padding_value = 0;  // what C holds beyond the per-batch sizes
+  bool tf32 = false;         // operands of f32 may be rounded to 10 bits of mantissa, as tensor cores take them
 };
 
 enum class MoeMode : uint8_t { none, gather, scatter };
@@ -124,11 +133,12 @@ struct MoeBwdOptions {
 enum class ConvMode : uint8_t { cross_correlation, convolution };
 
 struct ConvOptions {
-  Ints stride, pad, post_pad, dilation;  // one value for each spatial dimension; post_pad defaults to pad
+  Each<int64_t> stride, pad, post_pad, dilation;  // post_pad defaults to pad
   ConvMode mode = ConvMode::cross_correlation;
   double alpha = 1, beta = 0;  // result = alpha * conv + beta * c
   Ints size;                   // conv_dgrad: spatial size of dx; conv_wgrad: of dw
   int64_t groups = 0;          // 0: from the sizes; where they leave it open (dgrad, wgrad), 1
+  bool tf32 = false;           // operands of f32 may be rounded to 10 bits of mantissa, as tensor cores take them
 };
 
 enum class CausalActivation : uint8_t { none, silu };
@@ -175,8 +185,8 @@ enum class PaddingMode : uint8_t { automatic, zero, neg_inf, edge };
 
 struct ResampleOptions {
   ResampleMode mode = ResampleMode::max_pool;
-  std::vector<Ratio> window, stride, pad, post_pad;  // one value for each spatial dimension; post_pad defaults to pad
-  PaddingMode padding = PaddingMode::automatic;      // neg_inf for max_pool, edge for nearest and bilinear, else zero
+  Each<Ratio> window, stride, pad, post_pad;     // stride defaults to window where that pools, post_pad to pad
+  PaddingMode padding = PaddingMode::automatic;  // neg_inf for max_pool, edge for nearest and bilinear, else zero
   Ints size;  // spatial size of the result when the window arithmetic does not fix it
   double alpha = 1;
 };
@@ -205,7 +215,7 @@ enum class ReshapeMode : uint8_t { view, logical };
 
 struct ReshapeOptions {
   Ints size;
-  ReshapeMode mode = ReshapeMode::view;
+  ReshapeMode mode = ReshapeMode::logical;
 };
 
 struct TransposeOptions {
@@ -219,6 +229,38 @@ struct SliceOptions {
 struct ConcatOptions {
   int64_t axis = 0;
   std::optional<int64_t> inplace_index;
+};
+
+enum class GatherMode : uint8_t { rows, elements };
+
+struct GatherOptions {
+  int64_t axis = 0;
+  GatherMode mode = GatherMode::rows;  // elements: every element has an index of its own
+};
+
+struct ScatterAddOptions {
+  int64_t axis = 0;
+  GatherMode mode = GatherMode::rows;
+  int64_t size = 0;  // of the axis; 0: that of x, or of the declared result
+};
+
+struct ArgmaxOptions {
+  int64_t axis = -1;
+};
+
+struct TopKOptions {
+  int64_t k = 1;
+  int64_t axis = -1;
+};
+
+struct CumsumOptions {
+  int64_t axis = -1;
+  bool exclusive = false;  // an element is not part of its own sum
+  bool reverse = false;    // sums begin at the end
+};
+
+struct CrossEntropyOptions {
+  int64_t axis = -1;  // of the classes
 };
 
 struct BlockScaleOptions {

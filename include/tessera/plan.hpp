@@ -123,9 +123,16 @@ class Buffer {
   std::vector<double> values() const;        // all, in the same order
   void set(std::span<const double> values);  // all, in the same order
   void fill(double value);
-  void fill_random(uint64_t seed);  // normal distribution
+  void fill_random(uint64_t seed, double scale = 1);  // normal distribution of this standard deviation
+  // The elements as they lie in memory, of the host: T is float for f32, int32_t for i32 and so on; elements of types
+  // that C++ lacks are read as unsigned integers of their width.
+  template <class T>
+  std::span<T> span();
+  template <class T>
+  std::span<const T> span() const;
 
  private:
+  void check_span(std::optional<DType> type, size_t element) const;
   int64_t offset(int64_t i) const;
   std::shared_ptr<const tsr::Tensor> tensor_;
   OwnedMemory storage_;
@@ -153,6 +160,17 @@ constexpr std::optional<DType> element_type() {
   if constexpr (std::is_same_v<E, std::complex<float>>) return DType::c64;
   if constexpr (std::is_same_v<E, std::complex<double>>) return DType::c128;
   return std::nullopt;
+}
+
+template <class T>
+std::span<T> Buffer::span() {
+  check_span(element_type<T>(), sizeof(T));
+  return {static_cast<T*>(data()), bytes_ / sizeof(T)};
+}
+template <class T>
+std::span<const T> Buffer::span() const {
+  check_span(element_type<T>(), sizeof(T));
+  return {static_cast<const T*>(data()), bytes_ / sizeof(T)};
 }
 
 // The caller's memory with its size. Elements of a type that C++ shares with Tessera must be of the tensor's type;

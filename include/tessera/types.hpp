@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -52,6 +53,14 @@ class Error : public std::runtime_error {
 
  private:
   Status status_;
+};
+
+// Types of a whole graph, where a tensor or an operation is given none of its own. What is not real (indices, truth
+// values) keeps the type that its operation gives it.
+struct Types {
+  std::optional<DType> io = {};            // of inputs and outputs
+  std::optional<DType> intermediate = {};  // of results that are not outputs
+  std::optional<DType> compute = {};       // what operations compute in
 };
 
 using Ints = std::vector<int64_t>;

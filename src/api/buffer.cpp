@@ -10,16 +10,17 @@
 #include "tessera/plan.hpp"
 
 namespace tessera {
-namespace {
 
-OwnedMemory allocate(size_t bytes, const tsr::DeviceMemory* device) {
+OwnedMemory allocate(size_t bytes, const tsr::DeviceMemory* device, const std::string& what) {
   if (device) return OwnedMemory(device->allocate(bytes), {device});
   constexpr size_t kAlign = 256;
   size_t rounded = (bytes + kAlign) / kAlign * kAlign;
   void* p = rounded < bytes ? nullptr : std::aligned_alloc(kAlign, rounded);
-  if (!p) tsr::fail(Status::out_of_memory, "cannot allocate ", bytes, " bytes");
+  if (!p) tsr::fail(Status::out_of_memory, "out of memory: ", what, " needs ", bytes, " bytes");
   return OwnedMemory(p, {});
 }
+
+namespace {
 
 void clear(const OwnedMemory& memory, size_t bytes) {
   const tsr::DeviceMemory* device = memory.get_deleter().device;
@@ -93,14 +94,15 @@ Workspace::Workspace(const Plan& plan) : Workspace(plan, plan.workspace_bytes())
 Workspace::Workspace(const Plan& plan, std::span<const ShapeOverride> overrides)
     : Workspace(plan, plan.workspace_bytes(overrides)) {}
 Workspace::Workspace(const Plan& plan, size_t bytes)
-    : bytes_(bytes), memory_(allocate(bytes, memory_of(plan.state_->plan->device()))) {}
+    : bytes_(bytes), memory_(allocate(bytes, memory_of(plan.state_->plan->device()), "a workspace")) {}
 
 Buffer::Buffer(const Tensor& t, std::string_view device)
     : tensor_(std::make_shared<tsr::Tensor>(GraphState::of(t)->graph.tensor(GraphState::id(t)))),
       bytes_(static_cast<size_t>(tensor_->bytes())),
       count_(tensor_->numel()) {
   bool on_host = device == "cpu" || tensor_->by_value;
-  storage_ = allocate(bytes_, on_host ? nullptr : memory_of(tsr::find_device(device)));
+  storage_ = allocate(bytes_, on_host ? nullptr : memory_of(tsr::find_device(device)),
+                      "the buffer of " + tsr::to_text(*tensor_));
   clear(storage_, bytes_);
 }
 
@@ -149,9 +151,18 @@ void Buffer::fill(double value) {
   store_all(*tensor_, storage_, [=] { return value; });
 }
 
-void Buffer::fill_random(uint64_t seed) {
+void Buffer::check_span(std::optional<DType> type, size_t element) const {
+  tsr::require(!storage_.get_deleter().device, "the elements of '", tensor_->name,
+               "' lie in a device's memory; values() and set() copy them");
+  int bits = tsr::info(tensor_->dtype).bits;
+  bool fits = type ? *type == tensor_->dtype : element * 8 == static_cast<size_t>(std::max(bits, 8));
+  tsr::require(fits, "the elements of ", tsr::describe(*tensor_), " have ", bits, " bits; asked for ",
+               type ? tsr::name(*type) : "unsigned integers", " of ", element * 8);
+}
+
+void Buffer::fill_random(uint64_t seed, double scale) {
   std::mt19937_64 engine(seed);
-  std::normal_distribution<double> normal;
+  std::normal_distribution<double> normal(0, scale);
   store_all(*tensor_, storage_, [&] { return normal(engine); });
 }
 

@@ -80,6 +80,7 @@ Tensor Tensor::as(DType type) const {
   tsr::Tensor& t = g.edit(id_);
   t.dtype = type;
   t.dtype_given = true;
+  GraphState::of(*this)->types.forget(id_);
   return *this;
 }
 
@@ -101,6 +102,8 @@ Tensor Tensor::ragged(Tensor offsets, int64_t multiplier) const {
 }
 
 Graph::Graph() : state_(std::make_shared<GraphState>()) {}
+
+Graph::Graph(const Types& types) : Graph() { state_->types.types = types; }
 
 Graph Graph::parse(std::string_view text) {
   Graph g;
@@ -140,6 +143,11 @@ Tensor Graph::input(std::string_view name, DType type, const Ints& dims, const I
   return state_->handle(state_->graph.add_tensor(t));
 }
 
+Tensor Graph::input(std::string_view name, const Ints& dims, const InputOptions& o) {
+  require(state_->types.types.io.has_value(), "input '", name, "' needs a type: give it one, or the graph Types::io");
+  return input(name, *state_->types.types.io, dims, o);
+}
+
 Tensor Graph::scalar(std::string_view name, DType type) {
   tsr::Tensor t;
   set_name(t, name);
@@ -169,6 +177,7 @@ Tensor Graph::constant(const std::vector<double>& values, const Ints& dims, DTyp
 Tensor Graph::output(Tensor t, std::string_view name) {
   TensorId id = state_->resolve(t);
   state_->graph.mark_output(id);
+  state_->types.set_output(state_->graph, id);
   if (name.empty()) return t;
   tsr::require_name(name);
   state_->graph.rename(id, name);

@@ -40,15 +40,14 @@ size_t find_slot(const std::vector<tsr::Slot>& slots, std::string_view name, con
             near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
-// A number takes the type of its neighbour where that matters, f32 otherwise; as in the text form.
+}  // namespace
+
 Tensor scalar_like(const Tensor& t, double v) {
   GraphState& s = *GraphState::of(t);
   DType type = t.dtype() == DType::f64 || t.dtype() == DType::c128 ? DType::f64 : DType::f32;
   if (tsr::is_integer(t.dtype()) && v == std::floor(v)) type = t.dtype() == DType::i64 ? DType::i64 : DType::i32;
   return s.handle(s.graph.add_tensor(tsr::make_scalar_constant(type, v)));
 }
-
-}  // namespace
 
 Tensor Results::operator[](std::string_view name) const {
   for (const auto& [n, t] : outputs_)
@@ -74,7 +73,7 @@ Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any op
     require(options.type() == spec.defaults.type(), label, ": the options are of another operation");
     n.attrs = std::move(options);
     // The spelling decides the mode, whatever the struct says.
-    if (!spec.modes.empty()) tsr::copy_mode(spec, spelled->options, n.attrs);
+    if (spelled->sets_mode) tsr::copy_mode(spec, spelled->options, n.attrs);
   }
   bool variadic = !spec.in.empty() && spec.in.back().kind == tsr::Slot::variadic;
   require(variadic || inputs.size() <= spec.in.size(), label, " takes at most ", spec.in.size(), " inputs, ",
@@ -91,7 +90,11 @@ Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any op
   for (std::string_view name : wanted) n.out[find_slot(spec.out, name, label, "output")] = tsr::kNew;
   for (const Subgraph& g : tsr::subgraphs(n))
     n.captures.insert(n.captures.end(), g->captured.begin(), g->captured.end());
-  const tsr::Node& added = s.graph.node(s.graph.add_node(std::move(n)));
+  if (spec.complete) spec.complete(s.graph, n);
+  s.types.set_compute(s.graph, n);
+  tsr::NodeId id = s.graph.add_node(std::move(n));
+  s.types.set_results(s.graph, id);
+  const tsr::Node& added = s.graph.node(id);
   std::vector<std::pair<std::string, Tensor>> outputs;
   for (size_t i = 0; i < added.out.size(); ++i)
     if (added.out[i] != kNone) outputs.emplace_back(spec.out[i].name, s.handle(added.out[i]));
@@ -121,6 +124,7 @@ Tensor gelu_tanh(Tensor x) { return call("gelu_tanh", {x}); }
 Tensor sigmoid(Tensor x) { return call("sigmoid", {x}); }
 Tensor tanh(Tensor x) { return call("tanh", {x}); }
 Tensor swish(Tensor x, PointwiseOptions o) { return call("swish", {x}, o); }
+Tensor silu(Tensor x) { return call("silu", {x}); }
 Tensor elu(Tensor x, PointwiseOptions o) { return call("elu", {x}, o); }
 Tensor softplus(Tensor x, PointwiseOptions o) { return call("softplus", {x}, o); }
 Tensor exp(Tensor x) { return call("exp", {x}); }
@@ -143,6 +147,11 @@ Tensor reduce(Tensor x, ReduceOptions o) {
 }
 Tensor sum(Tensor x, const Ints& axes) { return reduce(x, {.mode = ReduceMode::add, .axes = axes}); }
 Tensor mean(Tensor x, const Ints& axes) { return reduce(x, {.mode = ReduceMode::avg, .axes = axes}); }
+Tensor argmax(Tensor x, int64_t axis) { return call("argmax", {x}, ArgmaxOptions{axis}); }
+Results top_k(Tensor x, int64_t k, int64_t axis, const Wanted& wanted) {
+  return call("top_k", {x}, TopKOptions{.k = k, .axis = axis}, {}, wanted);
+}
+Tensor cumsum(Tensor x, CumsumOptions o) { return call("cumsum", {x}, o); }
 
 Tensor matmul(Tensor a, Tensor b, MatmulOptions o, const Named& named) { return call("matmul", {a, b}, o, named); }
 Tensor moe_matmul(Tensor token, Tensor weight, Tensor offsets, MoeOptions o, const Named& named) {
@@ -202,9 +211,14 @@ Results sdpa_bwd(Tensor q, Tensor k, Tensor v, Tensor o, Tensor d_o, Tensor stat
                  const Named& named, const Wanted& wanted) {
   return call("sdpa_bwd", {q, k, v, o, d_o, stats}, options, named, wanted);
 }
+Results cross_entropy(Tensor logits, Tensor target, CrossEntropyOptions o, const Wanted& wanted) {
+  return call("cross_entropy", {logits, target}, o, {}, wanted);
+}
 Tensor rope(Tensor x, Tensor freqs, RopeOptions o) { return call("rope", {x, freqs}, o); }
 
 Results resample(Tensor x, ResampleOptions o, const Wanted& wanted) { return call("resample", {x}, o, {}, wanted); }
+Results max_pool(Tensor x, ResampleOptions o, const Wanted& wanted) { return call("max_pool", {x}, o, {}, wanted); }
+Tensor avg_pool(Tensor x, ResampleOptions o) { return call("avg_pool", {x}, o); }
 Tensor reshape(Tensor x, const Ints& size, ReshapeMode mode) {
   ReshapeOptions o;
   o.size = size;
@@ -217,6 +231,11 @@ Tensor concat(const std::vector<Tensor>& inputs, int64_t axis) {
   ConcatOptions o;
   o.axis = axis;
   return call("concat", inputs, o);
+}
+Tensor gather(Tensor x, Tensor index, GatherOptions o) { return call("gather", {x, index}, o); }
+Tensor embedding(Tensor table, Tensor ids) { return call("embedding", {table, ids}); }
+Tensor scatter_add(Tensor updates, Tensor index, ScatterAddOptions o, const Named& named) {
+  return call("scatter_add", {updates, index}, o, named);
 }
 Results dropout(Tensor x, DropoutOptions o, const Named& named, const Wanted& wanted) {
   return call("dropout", {x}, o, named, wanted);

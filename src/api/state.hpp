@@ -5,6 +5,7 @@
 #include <any>
 #include <mutex>
 
+#include "graph/default_types.hpp"
 #include "graph/op.hpp"
 #include "planner/plan.hpp"
 #include "tessera/ops.hpp"
@@ -14,6 +15,7 @@ namespace tessera {
 
 struct GraphState : std::enable_shared_from_this<GraphState> {
   tsr::Graph graph;
+  tsr::DefaultTypes types;
   bool inside = false;  // a sub-graph under construction
   // While a sub-graph is being built: the surrounding graph, and which of its tensors stand for which here.
   std::shared_ptr<GraphState> outer;
@@ -43,5 +45,11 @@ struct PlanState {
   // The tensor of the plan's source that `t` stands for; raises when there is none.
   tsr::TensorId resolve(const Tensor& t) const;
 };
+
+// Memory of a device, or of the host when there is none, for `what`; raises when it cannot be had.
+OwnedMemory allocate(size_t bytes, const tsr::DeviceMemory* device, const std::string& what);
+
+// A number as a constant: of the type of its neighbour where that matters, f32 otherwise; as in the text form.
+Tensor scalar_like(const Tensor& neighbour, double value);
 
 }  // namespace tessera

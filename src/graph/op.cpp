@@ -25,6 +25,14 @@ class SubgraphFields : public FieldVisitor {
   std::vector<tessera::Subgraph> found;
 };
 
+Spelled in_mode(const OpSpec& o, std::string_view mode) {
+  Spelled s{&o, o.defaults, true};
+  ModeField f;
+  o.fields(s.options, f);
+  f.mode.set(static_cast<int>(std::find(f.mode.names.begin(), f.mode.names.end(), mode) - f.mode.names.begin()));
+  return s;
+}
+
 }  // namespace
 
 std::span<const OpSpec* const> all_ops() {
@@ -51,18 +59,11 @@ std::string spelling(const Node& n) {
 
 std::optional<Spelled> find_spelling(std::string_view text) {
   for (const OpSpec* o : all_ops()) {
-    if (o->modes.empty()) {
-      if (o->name == text) return Spelled{o, o->defaults};
-      continue;
-    }
-    for (size_t i = 0; i < o->modes.size(); ++i) {
-      if (cat(o->mode_prefix, o->modes[i], o->mode_suffix) != text) continue;
-      Spelled s{o, o->defaults};
-      ModeField f;
-      o->fields(s.options, f);
-      f.mode.set(static_cast<int>(i));
-      return s;
-    }
+    if (o->modes.empty() && o->name == text) return Spelled{o, o->defaults, false};
+    for (std::string_view m : o->modes)
+      if (cat(o->mode_prefix, m, o->mode_suffix) == text) return in_mode(*o, m);
+    for (const Alias& a : o->aliases)
+      if (a.name == text) return a.mode.empty() ? Spelled{o, o->defaults, false} : in_mode(*o, a.mode);
   }
   return std::nullopt;
 }
@@ -72,6 +73,7 @@ std::vector<std::string> all_spellings() {
   for (const OpSpec* o : all_ops()) {
     if (o->modes.empty()) names.emplace_back(o->name);
     for (std::string_view m : o->modes) names.push_back(cat(o->mode_prefix, m, o->mode_suffix));
+    for (const Alias& a : o->aliases) names.emplace_back(a.name);
   }
   return names;
 }
@@ -179,6 +181,10 @@ void Infer::check_broadcast(int slot, const Dims& target) const {
   if (!has(slot)) return;
   auto b = broadcast(in(slot).dims, target);
   check(b && *b == target, describe(slot), " does not broadcast to ", target, ": each size must be 1 or equal");
+}
+
+void Infer::refuse(std::initializer_list<Part> parts) const {
+  fail(Status::bad_parameter, label(), ": ", join_parts(parts));
 }
 
 std::string Infer::label() const {

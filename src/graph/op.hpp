@@ -71,6 +71,12 @@ enum class Family : uint8_t {
   other
 };
 
+// Another name of an operation, for those who look for it; graphs print the first name.
+struct Alias {
+  std::string_view name;
+  std::string_view mode = {};  // the mode that it stands for, if any
+};
+
 struct OpSpec {
   std::string_view name;
   Family family = Family::other;
@@ -92,6 +98,9 @@ struct OpSpec {
   // How gradients of outputs become gradients of inputs (graph/gradient.hpp); null: `no_gradient` says why not.
   void (*gradient)(Gradient& g) = nullptr;
   std::string_view no_gradient = {};
+  std::vector<Alias> aliases = {};
+  // What people mean who write the operation: may add nodes before it. For front ends; inference checks what came out.
+  void (*complete)(Graph& g, Node& n) = nullptr;
 };
 
 // Why operations that compute gradients have no rule themselves.
@@ -107,9 +116,10 @@ std::string spelling(const Node& n);
 struct Spelled {
   const OpSpec* op;
   std::any options;
+  bool sets_mode;  // whatever the options say
 };
 std::optional<Spelled> find_spelling(std::string_view text);
-std::vector<std::string> all_spellings();
+std::vector<std::string> all_spellings();  // aliases among them
 // For operations spelled by their mode: sets the mode of `to` to that of `from`.
 void copy_mode(const OpSpec& op, const std::any& from, std::any& to);
 
@@ -151,12 +161,13 @@ class Infer {
 
   template <class... Parts>
   [[noreturn]] void error(const Parts&... parts) const {
-    fail(Status::bad_parameter, label(), ": ", cat(parts...));
+    refuse({Part(parts)...});
   }
   template <class... Parts>
   void check(bool condition, const Parts&... parts) const {
     if (!condition) error(parts...);
   }
+  [[noreturn]] void refuse(std::initializer_list<Part> parts) const;
   void check_rank(int slot, int lo, int hi) const;
   void check_dims(int slot, const Dims& wanted) const;  // exact sizes of an input, if present
   void check_type(int slot, std::initializer_list<DType> allowed) const;
@@ -174,6 +185,12 @@ class Infer {
   Graph& g_;
   Node& n_;
 };
+
+// A value for each of the spatial dimensions where one was given for all of them.
+template <class T>
+void fill_spatial(tessera::Each<T>& values, int spatial) {
+  if (values.size() == 1 && spatial > 1) values.resize(static_cast<size_t>(spatial), T(values[0]));
+}
 
 std::string to_text(const Tensor& t);  // "'x' f32[2,3]"
 // The same in messages.

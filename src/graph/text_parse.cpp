@@ -6,6 +6,7 @@
 #include <complex>
 #include <unordered_map>
 
+#include "graph/default_types.hpp"
 #include "graph/gradient.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
@@ -46,8 +47,13 @@ class Parser : TextReader {
   // dtype [dims] [:layout]
   bool is_type() const { return peek().kind == Token::word && find_dtype(peek().text); }
   void type(Tensor& t) {
-    Token word = expect_word("a data type");
-    auto d = find_dtype(word.text);
+    Token word = peek();
+    // An input without a type has that of the whole graph.
+    std::optional<DType> d = is("[") ? types_.types.io : std::nullopt;
+    if (!d) {
+      word = expect_word("a data type");
+      d = find_dtype(word.text);
+    }
     if (!d) {
       std::vector<std::string> names;
       for (const DTypeInfo& i : dtypes()) names.emplace_back(i.name);
@@ -94,6 +100,7 @@ class Parser : TextReader {
     bool keyword = is_name(1);
     if (first.text == "output" && keyword) return output(scope);
     if (first.text == "with" && keyword) return with(scope);
+    if (first.text == "types" && keyword && is("=", 2)) return types();
     assignment(scope);
   }
 
@@ -113,7 +120,10 @@ class Parser : TextReader {
     located(name, [&] {
       g.mark_output(id);
       Tensor& t = g.edit(id);
-      if (given.dtype_given) t.dtype = given.dtype, t.dtype_given = true;
+      if (given.dtype_given)
+        t.dtype = given.dtype, t.dtype_given = true;
+      else
+        types_.set_output(g, id);
       if (given.dims_given) {
         require(given.dims == t.dims, "output ", describe(t), " was given sizes ", given.dims);
         t.dims_given = true;
@@ -130,6 +140,27 @@ class Parser : TextReader {
         t.strides_given = t.dims_given = true;
       }
     });
+  }
+
+  // types io=TYPE intermediate=TYPE compute=TYPE: for what follows, where no type is given.
+  void types() {
+    take();
+    while (peek().kind == Token::word && is("=", 1)) {
+      Token key = take();
+      take();
+      tessera::Types& t = types_.types;
+      std::optional<DType>* which = key.text == "io"             ? &t.io
+                                    : key.text == "intermediate" ? &t.intermediate
+                                    : key.text == "compute"      ? &t.compute
+                                                                 : nullptr;
+      if (!which) unknown(key, "kind of types", std::vector<std::string>{"io", "intermediate", "compute"});
+      Tensor given;
+      Token at = peek();
+      type(given);
+      if (given.dims_given || given.strides_given || !is_real(given.dtype))
+        error(at, "expected a floating-point type, nothing else");
+      *which = given.dtype;
+    }
   }
 
   void with(Scope& scope) {
@@ -329,8 +360,10 @@ class Parser : TextReader {
       Token open = take();
       if (depth >= kMaxDepth) error(open, cat("expressions nest deeper than ", kMaxDepth));
       while (peek().kind == Token::line_end) take();
-      TensorId id = expression(scope, {}, depth + 1);
+      bool tensor = is_name() && find(scope, peek()) != kNone && (is(")", 1) || is(",", 1));  // relu(x)
+      TensorId id = tensor ? lookup(scope, take()) : expression(scope, {}, depth + 1);
       while (peek().kind == Token::line_end) take();
+      if (is(",")) error(peek(), "arguments are separated by spaces, without a comma: add x y");
       expect(")");
       return id;
     }
@@ -595,13 +628,19 @@ class Parser : TextReader {
       label(scope, t.name, n.out[slot]);
     }
     NodeId id = kNone;
-    located(head, [&] { id = g.add_node(std::move(n)); });
+    located(head, [&] {
+      if (n.op->complete) n.op->complete(g, n);
+      if (!scope.outer) types_.set_compute(g, n);
+      id = g.add_node(std::move(n));
+      if (!scope.outer) types_.set_results(g, id);
+    });
     for (TensorId t : g.node(id).out)
       if (t != kNone) return t;
     error(head, cat(head.text, " has no output here"));
   }
 
   Token pending_layout_;
+  DefaultTypes types_;
 };
 
 }  // namespace

@@ -291,7 +291,7 @@ void require_name(std::string_view name) {
 
 std::string print_name(std::string_view name) {
   // Words that mean something else where a name may stand.
-  static constexpr std::string_view kReserved[] = {"output", "with", "inf", "nan"};
+  static constexpr std::string_view kReserved[] = {"output", "with", "types", "inf", "nan"};
   bool plain = is_word(name) && std::find(std::begin(kReserved), std::end(kReserved), name) == std::end(kReserved);
   if (plain || is_made_up(name)) return std::string(name);
   std::string s = "\"";

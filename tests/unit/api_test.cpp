@@ -86,5 +86,72 @@ TEST(Api, LayoutsAndTypesOfResults) {
   for (int i = 0; i < 72; ++i) EXPECT_EQ(by.get(i), 2 * i);
 }
 
+TEST(Api, TypesOfAWholeGraph) {
+  Graph g({.io = DType::bf16, .intermediate = DType::f16, .compute = DType::f64});
+  Tensor x = g.input("x", {2, 3}), b = g.input("b", DType::f32, {1, 3});
+  Tensor sum = x + b, wide = (x * b).as(DType::f32), y = g.output(relu(sum) + wide, "y");
+  g.output(wide, "wide");
+  Tensor index = g.output(argmax(sum), "index");
+  EXPECT_EQ(x.dtype(), DType::bf16);
+  EXPECT_EQ(sum.dtype(), DType::f16);
+  EXPECT_EQ(y.dtype(), DType::bf16);
+  EXPECT_EQ(wide.dtype(), DType::f32);
+  EXPECT_EQ(index.dtype(), DType::i64);
+  EXPECT_NE(g.text().find("compute=f64"), std::string::npos);
+  EXPECT_EQ(Graph::parse(g.text()).text(), g.text());
+  Graph plain;
+  expect_error([&] { plain.input("x", {2, 3}); }, {"input 'x' needs a type"});
+}
+
+TEST(Api, BuffersAsElements) {
+  Graph g;
+  Tensor x = g.input("x", DType::f32, {2, 3}), h = g.input("h", DType::bf16, {4}), i = g.input("i", DType::i32, {2});
+  Buffer bx(x), bh(h), bi(i);
+  bx.span<float>()[4] = 2.5f;
+  bi.span<int32_t>()[1] = -7;
+  bh.span<uint16_t>()[0] = 0x3f80;
+  EXPECT_EQ(bx.get(4), 2.5);
+  EXPECT_EQ(bi.get(1), -7);
+  EXPECT_EQ(bh.get(0), 1);
+  EXPECT_EQ(bx.span<float>().size(), 6u);
+  EXPECT_EQ(std::as_const(bx).span<float>()[4], 2.5f);
+  expect_error([&] { bx.span<double>(); }, {"'x' f32[2,3]", "asked for f64 of 64"});
+  expect_error([&] { bh.span<uint8_t>(); }, {"have 16 bits", "unsigned integers of 8"});
+  Buffer emulated(x, "emulated");
+  expect_error([&] { emulated.span<float>(); }, {"lie in a device's memory"});
+}
+
+TEST(Api, RandomNumbersHaveAScale) {
+  Graph g;
+  Tensor x = g.input("x", DType::f64, {1000});
+  Buffer a(x), b(x);
+  a.fill_random(3);
+  b.fill_random(3, 0.02);
+  for (int i = 0; i < 1000; ++i) EXPECT_NEAR(b.get(i), 0.02 * a.get(i), 1e-15);
+}
+
+TEST(Api, NamesAndScalarsThatPeopleLookFor) {
+  Graph g;
+  Tensor x = g.input("x", DType::f32, {1, 2, 6, 6}), w = g.input("w", DType::f32, {3, 2, 3, 3});
+  EXPECT_EQ(conv_fprop(x, w, {.stride = 2, .pad = 1}).dims(), (Ints{1, 3, 3, 3}));
+  EXPECT_EQ(Tensor(max_pool(x, {.window = 3, .stride = 2, .pad = 1})).dims(), (Ints{1, 2, 3, 3}));
+  EXPECT_EQ(avg_pool(x, {.window = 2}).dims(), (Ints{1, 2, 3, 3}));
+  EXPECT_EQ(matmul(x, g.input("m", DType::f32, {6, 5})).dims(), (Ints{1, 2, 6, 5}));
+  silu(x);
+  std::string text = g.text();
+  expect_error([&] { matmul(g["m"], w); }, {"must be equal, they are 5 and 3"});
+  EXPECT_EQ(g.text(), text) << "what is refused leaves nothing behind";
+  for (const char* part : {"stride=2,2", "mode=avg_pool_include", "swish", "window=3,3"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
+TEST(Api, ReshapeMeansTheSameInTextAndCode) {
+  Graph g;
+  Tensor x = g.input("x", DType::f32, {2, 3}, {.layout = "col"});
+  g.output(reshape(x, {6}), "y");
+  Graph t = Graph::parse("x = input f32[2,3]:col; y = reshape x size=6; output y");
+  EXPECT_EQ(g.text(), t.text());
+}
+
 }  // namespace
 }  // namespace tessera

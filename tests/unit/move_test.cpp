@@ -33,17 +33,16 @@ TEST(Move, ReshapeReadsInRowMajorOrMemoryOrder) {
 }
 
 TEST(Move, ReshapeAsTransposedView) {
-  Values r =
-      evaluate_text("x = input f64[1,2,3]; y f64[1,3,2]:[6,1,3] = reshape x; z = neg y; output z f64[1,3,2]:[6,2,1]",
-                    {{"x", {1, 2, 3, 4, 5, 6}}});
+  Values r = evaluate_text(
+      "x = input f64[1,2,3]; y f64[1,3,2]:[6,1,3] = reshape x mode=view; z = neg y; output z f64[1,3,2]:[6,2,1]",
+      {{"x", {1, 2, 3, 4, 5, 6}}});
   expect_near(r["z"], {-1, -4, -2, -5, -3, -6});
 }
 
 TEST(Move, TransposedViewsFollowOtherSizes) {
   Graph g = parse_graph(
-      "x = input f32[2,3,4,5]:bshd; n f32[2,3,4,5]:nchw = neg x; y f32[2,3,5,4]:[60,20,1,5] = reshape n; z = neg y; "
-      "output "
-      "z");
+      "x = input f32[2,3,4,5]:bshd; n f32[2,3,4,5]:nchw = neg x; y f32[2,3,5,4]:[60,20,1,5] = reshape n mode=view; "
+      "z = neg y; output z");
   Graph h = g.with_shapes({{g.find("x"), {2, 3, 6, 7}, {}}});
   const Tensor& y = h.tensor(h.find("y"));
   EXPECT_EQ(y.dims, (Dims{2, 3, 7, 6}));

@@ -71,8 +71,25 @@ TEST(Text, OneLineManyLinesAndComments) {
   EXPECT_EQ(print_graph(a), print_graph(b)) << "an operand in brackets may be spread over lines";
 }
 
-TEST(Text, BracketsHoldOperations) {
-  expect_refused("x = input f32[2]; y = relu (x); output y", {"unknown operation 'x'"});
+TEST(Text, BracketsHoldOperationsOrATensor) {
+  Graph a = parse_graph("x = input f32[2]; y = relu(x); output y"),
+        b = parse_graph("x = input f32[2]; y = relu x; output y");
+  EXPECT_EQ(print_graph(a), print_graph(b));
+  expect_refused("x = input f32[2]; y = relu (z); output y", {"unknown operation 'z'"});
+  expect_refused("x = input f32[2]; y = add(x, x); output y", {"separated by spaces"});
+}
+
+TEST(Text, TypesOfAWholeGraph) {
+  expect_round_trip("types io=bf16 intermediate=f16 compute=f64; x = input [2,3]; y = relu (add x x); output y");
+  Graph g = parse_graph(
+      "types io=bf16 intermediate=f16; x = input [2,3]; a = add x x; b f32 = neg a; i = argmax b; output b; output i; "
+      "y = relu a; output y; output a f32");
+  auto type = [&](const char* name) { return g.tensor(g.find(name)).dtype; };
+  EXPECT_EQ(type("x"), DType::bf16);
+  EXPECT_EQ(type("a"), DType::f32);
+  EXPECT_EQ(type("b"), DType::f32);
+  EXPECT_EQ(type("i"), DType::i64);
+  EXPECT_EQ(type("y"), DType::bf16);
 }
 
 TEST(Text, UniqueIds) {

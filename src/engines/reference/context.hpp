@@ -30,6 +30,15 @@ Array<T> read(const Memory& m, const Ints* lengths = nullptr);
 template <class T>
 void write(const Memory& m, const Array<T>& a, const Ints* lengths = nullptr);
 
+// Tensor cores take what they multiply in 16 bits, times a factor of their own: moved runs round such numbers
+// somewhere.
+template <class R>
+R round_somewhere(R v, DType type, uint64_t jitter) {
+  if (jitter == 0 || (type != DType::bf16 && type != DType::f16)) return v;
+  R factor = R(1) + static_cast<R>(jitter % 16) / 16;
+  return static_cast<R>(round_to(type, v * factor)) * (1 / factor);
+}
+
 template <class R>
 class Context {
  public:

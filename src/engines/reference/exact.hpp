@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number type moves elements of a data type without changing them.
+// Which number type moves elements of a data type without changing them, and what is no number in any of them.
 #pragma once
 
+#include <cmath>
 #include <complex>
 
 #include "base/dtype.hpp"
@@ -14,6 +15,14 @@ void with_exact_type(DType t, const F& f) {
   if (is_complex(t)) return f(std::complex<double>{});
   if (!is_real(t)) return f(int64_t{});
   f(R{});
+}
+
+template <class T>
+bool is_nan(T v) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isnan(v);
+  else
+    return false;
 }
 
 }  // namespace tsr::ref

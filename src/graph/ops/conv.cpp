@@ -35,13 +35,15 @@ void conv_fields(std::any& options, FieldVisitor& v) {
   v("beta", o.beta);
   v("size", o.size);
   v("groups", o.groups);
+  v("tf32", o.tf32);
 }
 
-void check_conv_options(const Infer& ctx, int spatial, int c_slot) {
-  const auto& o = ctx.options<tessera::ConvOptions>();
+void check_conv_options(Infer& ctx, int spatial, int c_slot) {
+  auto& o = ctx.edit_options<tessera::ConvOptions>();
+  for (auto* values : {&o.stride, &o.pad, &o.post_pad, &o.dilation}) fill_spatial(*values, spatial);
   auto check_list = [&](std::string_view name, const Ints& v, int64_t least) {
     ctx.check(v.empty() || static_cast<int>(v.size()) == spatial, "option ", name, " has ", v.size(),
-              " values, it needs one for each of the ", spatial, " spatial dimensions");
+              " values, it needs one for each of the ", spatial, " spatial dimensions, or one for all");
     for (int64_t value : v)
       ctx.check(value >= least && value <= kLargest, "option ", name, " holds ", value, ", it must be in ", least, "..",
                 kLargest);

@@ -16,7 +16,7 @@ int64_t conv_groups(const Dims& x, const Dims& w);
 
 void conv_fields(std::any& options, FieldVisitor& v);
 // Checks the options themselves and that c is given exactly when beta asks for it. `c_slot` is the slot of c.
-void check_conv_options(const Infer& ctx, int spatial, int c_slot);
+void check_conv_options(Infer& ctx, int spatial, int c_slot);
 // Elements that the filter spans in spatial dimension i, after checking its size.
 int64_t filter_reach(const Infer& ctx, int64_t taps, int64_t dilation, int i);
 // Sizes of y, after checking that the filter fits into the padded input.

@@ -13,17 +13,21 @@ using namespace slots::matmul;
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<MatmulOptions>(&options);
   v("padding_value", o.padding_value);
+  v("tf32", o.tf32);
 }
+
+// Is there a product of these two, as far as the dimensions go that it sums over?
+bool fit(const Tensor& a, const Tensor& b) { return a.dims.back() == b.dims[b.rank() - 2]; }
 
 void infer(Infer& ctx) {
   const Tensor &a = ctx.in(kA), &b = ctx.in(kB);
   ctx.check_rank(kA, 2, kMaxRank);
   ctx.check_rank(kB, 2, kMaxRank);
+  ctx.check(fit(a, b), "the last size of ", ctx.describe(kA), " and the last but one of ", ctx.describe(kB),
+            " must be equal, they are ", a.dims.back(), " and ", b.dims[b.rank() - 2]);
   ctx.check(a.rank() == b.rank(), ctx.describe(kA), " and ", ctx.describe(kB),
             " must have the same number of dimensions");
   int r = a.rank();
-  ctx.check(a.dims[r - 1] == b.dims[r - 2], "the last size of ", ctx.describe(kA), " and the last but one of ",
-            ctx.describe(kB), " must be equal, they are ", a.dims[r - 1], " and ", b.dims[r - 2]);
   Dims c = a.dims;
   c[r - 1] = b.dims[r - 1];
   for (int i = 0; i < r - 2; ++i) {
@@ -50,9 +54,31 @@ double flops(const Graph& g, const Node& n) {
 
 void backward(Gradient& g) {
   TensorId d = g.d();
+  MatmulOptions o{.tf32 = g.options<MatmulOptions>().tf32};
   // Beyond the per-batch sizes the result is a constant: the same limits, in the roles that m, n and k have here.
-  if (g.wants(kA)) g.add(kA, g.make(ops::matmul, {d, g.swap_last(g.in(kB)), g.in(kM), g.in(kK), g.in(kN)}));
-  if (g.wants(kB)) g.add(kB, g.make(ops::matmul, {g.swap_last(g.in(kA)), d, g.in(kK), g.in(kN), g.in(kM)}));
+  if (g.wants(kA)) g.add(kA, g.make(ops::matmul, {d, g.swap_last(g.in(kB)), g.in(kM), g.in(kK), g.in(kN)}, o));
+  if (g.wants(kB)) g.add(kB, g.make(ops::matmul, {g.swap_last(g.in(kA)), d, g.in(kK), g.in(kN), g.in(kM)}, o));
+}
+
+// An operand of fewer dimensions has size 1 in those that it lacks, as operands of pointwise operations have.
+void complete(Graph& g, Node& n) {
+  TensorId a = slot(n.in, kA), b = slot(n.in, kB);
+  if (a == kNone || b == kNone) return;
+  int ranks[] = {g.tensor(a).rank(), g.tensor(b).rank()}, most = std::max(ranks[0], ranks[1]);
+  if (ranks[0] < 2 || ranks[1] < 2 || !fit(g.tensor(a), g.tensor(b))) return;  // inference will say so
+  for (int k : {kA, kB}) {
+    if (ranks[k] == most) continue;
+    TensorId& operand = n.in[static_cast<size_t>(k)];
+    tessera::ReshapeOptions o{.size = Ints(static_cast<size_t>(most - ranks[k]), 1)};
+    for (int64_t d : g.tensor(operand).dims) o.size.push_back(d);
+    // The first size follows the operand's when a plan is made for others.
+    if (g.tensor(operand).numel() > 0) o.size[static_cast<size_t>(most - ranks[k])] = -1;
+    Node wider;
+    wider.op = &ops::reshape;
+    wider.in = {operand};
+    wider.attrs = std::move(o);
+    operand = g.node(g.add_node(std::move(wider))).out[0];
+  }
 }
 
 }  // namespace
@@ -74,9 +100,11 @@ const OpSpec ops::matmul = {
     .formula =
         "c[.., m, n] = sum_k a[.., m, k] b[.., k, n]; with overrides, batch i uses only m_i, n_i, k_i of the sizes",
     .shapes =
-        "a [.., m, k], b [.., k, n] -> c [.., m, n]; batch sizes equal, 1, or one a multiple of the other; any type",
+        "a [.., m, k], b [.., k, n] -> c [.., m, n]; batch sizes equal, 1, or one a multiple of the other; an operand "
+        "of fewer dimensions has size 1 in those that it lacks; any type",
     .example = "a = input bf16[2,4,8]\nb = input bf16[2,8,3]\nc = matmul a b\noutput c bf16",
     .gradient = backward,
+    .complete = complete,
 };
 
 }  // namespace tsr

@@ -24,7 +24,8 @@ void infer(Infer& ctx) {
   auto& o = ctx.edit_options<MoeBwdOptions>();
   // A declared number of experts becomes part of the options, so that the text form carries it.
   const Tensor& declared = ctx.out(0);
-  if (declared.dims_given && declared.rank() == 3 && declared.dims[0] != offset.numel()) o.experts = declared.dims[0];
+  if (declared.dims_given && declared.rank() == 3)
+    o.experts = declared.dims[0] == offset.numel() ? 0 : declared.dims[0];
   int64_t experts = o.experts == 0 ? offset.numel() : o.experts;
   ctx.check(experts > 0 && offset.numel() > 0 && offset.numel() % experts == 0, ctx.describe(kOffset),
             " must hold one offset, or a multiple, for each of the ", experts, " experts");

@@ -289,6 +289,7 @@ const OpSpec ops::pointwise = {
     .example = "x = input f32[2,3]\nb = input f32[1,3]\ny = relu (add x b)\noutput y",
     .modes = pointwise_names(),
     .gradient = backward,
+    .aliases = {{"silu", "swish"}},
 };
 
 }  // namespace tsr

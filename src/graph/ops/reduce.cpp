@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over any axes. Reduced axes stay, with size 1 (or a declared divisor). With group offsets, rows of axis 1
 // are reduced group by group.
+#include <set>
+
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
 
@@ -19,17 +21,25 @@ void fields(std::any& options, FieldVisitor& v) {
 }
 
 // Declared sizes tell what is reduced: 1 all of a dimension, another divisor runs of neighbours (heads that share a
-// gradient). Kept as options, because declared sizes do not survive Graph::with_shapes.
+// gradient). Kept as options, because declared sizes do not survive Graph::with_shapes. Dimensions of size 1, which may
+// have other sizes then, are not reduced; where there is no other, the last one is.
 void from_declared(const Tensor& x, const Tensor& y, ReduceOptions& o) {
   bool runs = false;
   for (int i = 0; i < x.rank(); ++i) runs = runs || (y.dims[i] != 1 && y.dims[i] != x.dims[i]);
+  if (runs && !o.axes.empty()) return;
+  int last = -1;
+  std::set<int64_t> axes;
+  for (int64_t a : o.axes) axes.insert(normalize_axis(a, x.rank()));
   for (int i = 0; i < x.rank(); ++i) {
-    bool divides = y.dims[i] > 1 && x.dims[i] % y.dims[i] == 0;
+    bool divides = y.dims[i] > 1 && x.dims[i] % y.dims[i] == 0, whole = y.dims[i] == 1 && x.dims[i] != 1;
+    if (y.dims[i] == 1) last = i;
     if (runs)
-      o.runs.push_back(y.dims[i] == 1 ? 0 : divides ? x.dims[i] / y.dims[i] : 1);
-    else if (y.dims[i] == 1)
-      o.axes.push_back(i);
+      o.runs.push_back(whole ? 0 : divides ? x.dims[i] / y.dims[i] : 1);
+    else if (whole)
+      axes.insert(i);
   }
+  if (!runs && axes.empty() && last >= 0) axes.insert(last);
+  if (axes.size() != o.axes.size()) o.axes.assign(axes.begin(), axes.end());
 }
 
 void infer(Infer& ctx) {
@@ -50,7 +60,7 @@ void infer(Infer& ctx) {
     for (int64_t a : o.axes) dims[static_cast<int>(normalize_axis(a, x.rank()))] = a == 0 ? dims[0] : 1;
   } else {
     const Tensor& y = ctx.out(0);
-    bool declared = o.axes.empty() && o.runs.empty() && y.dims_given && y.rank() == x.rank();
+    bool declared = o.runs.empty() && y.dims_given && y.rank() == x.rank();
     if (declared) from_declared(x, y, o);
     ctx.check(o.runs.empty() || (o.axes.empty() && static_cast<int>(o.runs.size()) == x.rank()), "runs ", Dims(o.runs),
               " must hold one length for each of the ", x.rank(), " dimensions of ", ctx.describe(0),
@@ -176,6 +186,7 @@ const OpSpec ops::reduce = {
     .modes = kModes,
     .mode_prefix = "reduce_",
     .gradient = backward,
+    .aliases = {{"sum", "add"}, {"mean", "avg"}},
 };
 
 }  // namespace tsr

@@ -96,6 +96,7 @@ const OpSpec ops::resample = {
         "x = input f32[1,2,6,6]\ny, index:i = resample x mode=max_pool window=3,3 stride=2,2 pad=1,1\noutput y\noutput "
         "i",
     .gradient = backward,
+    .aliases = {{"max_pool", "max_pool"}, {"avg_pool", "avg_pool_include"}},
 };
 
 }  // namespace tsr

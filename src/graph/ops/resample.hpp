@@ -19,7 +19,7 @@ Ratio resample_position(const tessera::ResampleOptions& o, int64_t element, int 
 int64_t window_extent(const tessera::ResampleOptions& o, int d);
 
 void resample_fields(std::any& options, FieldVisitor& v);
-void check_resample_options(const Infer& ctx, int spatial);
+void check_resample_options(Infer& ctx, int spatial);
 // Refuses ratios whose exact arithmetic would leave 64 bits for sizes up to `size` in dimension d.
 void check_resample_range(const Infer& ctx, const tessera::ResampleOptions& o, int64_t size, int d);
 

@@ -56,11 +56,12 @@ void resample_fields(std::any& options, FieldVisitor& v) {
   v("alpha", o.alpha);
 }
 
-void check_resample_options(const Infer& ctx, int spatial) {
-  const auto& o = ctx.options<ResampleOptions>();
+void check_resample_options(Infer& ctx, int spatial) {
+  auto& o = ctx.edit_options<ResampleOptions>();
+  for (auto* values : {&o.window, &o.stride, &o.pad, &o.post_pad}) fill_spatial(*values, spatial);
   auto check_list = [&](std::string_view name, const Ratios& v, bool positive) {
     ctx.check(v.empty() || static_cast<int>(v.size()) == spatial, "option ", name, " has ", v.size(),
-              " values, it needs one for each of the ", spatial, " spatial dimensions");
+              " values, it needs one for each of the ", spatial, " spatial dimensions, or one for all");
     for (Ratio r : v)
       ctx.check(r.num >= (positive ? 1 : 0) && r.den >= 1, "option ", name, " holds ", r.num, "/", r.den,
                 ", it must be ", positive ? "positive" : "at least 0");

@@ -69,7 +69,7 @@ void backward(Gradient& g) {
   t.dims = g.dims(0);
   t.strides = strides_like(t.dims, &g.tensor(x));
   t.dims_given = t.strides_given = true;
-  g.add(0, g.make(ops::reshape, {d}, ReshapeOptions{}, &t));
+  g.add(0, g.make(ops::reshape, {d}, ReshapeOptions{.size = {}, .mode = tessera::ReshapeMode::view}, &t));
 }
 
 }  // namespace
@@ -83,9 +83,8 @@ const OpSpec ops::reshape = {
     .fields = fields,
     .infer = infer,
     .formula =
-        "view: the i-th element of y in the order of its strides is the i-th of x in the order of its strides (so y "
-        "may be a "
-        "transposed view of x); logical: both in row-major order, whatever the strides",
+        "logical: the i-th element of y in row-major order is the i-th of x in row-major order, whatever the strides; "
+        "view: both in the order of their strides (so y may be a transposed view of x)",
     .shapes =
         "x of any sizes -> y of `size` (one -1 is filled in) or of its declared sizes, equally many elements; any type",
     .example = "x = input f32[2,3,4]\ny = reshape x size=6,-1\noutput y",

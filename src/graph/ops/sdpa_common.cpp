@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/sdpa_common.hpp"
 
+#include <algorithm>
+
 #include "graph/ops/block_scale.hpp"
 #include "graph/ops/list.hpp"
 #include "graph/ragged.hpp"
@@ -109,7 +111,14 @@ void check_masks(const Infer& ctx, const Slots& s, const Shape& n) {
   check_real(ctx, s.bias);
   ctx.check_broadcast(s.bias, n.scores());
   ctx.check_type(s.block_mask, {DType::u8, DType::i8, DType::boolean});
-  ctx.check_broadcast(s.block_mask, {n.b, n.hq, ceil_div(n.sq, kMaskBlock), ceil_div(n.skv, kMaskBlock)});
+  if (ctx.has(s.block_mask)) {
+    // Masks of one bit for each tile come in whole bytes.
+    Dims tiles{n.b, n.hq, ceil_div(n.sq, kMaskBlock), ceil_div(n.skv, kMaskBlock)}, most = tiles;
+    most[3] = std::max(tiles[3], ctx.in(s.block_mask).dims.back());
+    auto all = broadcast(ctx.in(s.block_mask).dims, most);
+    ctx.check(all && *all == most, ctx.describe(s.block_mask), " does not broadcast to ", tiles,
+              ": each size must be 1 or equal, the last one may be larger");
+  }
   for (int t : {s.sink, s.alibi_slopes}) {
     check_real(ctx, t);
     ctx.check_dims(t, {1, n.hq, 1, 1});

@@ -128,7 +128,8 @@ const OpSpec ops::sdpa_fwd = {
         "q [b,hq,sq,d], k [b,hk,skv,d], v [b,hv,skv,dv] -> o [b,hq,sq,dv], stats, max, sum_exp [b,hq,sq,1]; hq a "
         "multiple of hk and hv; f16, bf16, f32, f64, e4m3, e5m2; paged k, v [blocks,h,block_size,d] with page "
         "tables [b,1,pages,1]; bias broadcasts to [b,hq,sq,skv]; seq_len [b,1,1,1], cu_seq_len [b+1,1,1,1]; sink, "
-        "alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128]. Packed sequences may be longer than sq and skv "
+        "alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128] or with more columns. Packed sequences may be "
+        "longer than sq and skv "
         "say: their lengths and offsets decide, unless a bias, a mask or block scales end with the sizes; results that "
         "are not packed end with them too",
     .example =

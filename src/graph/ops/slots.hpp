@@ -70,6 +70,27 @@ enum In : int { kX, kSink };
 enum Out : int { kY, kStats, kMax, kSumExp };
 }  // namespace softmax
 
+namespace cross_entropy {
+enum In : int { kLogits, kTarget };
+enum Out : int { kLoss, kStats };
+}  // namespace cross_entropy
+
+namespace cross_entropy_bwd {
+enum In : int { kLogits, kTarget, kStats, kDloss };
+}  // namespace cross_entropy_bwd
+
+namespace gather {
+enum In : int { kX, kIndex };
+}  // namespace gather
+
+namespace scatter_add {
+enum In : int { kUpdates, kIndex, kX };
+}  // namespace scatter_add
+
+namespace top_k {
+enum Out : int { kValues, kIndices };
+}  // namespace top_k
+
 namespace band_mask {
 enum In : int { kX, kFill, kSeqQ, kSeqKv, kCuSeqQ, kCuSeqKv, kLeft, kShiftRight };
 }  // namespace band_mask

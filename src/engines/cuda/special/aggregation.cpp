@@ -100,9 +100,9 @@ class AggregationBuilder {
     int64_t most = std::max<int64_t>({a.edges, a.destinations, a.rows * a.chunks});
     add(*step, "find_destinations", std::min<int64_t>(ceil_div(most, kThreads), int64_t{d_.units} * 16), kThreads);
     if (sorts) {
-      add(*step, instance("sort_edges", false), ceil_div(a.chunks * 32, kThreads), kThreads);
-      add(*step, instance("scan_counts", kScanThreads), 1, kScanThreads, kScanThreads / 32 * 4);
-      add(*step, instance("sort_edges", true), ceil_div(a.chunks * 32, kThreads), kThreads);
+      add(*step, instance("sort_edges", "AggregationArgs", false), ceil_div(a.chunks * 32, kThreads), kThreads);
+      add(*step, instance("scan_counts", "AggregationArgs", kScanThreads), 1, kScanThreads, kScanThreads / 32 * 4);
+      add(*step, instance("sort_edges", "AggregationArgs", true), ceil_div(a.chunks * 32, kThreads), kThreads);
     }
     add(*step, instance("spread", lane_of(g_, n_, {part, whole_}), type(whole_), type(part)),
         ceil_div(a.rows * columns(part), kThreads), kThreads);

@@ -6,6 +6,7 @@
 #include "device/cut.cuh"
 #include "device/elements.cuh"
 #include "engines/cuda/special/aggregation_args.cuh"
+#include "engines/cuda/special/sort.cuh"
 
 namespace tsr::dev {
 
@@ -106,56 +107,9 @@ inline void find_destinations(const AggregationArgs& a) {
   for (i64 i = first; i < a.rows * a.chunks; i += step) l.counts[i] = 0;
 }
 
-// A warp walks over its chunk, 32 edges at a time. PLACE: puts the edges where the counts, by now places, say.
-template <bool PLACE>
-void sort_edges(const AggregationArgs& a) {
-  EdgeLists l = edge_lists(a);
-  int lane = threadIdx.x % 32;
-  i64 chunk = (i64(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
-  if (chunk >= a.chunks) return;
-  i64 end = (chunk + 1) * a.chunk_edges < a.edges ? (chunk + 1) * a.chunk_edges : a.edges;
-  for (i64 base = chunk * a.chunk_edges; base < end; base += 32) {
-    i64 i = base + lane, row = i < end && l.destination[i] >= 0 ? edge_row(a, i) : -1;
-    int before = 0, same = 0;
-    for (int k = 0; k < 32; ++k) {
-      i64 other = __shfl_sync(0xffffffffu, row, k);
-      same += other == row;
-      before += other == row && k < lane;
-    }
-    i32* count = l.counts + row * a.chunks + chunk;
-    i32 start = row >= 0 ? *count : 0;
-    if (PLACE && row >= 0) l.sorted[start + before] = i32(i);
-    __syncwarp();  // all lanes have read before one of them writes
-    if (row >= 0 && before == same - 1) *count = start + same;
-    __syncwarp();
-  }
-}
-
-// Counts become the sums of those before them. One block.
-template <int THREADS>
-void scan_counts(const AggregationArgs& a) {
-  i32 *counts = edge_lists(a).counts, *sums = reinterpret_cast<i32*>(shared_memory()), carry = 0;
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  i64 all = a.rows * a.chunks;
-  for (i64 base = 0; base < all; base += THREADS) {
-    i64 i = base + threadIdx.x;
-    i32 mine = i < all ? counts[i] : 0, sum = mine;
-#pragma unroll
-    for (int by = 1; by < 32; by *= 2) {
-      i32 other = __shfl_up_sync(0xffffffffu, sum, by);
-      if (lane >= by) sum += other;
-    }
-    if (lane == 31) sums[warp] = sum;
-    __syncthreads();
-    i32 before = carry;
-    for (int w = 0; w < THREADS / 32; ++w) {
-      if (w < warp) before += sums[w];
-      carry += sums[w];
-    }
-    if (i < all) counts[i] = before + sum - mine;
-    __syncthreads();  // the sums are used again
-  }
-}
+// What sorting by key asks: the row of an edge, or -1, and where the lists are.
+inline i64 sort_key(const AggregationArgs& a, i64 i) { return edge_lists(a).destination[i] >= 0 ? edge_row(a, i) : -1; }
+inline SortLists sort_lists(const AggregationArgs& a) { return {edge_lists(a).sorted, edge_lists(a).counts}; }
 
 template <class L, class DY, class DX>
 void spread(const AggregationArgs& a) {
@@ -163,9 +117,9 @@ void spread(const AggregationArgs& a) {
   if (!s.real) return;
   EdgeLists l = edge_lists(a);
   i64 column = a.first_column + s.column, first, end;
-  if (a.keys_bytes) {  // after sorting, the count of a chunk is where its edges end
-    first = s.row == 0 ? 0 : l.counts[s.row * a.chunks - 1];
-    end = l.counts[(s.row + 1) * a.chunks - 1];
+  if (a.keys_bytes) {
+    first = sorted_end(a, s.row - 1);
+    end = sorted_end(a, s.row);
   } else {
     first = s.row;
     end = s.row < a.edges ? s.row + 1 : s.row;

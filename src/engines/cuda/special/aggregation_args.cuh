@@ -19,8 +19,7 @@ struct AggregationArgs {
   Divisor columns;                                 // of the part
   i64 first_column;                                // of the part in y
   int mode;
-  // Backward. Edges are sorted by key, those of equal keys in their order: they are cut into chunks, each is counted by
-  // one warp, and the counts [row][chunk] become the places where each chunk puts its edges.
+  // Backward: edges are sorted by key (sort.cuh).
   i64 chunks, chunk_edges;
   void* workspace;  // i32: destination of each edge, edges that count at each destination, edges sorted, counts
 };

@@ -22,6 +22,10 @@ const Family* find_family(const OpSpec* op) {
       {{&ops::gnn_agg, &ops::gnn_agg_bwd}, build_aggregation, check_aggregation},
       {{&ops::ctc_loss}, build_ctc, check_ctc},
       {{&ops::reduce_by}, build_reduce_by, check_reduce_by},
+      {{&ops::gather}, build_gather},
+      {{&ops::scatter_add}, build_scatter_add, check_scatter_add},
+      {{&ops::cumsum}, build_cumsum},
+      {{&ops::top_k}, build_top_k, check_top_k},
   };
   for (const Family& f : kFamilies)
     if (std::find(f.operations.begin(), f.operations.end(), op) != f.operations.end()) return &f;
@@ -33,7 +37,8 @@ class SpecialEngine : public Engine {
   const EngineInfo& info() const override {
     static constexpr EngineInfo kInfo = {
         "special_cuda", 109, DeviceKind::cuda, true,
-        "local normalisation, spatial transformers, aggregation over graphs, CTC, reductions by a sub-graph"};
+        "local normalisation, spatial transformers, aggregation over graphs, CTC, reductions by a sub-graph, rows by "
+        "index, running sums, largest elements"};
     return kInfo;
   }
   Matched match(const Region& r, const Device& d) const override {
@@ -52,6 +57,11 @@ class SpecialEngine : public Engine {
 };
 
 }  // namespace
+
+std::string exact_lane(DType t) {
+  if (t == DType::f64) return "double";
+  return is_integer(t) ? "i64" : "float";
+}
 
 const Engine& special_engine() {
   static const SpecialEngine e;

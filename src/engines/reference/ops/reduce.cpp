@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "engines/reference/exact.hpp"
 #include "engines/reference/ops/list.hpp"
 
 namespace tsr::ref {
@@ -15,14 +16,6 @@ auto magnitude(T v) {
     return v < 0 ? -v : v;
   else
     return std::abs(v);
-}
-
-template <class T>
-bool is_nan(T v) {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::isnan(v);
-  else
-    return false;
 }
 
 template <class T>

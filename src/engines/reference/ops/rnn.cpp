@@ -77,7 +77,9 @@ Run<R> run_forward(const RnnProblem<R>& p) {
       run.result.y = std::move(y);
       break;
     }
+    p.round(y);
     multiply(y, dropout_mask(p, layer));
+    p.round(y);
     sequence = std::move(y);
   }
   return run;
@@ -127,6 +129,9 @@ RnnProblem<R> read_rnn(const Context<R>& c, const RnnSlots& slots) {
   const auto& o = c.template options<RnnOptions>();
   Array<R> x = c.in(slots.x);
   RnnProblem<R> p{o, RnnWeights(o, x.dims.back()), 0, 0, {}, {}, c.in(slots.weight), {}, {}};
+  if (c.in_tensor(slots.x).dtype == c.in_tensor(slots.weight).dtype) p.operand = c.in_tensor(slots.x).dtype;
+  for (int i = 0; i < static_cast<int>(c.node().out.size()); ++i)
+    if (p.jitter == 0 && c.wants(i)) p.jitter = c.out_memory(i).jitter;
   bool batch_major = o.layout == RnnLayout::batch_major;
   p.steps = x.dims[batch_major ? 1 : 0];
   if (!o.packed) p.batch = x.dims[batch_major ? 0 : 1];

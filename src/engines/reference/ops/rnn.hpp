@@ -16,6 +16,13 @@ struct RnnProblem {
   Ints lengths;  // valid steps of each sequence
   Array<R> x;    // [steps, batch, inputs]
   Array<R> weight, h0, c0;
+  DType operand = DType::f32;  // what tensor cores may multiply states and gradients in
+  uint64_t jitter = 0;         // of a moved run, which rounds them to that
+
+  R rounded(R v) const { return round_somewhere(v, operand, jitter); }
+  void round(Array<R>& x) const {
+    for (R& v : x.data) v = rounded(v);
+  }
 };
 
 template <class R>

@@ -34,7 +34,9 @@ R RnnCell<R>::clip(R c, R& inside) const {
 template <class R>
 void RnnCell<R>::forward(const R* x, int64_t t, int64_t b, std::vector<R>& h, std::vector<R>& c,
                          RnnTape<R>& tape) const {
-  for (int64_t j = 0; j < outputs_; ++j) tape.h.at(t, b, j) = h[static_cast<size_t>(j)];
+  std::vector<R> operand;  // of the products: the state as tensor cores may take it
+  for (R v : h) operand.push_back(p_.rounded(v));
+  for (int64_t j = 0; j < outputs_; ++j) tape.h.at(t, b, j) = operand[static_cast<size_t>(j)];
   for (int64_t i = 0; i < hidden_; ++i) tape.c.at(t, b, i) = c[static_cast<size_t>(i)];
   std::vector<R> next(static_cast<size_t>(hidden_));
   for (int64_t i = 0; i < hidden_; ++i) {
@@ -43,7 +45,7 @@ void RnnCell<R>::forward(const R* x, int64_t t, int64_t b, std::vector<R>& h, st
     for (int64_t g = 0; g < w_.gates(); ++g) {
       from_x[g] = skips_input() ? x[i] : row_times(w_.input(layer_, direction_, g), i, x);
       from_x[g] += bias(w_.input_bias(layer_, direction_, g), i);
-      from_h[g] = row_times(w_.recurrent(layer_, direction_, g), i, h.data());
+      from_h[g] = row_times(w_.recurrent(layer_, direction_, g), i, operand.data());
       from_h[g] += bias(w_.recurrent_bias(layer_, direction_, g), i);
     }
     auto gate = [&](int64_t g) -> R& { return tape.gates.at(t, b, g, i); };
@@ -74,7 +76,10 @@ void RnnCell<R>::forward(const R* x, int64_t t, int64_t b, std::vector<R>& h, st
     }
   }
   RnnPart projection = w_.projection(layer_, direction_);
-  if (projection.rows == 0) h = next;
+  if (projection.rows == 0)
+    h = next;
+  else
+    for (R& v : next) v = p_.rounded(v);
   for (int64_t j = 0; j < projection.rows; ++j) h[static_cast<size_t>(j)] = row_times(projection, j, next.data());
 }
 
@@ -85,12 +90,13 @@ void RnnCell<R>::gate_gradients(int64_t t, int64_t b, const RnnTape<R>& tape, st
   RnnPart projection = w_.projection(layer_, direction_);
   std::vector<R> before_projection = dh;
   if (projection.rows > 0) {
+    for (R& v : dh) v = p_.rounded(v);
     before_projection.assign(static_cast<size_t>(hidden_), 0);
     for (int64_t j = 0; j < projection.rows; ++j)
       for (int64_t i = 0; i < hidden_; ++i) {
         int64_t at = projection.offset + j * hidden_ + i;
         before_projection[static_cast<size_t>(i)] += p_.weight[at] * dh[static_cast<size_t>(j)];
-        dweight[at] += dh[static_cast<size_t>(j)] * gate(3, i) * std::tanh(tape.next_c.at(t, b, i));
+        dweight[at] += dh[static_cast<size_t>(j)] * p_.rounded(gate(3, i) * std::tanh(tape.next_c.at(t, b, i)));
       }
   }
   std::fill(dh.begin(), dh.end(), R(0));
@@ -135,6 +141,7 @@ void RnnCell<R>::backward(const R* x, int64_t t, int64_t b, const RnnTape<R>& ta
                           std::vector<R>& dc, R* dx, Array<R>& dweight) const {
   Array<R> da(Dims{w_.gates(), hidden_}), db = da;
   gate_gradients(t, b, tape, dh, dc, da, db, dweight);
+  p_.round(da), p_.round(db);
   for (int64_t g = 0; g < w_.gates(); ++g) {
     RnnPart input = w_.input(layer_, direction_, g), recurrent = w_.recurrent(layer_, direction_, g);
     RnnPart input_bias = w_.input_bias(layer_, direction_, g),

@@ -245,10 +245,7 @@ void quantize(Array<R>& x, R factor, DType type) {
 
 template <class R>
 void round_somewhere(Array<R>& x, DType type, uint64_t jitter) {
-  if (jitter == 0 || (type != DType::bf16 && type != DType::f16)) return;
-  R factor = R(1) + static_cast<R>(jitter % 16) / 16;
-  quantize(x, factor, type);
-  multiply(x, 1 / factor);
+  for (R& v : x.data) v = ref::round_somewhere(v, type, jitter);
 }
 
 template Attention<double> attention(const Context<double>&);

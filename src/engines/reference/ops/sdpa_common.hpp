@@ -69,8 +69,6 @@ void multiply(Array<R>& x, R factor);
 template <class R>
 void quantize(Array<R>& x, R factor, DType type);
 
-// Tensor cores take what they multiply in 16 bits, times a factor of their own: moved runs round such numbers
-// somewhere.
 template <class R>
 void round_somewhere(Array<R>& x, DType type, uint64_t jitter);
 
