@@ -12,9 +12,9 @@ namespace {
 
 using attention::is_backward, attention::is_forward;
 
-// Fraction of the f32 peak that tiles through shared memory reach, and what gradients compute again: eight products
-// instead of five.
-constexpr double kEfficiency = 0.25, kRecomputed = 1.6;
+// Fraction of the f32 peak that tiles through shared memory reach, of the bandwidth where queries are few, and what
+// gradients compute again: eight products instead of five.
+constexpr double kEfficiency = 0.25, kMemory = 0.6, kRecomputed = 1.6;
 
 // Blocks are counted in 32 bits, and so are queries, keys and columns.
 Reason check_sizes(const sdpa::Shape& n) {
@@ -48,8 +48,11 @@ class AttentionEngine : public Engine {
     if (Reason why = check_places(g, n); !why) return why;
     if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
     if (Reason why = check_options(g, n); !why) return why;
-    if (is_forward(n))
-      return one_way(roofline(r, d, kEfficiency) + d.step_seconds, [&r, &d] { return make_attention_forward(r, d); });
+    if (is_forward(n)) {
+      double seconds = std::max(roofline(r, d, kEfficiency), region_limits(r, d).memory / kMemory);
+      constexpr double kSteps = 3;  // two kernels, and what a block does before its first key and after its last
+      return one_way(seconds + kSteps * d.step_seconds, [&r, &d] { return make_attention_forward(r, d); });
+    }
     constexpr double kSteps = 4;
     return one_way(roofline(r, d, kEfficiency / kRecomputed) + kSteps * d.step_seconds,
                    [&r, &d] { return make_attention_backward(r, d); });

@@ -3,34 +3,16 @@
 #pragma once
 
 #include "device/ptx/matrix.cuh"
-#include "engines/cuda/flash/softmax.cuh"
+#include "engines/cuda/flash/scores.cuh"
 
 namespace tsr::dev::attention {
 
-// A row with all its keys, and what its sums are to be multiplied by.
-struct FinishedRow {
-  Softmax<float> soft;
-  float factor;
-};
-
-// Joins the sums of four lanes and the sink. Exponents were taken from the rounded shift, which statistics must not
-// show.
+// Joins the sums of four lanes and the sink; a row that is none has nothing.
 template <class T>
-FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, float sink, int i) {
-  bool there = w.holds(query_of<T>(w, i));
-  FinishedRow y = {{-infinity(), 0.0f}, 0.0f};
+FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const RowPair& r, float sink, int i) {
   float sum = warp_reduce<Add, 4>(r.sum[i]);
-  if (!there) return y;
-  float shift = __fmul_rn(r.max[i], m.exponent);
-  float factor = r.max[i] == -infinity() ? 0.0f : fast_exp2(-__fmaf_rn(r.max[i], m.exponent, -shift));
-  y.soft = {T::kFolded ? r.max[i] * m.factors.score : r.max[i], sum * factor};
-  if (sink != -infinity()) {
-    float largest = larger(y.soft.max, sink), before = y.soft.sum == 0.0f ? 0.0f : f_exp(y.soft.max - largest);
-    y.soft = {largest, y.soft.sum * before + f_exp(sink - largest)};
-    factor *= before;
-  }
-  y.factor = y.soft.sum == 0.0f ? 0.0f : factor * m.factors.keep * fast_reciprocal(y.soft.sum);
-  return y;
+  if (!w.holds(query_of<T>(w, i))) return {{-infinity(), 0.0f}, 0.0f};
+  return finish_softmax<T::kFolded>(m.factors, m.exponent, r.max[i], sum, sink);
 }
 
 // Results of a warp leave in boxes of 16 rows, from the place of its queries.

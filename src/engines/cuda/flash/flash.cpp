@@ -111,9 +111,12 @@ class FlashMatch : public Match {
 class FlashEngine : public Engine {
  public:
   const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {"flash_cuda", 112, DeviceKind::cuda, true,
-                                         "attention forward of 16-bit numbers on the tensor cores of compute "
-                                         "capability 9.0"};
+    static constexpr EngineInfo kInfo = {
+        .name = "flash_cuda",
+        .id = 112,
+        .device = DeviceKind::cuda,
+        .text = "attention forward of 16-bit numbers on the tensor cores of compute capability 9.0",
+        .tensor_cores = true};
     return kInfo;
   }
   Matched match(const Region& r, const Device& d) const override {

@@ -36,16 +36,6 @@ struct Turns {
   }
 };
 
-// In all blocks that fill it.
-template <class T>
-void free_place(u64* empty) {
-  if (threadIdx.x % 128 >= T::kCluster) return;
-  if constexpr (T::kCluster > 1)
-    barrier_arrive_at(empty, threadIdx.x % 128);
-  else
-    barrier_arrive(empty);
-}
-
 // Frees a place whose results have left; one that is owed nothing is null.
 inline void free_results(u64*& owed) {
   if (owed && threadIdx.x % 32 == 0) {
@@ -79,7 +69,6 @@ void multiply_values(const u32 (&p)[N][4], const char* v, bool add, typename Val
 // By one thread, before the others read them.
 template <class T, class O>
 void read_factors(const FlashArgs& a, FlashMemory<T>& m) {
-  constexpr float kLog2e = 1.44269504088896340736f;
   read_score_factors<O>(a, m.factors);
   m.exponent = T::kFolded ? m.factors.score * kLog2e : kLog2e;
   if constexpr (T::kRagged) {
@@ -90,8 +79,8 @@ void read_factors(const FlashArgs& a, FlashMemory<T>& m) {
 }
 
 template <class T>
-FlashRows start_rows(const FlashArgs& a, const FlashWork& w) {
-  FlashRows r;
+RowPair start_rows(const FlashArgs& a, const FlashWork& w) {
+  RowPair r;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     Band keys = band_of(a, query_of<T>(w, i), w.len_q, w.len_kv);
@@ -119,7 +108,7 @@ struct FlashSteps {
   const Turns<T>& turns;
   RingPlace &k, &v;
   const FlashWork& w;
-  FlashRows& r;
+  RowPair& r;
   const char* queries;
   u64*& owed;
   typename Values::Sums& o;
@@ -132,25 +121,7 @@ struct FlashSteps {
     i32 key = MASKED && T::kRagged ? w.key_of(n, T::kKeys) : n * T::kKeys;
     finish_scores<T, O, MASKED>(a, m, w, r, key + i32(threadIdx.x) % 4 * 2, n * T::kKeys, s);
     update_softmax(r, m.exponent, s, factor);
-    if constexpr (O::kDrops) drop(key, s);
-  }
-
-  // Two lanes share four keys of two rows: each asks for those of one row.
-  void drop(i32 key, typename Scores::Sums& s) {
-    int lane = threadIdx.x % 4, mine = lane % 2;
-    i32 query = query_of<T>(w, mine);
-#pragma unroll
-    for (int j = 0; j < T::kKeys / 8; ++j) {
-      float keep[4];
-      keep_four<O>(a, m.factors, w.b, w.head, query, key + 8 * j + lane / 2 * 4, keep);
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float other = __shfl_xor_sync(0xffffffffu, mine ? keep[e] : keep[2 + e], 1);
-        s[4 * j + e] *= mine ? other : keep[e];
-        s[4 * j + 2 + e] *= mine ? keep[2 + e] : other;
-      }
-      one_after_another();
-    }
+    if constexpr (O::kDrops) drop_weights<O>(a, m.factors, w.b, w.head, query_of<T>(w, threadIdx.x % 2), key, s);
   }
 
   void free_keys() {
@@ -225,7 +196,7 @@ struct FlashSteps {
 
 // Results and statistics of a tile.
 template <class T, int N>
-void finish_tile(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const FlashRows& r, float sink,
+void finish_tile(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const RowPair& r, float sink,
                  char* place, float (&o)[N]) {
   FinishedRow rows[2];
   float factor[2];
@@ -252,7 +223,7 @@ void consume(const FlashArgs& a, FlashMemory<T>& m) {
   int row_tiles = T::kRagged ? m.row_tiles : a.row_tiles, tiles = tiles_of<T>(a, row_tiles);
   for (TileWalk<T> walk; walk.index() < tiles; ++walk.round) {
     FlashWork w = work_of<T>(a, row_tiles, walk.index());
-    FlashRows r = start_rows<T>(a, w);
+    RowPair r = start_rows<T>(a, w);
     float sink = O::kSink ? read<float>(a.sink, w.head) : -infinity();
     typename Values::Sums o;
     char* queries = m.q[q.slot];

@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engines/cuda/scores/boxes.hpp"
 #include "engines/cuda/scores/check.hpp"
-#include "engines/cuda/scores/options_text.hpp"
 
 namespace tsr::cuda {
 namespace {
 
 using namespace sdpa::fwd;
 
-constexpr int64_t kWidest = 256, kChunk = 64, kBarrierBytes = 1024;
+constexpr int64_t kBarrierBytes = 1024;
 constexpr int kLeastStages = 2, kMostStages = 4;
 
 // Products of 32 elements more or less share a kernel.
@@ -37,46 +37,9 @@ Reason check_pages(const attention::Sequences& x) {
 }
 
 Reason check_sequence(const Graph& g, const attention::Sequences& x, const char* name) {
-  const Tensor& t = g.tensor(x.id);
-  int64_t width = x.dims[3];
-  auto no = [&](const auto&... text) { return Reason::no(name, " ", describe(t), ": ", text...); };
-  if (t.dtype != DType::bf16 && t.dtype != DType::f16) return no("tensor cores take bf16 and f16, not ", t.dtype);
-  if (t.reordering != Reordering::none) return no("its elements are reordered");
-  if (width % 8 != 0 || width > kWidest)
-    return no("rows have ", width, " elements, not a multiple of 8 up to ", kWidest);
-  if (t.numel() == 0) return no("it is empty");
-  if (x.strides[2] == 0 && x.dims[2] > 1) return no("all steps are the same, copies of boxes need them apart");
-  for (const Reason& why :
-       {check_packed(x), check_pages(x), check_box(flash_box(x, 1), t.stored ? t.alignment : kMemoryAlign)})
-    if (!why) return no(why.text());
-  return Reason::yes();
-}
-
-// Of packed sequences, only lengths say where they end; tiles of packed queries make no other rows.
-Reason check_lengths(const Region& r, const attention::Problem& p) {
-  auto packed = [](const attention::Sequences& x) { return x.offsets != kNone; };
-  for (int slot : {int{kO}, int{kStats}, int{kMax}, int{kSumExp}})
-    if (attention::Sequences x = attention::make_output(r, slot); x.given() && packed(p.q) && !packed(x))
-      return Reason::no("q is packed, output ", describe(r.graph->tensor(x.id)), " is not");
-  if (packed(p.q) && !p.seq_len_q.given() && !p.cu_seq_len_q.given())
-    return Reason::no("q is packed, but its lengths are not given");
-  if ((packed(p.k) || packed(p.v)) && !p.seq_len_kv.given() && !p.cu_seq_len_kv.given())
-    return Reason::no("k or v is packed, but their lengths are not given");
-  if ((packed(p.k) || packed(p.v)) && p.dropout_mask.given())
-    return Reason::no("k or v is packed, and dropout has a mask");
-  return Reason::yes();
-}
-
-// Inputs and outputs that this engine knows nothing of.
-Reason check_slots(const Region& r, const Node& n) {
-  const sdpa::Slots& s = sdpa::slots(n);
-  for (int slot : {s.descale_q, s.descale_k, s.descale_v, s.descale_s, s.scale_s, int{kScaleO}})
-    if (const Tensor* t = attention::input(*r.graph, n, slot))
-      return Reason::no("input ", describe(*t), ": factors of 8-bit numbers are not taken");
-  for (int slot : {int{kRngDump}, int{kAmaxS}, int{kAmaxO}})
-    if (attention::Sequences x = attention::make_output(r, slot); x.given())
-      return Reason::no("output ", describe(r.graph->tensor(x.id)), ": dumps and largest magnitudes are not made");
-  return Reason::yes();
+  for (const Reason& why : {check_packed(x), check_pages(x)})
+    if (!why) return Reason::no(name, " ", describe(g.tensor(x.id)), ": ", why.text());
+  return check_sequence_box(g, x, flash_box(x, 1), name);
 }
 
 Reason check_sizes(const sdpa::Shape& n) {
@@ -119,9 +82,8 @@ FlashProblem::FlashProblem(const Region& r)
     : p(*r.graph, r.graph->node(r.nodes[0])),
       o(attention::make_output(r, kO)),
       staged(leaves_in_boxes(*r.graph, o)),
-      changed(p.options.score_mod || p.bias.given() || p.alibi || p.block_mask.given() || p.options.dropout != 0 ||
-              p.dropout_mask.given()),
-      folded(!p.scale.given() && p.options.scale > 0 && std::isfinite(p.options.scale) && !changed),
+      changed(changes_scores(p)),
+      folded(folds_scale(p)),
       cut(p.seq_len_kv.given() || p.cu_seq_len_kv.given() || p.k.pages || p.v.pages),
       ragged(has_offsets(r)),
       paged(p.k.pages || p.v.pages) {}
@@ -131,26 +93,13 @@ int64_t FlashProblem::columns() const { return padded(p.n.dv); }
 
 Reason check_flash(const Region& r, const Device& d) {
   if (d.arch != 90) return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
+  if (Reason why = check_forward(r); !why) return why;
   const Graph& g = *r.graph;
-  const Node& n = g.node(r.nodes[0]);
-  if (!attention::is_forward(n)) return Reason::no(spelling(n), " is not attention forward");
-  if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
-  if (n.compute != DType::f32) return Reason::no(spelling(n), " computes in ", n.compute, ", not f32");
-  if (Reason why = attention::check_tensors(g, n); !why) return why;
-  if (Reason why = check_places(g, n); !why) return why;
-  if (Reason why = check_slots(r, n); !why) return why;
-  const attention::Problem p(g, n);
+  const attention::Problem p(g, g.node(r.nodes[0]));
   if (Reason why = check_sequence(g, p.q, "q"); !why) return why;
   if (Reason why = check_sequence(g, p.k, "k"); !why) return why;
   if (Reason why = check_sequence(g, p.v, "v"); !why) return why;
-  if (Reason why = check_lengths(r, p); !why) return why;
-  if (p.q.type != p.k.type || p.q.type != p.v.type)
-    return Reason::no("q, k and v are of ", p.q.type, ", ", p.k.type, " and ", p.v.type, ", not of one type");
-  DType o = g.tensor(n.out[kO]).dtype;
-  if (o != DType::bf16 && o != DType::f16 && o != DType::f32)
-    return Reason::no("output ", describe(g.tensor(n.out[kO])), " is of ", o, ", not bf16, f16 or f32");
   if (Reason why = check_sizes(p.n); !why) return why;
-  if (Reason why = check_options(g, n); !why) return why;
   if (flash_choices(FlashProblem(r), d).empty())
     return Reason::no("pages of ", p.k.dims[2], " and ", p.v.dims[2], " steps divide no tile and are divided by none");
   return Reason::yes();
@@ -158,18 +107,13 @@ Reason check_flash(const Region& r, const Device& d) {
 
 TensorBox flash_box(const attention::Sequences& x, int steps) {
   constexpr int64_t kAnyNumber = int64_t{1} << 31;  // of rows: offsets say how many there are
-  int64_t bytes = info(x.type).bits / 8;
-  bool packed = x.offsets != kNone;
-  TensorBox b;
-  b.rank = 4, b.element_bytes = static_cast<int>(bytes), b.swizzle = dev::Swizzle::bytes_128;
-  b.dims = {x.dims[3], packed ? kAnyNumber : x.dims[2], x.dims[1], packed ? 1 : x.dims[0]};
-  b.strides = {x.dims[3] == 1 ? bytes : x.strides[3] * bytes, x.strides[2] * bytes, x.strides[1] * bytes,
-               x.strides[0] * bytes};
-  for (size_t i = 1; i < 4; ++i) {
-    if (i > 1 && b.strides[i] == 0) b.dims[i] = 1;  // all heads or batches are the same
-    if (b.dims[i] == 1) b.strides[i] = 16;          // never walked along
+  TensorBox b = sequence_box(x, steps);
+  if (x.offsets != kNone) {
+    b.strides[1] = x.strides[2] * b.element_bytes;
+    b.dims[1] = kAnyNumber, b.dims[3] = 1, b.strides[3] = 16;
   }
-  b.box = {static_cast<int>(kChunk), steps, 1, 1};
+  for (size_t i : {size_t{2}, size_t{3}})
+    if (b.strides[i] == 0) b.dims[i] = 1, b.strides[i] = 16;  // all heads or batches are the same
   return b;
 }
 

@@ -8,6 +8,7 @@
 #include "device/ptx/copy.cuh"
 #include "device/ring.cuh"
 #include "engines/cuda/flash/args.cuh"
+#include "engines/cuda/scores/fragments.cuh"
 #include "engines/cuda/scores/scores.cuh"
 
 namespace tsr::dev::attention {
@@ -71,14 +72,6 @@ struct FlashWork {
   i32 key_of(int n, int keys) const { return n * keys - (n == end - 1 ? shift : 0); }
   bool holds(i32 query) const { return query >= from && query < len_q; }
 };
-
-// The same index as far as anyone knows: what is derived from it is derived again, and need not be held meanwhile.
-inline int again(int index) {
-#if !defined(TSR_EMULATED)
-  asm volatile("" : "+r"(index));
-#endif
-  return index;
-}
 
 // Rows of packed sequences: where a batch begins, and where all of them end.
 inline i32 packed_start(const FlashSource& from, const Sequences& x, i32 b) {

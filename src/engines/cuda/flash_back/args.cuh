@@ -13,6 +13,7 @@ struct BackArgs : ScoreArgs {
   bool dq_whole, dk_whole, dv_whole;  // eight elements of a row leave at once
   i32 row_tiles, key_tiles;           // of one head
   i32 splits;                         // blocks that share the heads of q of the same keys
+  i32 tile_blocks;                    // blocks of the same keys in all heads, where they come together; else 0
   // --- workspace: of every head of q as many rows as its tiles have
   float *row_stats, *row_delta;  // statistics as exponents of 2, +inf where nothing is attended to; sums of do o
   float* dq_sums;                // in the order of registers, see each_columns()

@@ -23,14 +23,9 @@ void add_rows(const u32 (&weights)[T::kRows / 16][4], const char* rows, typename
 
 // Asks for a part of dq, of all keys.
 template <class T, class Queries>
-void multiply_keys(const char* ds, const char* k, int part, typename Queries::Sums& dq) {
+void multiply_part(const char* ds, const char* k, int part, typename Queries::Sums& dq) {
   (T::kRowParts ? ds : k) += part * T::kKeys * 128;
-  wgmma_fence();
-#pragma unroll
-  for (int i = 0; i < T::kKeys / 16; ++i)
-    Queries::run(dq, operand_descriptor(ds + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128),
-                 operand_descriptor(k + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128), i > 0);
-  wgmma_commit();
+  multiply_keys<T, Queries>(ds, k, dq);
 }
 
 // Sums of 64 keys that are to be added to what other blocks have.
@@ -77,7 +72,7 @@ struct BackSteps : StepBase<T> {
     fence_for_copies();
     named_sync(kBoth, 256);
     typename Queries::Sums dq;
-    multiply_keys<T, Queries>(m.scores[buffer], m.k, part(), dq);
+    multiply_part<T, Queries>(m.scores[buffer], m.k, part(), dq);
     add_rows<T, Keys>(ds, rows, dk);
     wgmma_wait<1>();
     sums_ready(dq);

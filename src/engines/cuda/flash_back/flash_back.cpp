@@ -60,16 +60,18 @@ class BackStep : public Step {
     for (auto [to, from] : sequences) arguments_.set(*to, *from);
     a.dq_whole = is_whole(g, m_.dq), a.dk_whole = is_whole(g, m_.dk);
     a.dv_whole = is_whole(g, m_.dv);
-    arguments_.map(a.q_map, sequence_box(m_.p.q, n.hq, n.d, m_.rows()), m_.p.q.id, d);
-    arguments_.map(a.do_map, sequence_box(m_.grad_o, n.hq, n.dv, m_.rows()), m_.grad_o.id, d);
-    arguments_.map(a.k_map, sequence_box(m_.p.k, n.hk, n.d, m_.keys()), m_.p.k.id, d);
-    arguments_.map(a.v_map, sequence_box(m_.p.v, n.hv, n.dv, m_.keys()), m_.p.v.id, d);
+    arguments_.map(a.q_map, sequence_box(m_.p.q, m_.rows()), m_.p.q.id, d);
+    arguments_.map(a.do_map, sequence_box(m_.grad_o, m_.rows()), m_.grad_o.id, d);
+    arguments_.map(a.k_map, sequence_box(m_.p.k, m_.keys()), m_.p.k.id, d);
+    arguments_.map(a.v_map, sequence_box(m_.p.v, m_.keys()), m_.p.v.id, d);
     a.row_tiles = static_cast<int>(m_.row_tiles()), a.key_tiles = static_cast<int>(m_.key_tiles());
     int64_t rows = n.b * n.hq * m_.row_tiles() * m_.rows();
     arguments_.reserve(a.row_stats, rows * 4);
     arguments_.reserve(a.row_delta, rows * 4);
     arguments_.reserve(a.dq_sums, rows * m_.dq_width() * 4);
     a.splits = c_.splits;
+    const tessera::SdpaOptions& o = m_.p.options;
+    a.tile_blocks = o.right && !o.left ? static_cast<int>(n.b * n.hk * c_.splits) : 0;
     if (c_.ordered) arguments_.reserve(a.turns, n.b * n.hq * m_.row_tiles() * 2 * 4);
     int64_t keys = n.b * n.hk * m_.key_tiles() * m_.keys();
     if (c_.splits > 1) arguments_.reserve(a.key_parts, keys * c_.splits * m_.depth() * 2 * 4);
@@ -196,14 +198,22 @@ class FlashBackEngine : public Engine {
 
 const Engine& flash_back_engine() {
   static const FlashBackEngine e(
-      {"flash_back_cuda", 113, DeviceKind::cuda, false,
-       "attention backward of 16-bit numbers on the tensor cores of compute capability 9.0"});
+      {.name = "flash_back_cuda",
+       .id = 113,
+       .device = DeviceKind::cuda,
+       .deterministic = false,
+       .text = "attention backward of 16-bit numbers on the tensor cores of compute capability 9.0",
+       .tensor_cores = true});
   return e;
 }
 
 const Engine& flash_back_ordered_engine() {
-  static const FlashBackEngine e(
-      {"flash_back_ordered_cuda", 114, DeviceKind::cuda, true, "the same with sums in a fixed order"});
+  static const FlashBackEngine e({.name = "flash_back_ordered_cuda",
+                                  .id = 114,
+                                  .device = DeviceKind::cuda,
+                                  .deterministic = true,
+                                  .text = "the same with sums in a fixed order",
+                                  .tensor_cores = true});
   return e;
 }
 

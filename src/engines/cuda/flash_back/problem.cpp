@@ -6,14 +6,13 @@
 
 #include "engines/cuda/flash_back/args.cuh"
 #include "engines/cuda/scores/boxes.hpp"
+#include "engines/cuda/scores/check.hpp"
 #include "engines/cuda/scores/options_text.hpp"
 
 namespace tsr::cuda {
 namespace {
 
 using namespace sdpa::bwd;
-
-constexpr int64_t kWidest = 256;
 
 int padded(int64_t width, int64_t unit) { return static_cast<int>(ceil_div(width, unit) * unit); }
 
@@ -35,18 +34,16 @@ Reason check_slots(const Region& r, const Node& n) {
 Reason check_operands(const Graph& g, const Node& n) {
   const sdpa::Slots& s = sdpa::slots(n);
   const sdpa::Shape shape = sdpa::shape(g, n);
-  struct Sequence {
-    int slot;
-    const char* name;
-    int64_t width;
-  };
-  const Sequence list[] = {{s.q, "q", shape.d}, {s.k, "k", shape.d}, {s.v, "v", shape.dv}, {kDo, "do", shape.dv}};
+  const std::pair<int, const char*> list[] = {{s.q, "q"}, {s.k, "k"}, {s.v, "v"}, {kDo, "do"}};
   auto in = [&](int slot) { return n.in[static_cast<size_t>(slot)]; };
   DType type = g.tensor(in(s.q)).dtype;
-  for (const Sequence& x : list) {
-    if (Reason why = check_sequence(g, in(x.slot), x.name, x.width, kWidest); !why) return why;
-    if (g.tensor(in(x.slot)).dtype != type)
-      return Reason::no(x.name, " ", describe(g.tensor(in(x.slot))), " is not of ", type, " as q is");
+  for (auto [slot, name] : list) {
+    const Tensor& t = g.tensor(in(slot));
+    if (t.ragged != kNone) return Reason::no(name, " ", describe(t), " is ragged");
+    attention::Sequences x = attention::make_sequences(g, in(slot));
+    if (Reason why = check_multiplied(g, x, name); !why) return why;
+    if (Reason why = check_sequence_box(g, x, sequence_box(x, 1), name); !why) return why;
+    if (t.dtype != type) return Reason::no(name, " ", describe(t), " is not of ", type, " as q is");
   }
   if (shape.hk != shape.hv) return Reason::no("k has ", shape.hk, " heads and v ", shape.hv, ", they must be as many");
   for (int slot : {int{kO}, int{kStats}, int{kDelta}})

@@ -27,6 +27,17 @@ void multiply_rows(const char* keys, const char* rows, typename Scores::Sums& s)
   wgmma_commit();
 }
 
+// Asks for gradients of scores times keys, all of which are summed over: columns of dq.
+template <class T, class Queries>
+void multiply_keys(const char* ds, const char* k, typename Queries::Sums& dq) {
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < T::kKeys / 16; ++i)
+    Queries::run(dq, operand_descriptor(ds + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128),
+                 operand_descriptor(k + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128), i > 0);
+  wgmma_commit();
+}
+
 // The rows of a tile from `from` on become 0, whatever they are: they are multiplied by 0.
 template <int CHUNKS, int COUNT>
 void clear_rows(char* place, i32 from) {

@@ -65,14 +65,19 @@ struct BackWork {
 };
 
 // Keys of one head follow each other: blocks that run at the same time read the same queries. Under a causal mask the
-// first have the most to do, and come first; but for a fixed order the last, since with those a tile of dq begins and
-// blocks can only wait for those before them.
+// first keys have the most to do: those of all heads come first, so that none is left for the end. But where the order
+// is fixed the last keys of a head come first, since with those a tile of dq begins and blocks can only wait for those
+// before them.
 template <class T>
 BackWork work_of(const BackArgs& a) {
-  i32 index = blockIdx.x, head = index / a.key_tiles;
+  i32 index = blockIdx.x, head;
   BackWork w;
-  w.tile = index - head * a.key_tiles;
-  if constexpr (T::kOrdered) w.tile = a.key_tiles - 1 - w.tile;
+  if (!T::kOrdered && a.tile_blocks) {
+    w.tile = index / a.tile_blocks, head = index - w.tile * a.tile_blocks;
+  } else {
+    head = index / a.key_tiles, w.tile = index - head * a.key_tiles;
+    if constexpr (T::kOrdered) w.tile = a.key_tiles - 1 - w.tile;
+  }
   w.split = head % a.splits, head /= a.splits;
   w.b = head / a.hk, w.head = head - w.b * a.hk;
   w.key = w.tile * T::kKeys;

@@ -23,13 +23,7 @@ void add_half(const char* weights, const char* rows, int part, typename Keys::Su
 // Asks for half of the columns of dq.
 template <class T, class Queries>
 void multiply_half(const char* ds, const char* k, int part, typename Queries::Sums& dq) {
-  k += part * (T::kChunks / 2) * T::kKeys * 128;
-  wgmma_fence();
-#pragma unroll
-  for (int i = 0; i < T::kKeys / 16; ++i)
-    Queries::run(dq, operand_descriptor(ds + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128),
-                 operand_descriptor(k + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128), i > 0);
-  wgmma_commit();
+  multiply_keys<T, Queries>(ds, k + part * (T::kChunks / 2) * T::kKeys * 128, dq);
 }
 
 template <class T, class Scores, class Keys, class Values, class Queries, class O>

@@ -9,11 +9,10 @@ namespace tsr::cuda {
 
 constexpr int64_t kChunk = 64;  // elements of a box's rows: 128 bytes
 
-// Boxes of `steps` of one head; rows have `width` elements.
-TensorBox sequence_box(const attention::Sequences& x, int64_t heads, int64_t width, int steps);
+// Boxes of `steps` of one head.
+TensorBox sequence_box(const attention::Sequences& x, int steps);
 
-// Why tensor cores cannot multiply a sequence with rows of `width` elements that the copy engine brings, if they
-// cannot.
-Reason check_sequence(const Graph& g, TensorId id, const char* name, int64_t width, int64_t widest);
+// Why the copy engine cannot bring a sequence by this box, if it cannot.
+Reason check_sequence_box(const Graph& g, const attention::Sequences& x, const TensorBox& box, const char* name);
 
 }  // namespace tsr::cuda

@@ -37,7 +37,8 @@ void keep_four(const ScoreArgs& a, const ScoreFactors<L>& f, i32 b, i32 head, i3
   } else {
 #pragma unroll
     for (int j = 0; j < 4; ++j)
-      y[j] = key + j < a.skv ? read<typename O::Mask, L>(a.dropout_mask, b, head, query, key + j) : L(0);
+      y[j] =
+          query < a.sq && key + j < a.skv ? read<typename O::Mask, L>(a.dropout_mask, b, head, query, key + j) : L(0);
   }
 }
 
