@@ -26,7 +26,8 @@ struct RnnExtent {
 };
 RnnExtent rnn_extent(const tessera::RnnOptions& o, const RnnTensors& t);
 
-// Whether the region is one recurrent network whose tensors can be read element by element.
-Reason check_rnn_region(const Region& r);
+// Whether the region is one recurrent network whose tensors can be read element by element; with `pairs` also both
+// gradients of one.
+Reason check_rnn_region(const Region& r, bool pairs = false);
 
 }  // namespace tsr

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arguments of the kernels of recurrent networks, shared by host and device. Everything in the workspace is packed
-// and of the lane's type.
+// and of the lane's type, but for what tensor cores multiply: that has the type of the network's input and weights.
 //
 // Sequences are rows: row(t, b) holds step t of sequence b. Padded sequences have a row for every step (those past the
 // length hold 0), packed ones only for the steps that exist.
@@ -14,6 +14,8 @@ enum RnnCellMode : int { kCellRelu, kCellTanh, kCellLstm, kCellGru };
 
 constexpr int kRnnThreads = 256, kRnnWarps = kRnnThreads / 32;
 constexpr int kRnnBatch = 8;  // sequences that a block treats at once
+// Of products on tensor cores: rows and columns of a tile, and pieces of the inner dimension under way.
+constexpr int kRnnTensorTile = 128, kRnnTensorStages = 3;
 
 struct RnnSequences {
   i64 steps, batch;
@@ -63,13 +65,17 @@ struct RnnProductArgs {
   i64 m, n, k;
   i64 a_m, a_k, b_k, b_n, c_m;
   bool add;
+  // On tensor cores, where there are few tiles: blocks share the inner dimension, and their parts [splits][m][n] are
+  // added up in order.
+  i64 splits;
+  void* parts;
 };
 
-// sums[j] = sum over r of rows[r][j]
+// sums[j] = sum over r of rows[r][j], and the first `also_columns` of them also there; null: not wanted.
 struct RnnSumArgs {
   const void* rows;
-  void* sums;
-  i64 count, columns, stride;
+  void *sums, *also;
+  i64 count, columns, also_columns, stride;
 };
 
 // One step of one layer in one direction.
@@ -82,14 +88,46 @@ struct RnnStepArgs {
   // Weights; null where there are none.
   const void *recurrent_weights, *projection, *input_bias, *recurrent_bias;
   // Tape: [rows][gates * hidden], [rows][hidden] of gru, [rows][outputs], [rows][hidden], [rows][hidden],
-  // [rows][outputs]. Backward the gradients of the sums replace gates and recurrent.
+  // [rows][outputs].
   void *gates, *recurrent, *old_h, *old_c, *full_h, *projected_dh;
-  void *h, *next_h, *c;  // states
-  void *dh, *dc;         // gradients of the states
-  void* sequence;        // rows of the output, or of its gradient
+  void *d_gates, *d_recurrent;  // gradients of the sums; where types are equal they replace gates and recurrent
+  void *h, *next_h, *c;         // states
+  void *dh, *dc;                // gradients of the states
+  void* sequence;               // rows of the output, or of its gradient
   i64 sequence_stride, sequence_first;
   bool clips, clip_nan;
   double clip_low, clip_high;
+};
+
+constexpr int kRnnChunk = 32;  // of an inner dimension, that a lane loads at once
+
+// Matrices as fragments of tensor cores (recurrence.cuh).
+struct RnnPackArgs {
+  const void* from;
+  void* to[2];
+  i64 fragments, chunks;
+  i64 units, depth;  // that there are; states: sequences, and their width
+  i64 gate_stride, unit_stride, depth_stride;
+  i64 gates, tiles, units_each;  // of a block: 16 rows each, units
+};
+
+// Steps of one layer in one direction, from `first` to before `last` in the order in which they run.
+struct RnnRecurrenceArgs {
+  RnnStepArgs step;     // of any time
+  const void* weights;  // of each block of units
+  const void* from[2];  // states that they are multiplied with, in even and in odd steps
+  void* to[2];          // where these steps leave those for the next product
+  i64 chunks, to_chunks;
+  i64 units;
+  i64 first, last;
+  i64 unit_blocks, batch_tiles, groups;  // groups: of blocks, that share out the tiles of sequences
+  u32* arrived;                          // [steps][groups]: blocks that have left their states
+  bool reversed;                         // the last time comes first
+};
+
+// Both directions of a layer, half of the blocks each.
+struct RnnPairArgs {
+  RnnRecurrenceArgs of[2];
 };
 
 }  // namespace tsr::dev

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step backward. A block treats 32 columns of a product for kRnnBatch sequences: its warps share the depth, then
-// each takes one sequence and computes what follows. Gradients replace what the forward pass kept.
+// each takes one sequence and computes what follows.
 #pragma once
 
 #include "engines/cuda/rnn/forward.cuh"
@@ -49,86 +49,133 @@ L column_product(const RnnColumn& c, const L* matrix, i64 columns, i64 depth, co
   return total;
 }
 
-// d is the gradient of the unit's state after the step. Returns the part of that before it which passes by the
-// products.
-template <class L, int GATES>
-L cell_gradient(const RnnStepArgs& a, i64 b, i64 i, L d) {
-  i64 row = a.sequences.row(a.t, b);
-  L *gates = static_cast<L*>(a.gates) + row * GATES * a.hidden + i, x[GATES], past = 0;
+// The gradients of unit i of sequence b in a step; loading and storing apart, as in RnnCell. S: what the gradients of
+// sums are kept in, which products over all steps read.
+template <class S, class L, int GATES>
+struct RnnCellGradient {
+  bool exists;
+  L gates[GATES];             // activations, then gradients of the sums
+  L recurrent;                // gru: the sum that the reset gate multiplies, then its gradient
+  L before, old_c, dc, past;  // past: of the gradient of the state before, what passes by the products
+
+  void load(const RnnStepArgs& a, i64 b, i64 i) {
+    exists = a.sequences.exists(a.t, b);
+    if (!exists) return;
+    i64 row = a.sequences.row(a.t, b);
+    const L* from = static_cast<const L*>(a.gates) + row * GATES * a.hidden + i;
 #pragma unroll
-  for (int g = 0; g < GATES; ++g) x[g] = gates[g * a.hidden];
-  if constexpr (GATES == 1) {
-    x[0] = a.mode == kCellRelu ? (x[0] > 0 ? d : L(0)) : d * (1 - x[0] * x[0]);
-  } else if constexpr (GATES == 4) {
-    L &dc = static_cast<L*>(a.dc)[b * a.hidden + i], old_c = static_cast<const L*>(a.old_c)[row * a.hidden + i];
-    L in = x[0], forget = x[1], fresh = x[2], out = x[3], sum = forget * old_c + in * fresh;
-    L tanh_c = f_tanh(clip_cell(a, sum));
-    // Where clipping replaced the state nothing flows back.
-    bool replaced = a.clips && (sum != sum ? a.clip_nan : sum < L(a.clip_low) || sum > L(a.clip_high));
-    L cell = (dc + d * out * (1 - tanh_c * tanh_c)) * (replaced ? L(0) : L(1));
-    x[0] = cell * fresh * in * (1 - in);
-    x[1] = cell * old_c * forget * (1 - forget);
-    x[2] = cell * in * (1 - fresh * fresh);
-    x[3] = d * tanh_c * out * (1 - out);
-    dc = cell * forget;
-  } else {
-    L& recurrent = static_cast<L*>(a.recurrent)[row * a.hidden + i];
-    L reset = x[0], update = x[1], fresh = x[2], before = static_cast<const L*>(a.old_h)[row * a.outputs + i];
-    L d_fresh = d * (1 - update) * (1 - fresh * fresh);
-    x[0] = d_fresh * recurrent * reset * (1 - reset);
-    x[1] = d * (before - fresh) * update * (1 - update);
-    x[2] = d_fresh;
-    recurrent = d_fresh * reset;
-    past = d * update;
+    for (int g = 0; g < GATES; ++g) gates[g] = from[g * a.hidden];
+    if (GATES == 4) {
+      dc = static_cast<const L*>(a.dc)[b * a.hidden + i];
+      old_c = static_cast<const L*>(a.old_c)[row * a.hidden + i];
+    }
+    if (GATES == 3) {
+      recurrent = static_cast<const L*>(a.recurrent)[row * a.hidden + i];
+      before = to_lane<L>(static_cast<const S*>(a.old_h)[row * a.outputs + i]);
+    }
   }
-#pragma unroll
-  for (int g = 0; g < GATES; ++g) gates[g * a.hidden] = x[g];
-  return past;
-}
 
-// Rows of padded sequences past the length count nothing in the sums over all rows.
-template <class L, int GATES>
-void clear_gates(const RnnStepArgs& a, i64 b, i64 i) {
-  if (a.sequences.starts) return;
-  i64 row = a.sequences.row(a.t, b);
+  // d is the gradient of the unit's state after the step.
+  void compute(const RnnStepArgs& a, L d) {
+    past = 0;
+    if (!exists) {
 #pragma unroll
-  for (int g = 0; g < GATES; ++g) static_cast<L*>(a.gates)[row * GATES * a.hidden + g * a.hidden + i] = 0;
-  if (GATES == 3) static_cast<L*>(a.recurrent)[row * a.hidden + i] = 0;
-}
+      for (int g = 0; g < GATES; ++g) gates[g] = 0;
+      recurrent = 0;
+      return;
+    }
+    L* x = gates;
+    if constexpr (GATES == 1) {
+      x[0] = a.mode == kCellRelu ? (x[0] > 0 ? d : L(0)) : d * (1 - x[0] * x[0]);
+    } else if constexpr (GATES == 4) {
+      L in = x[0], forget = x[1], fresh = x[2], out = x[3], sum = forget * old_c + in * fresh;
+      L tanh_c = f_tanh(clip_cell(a, sum));
+      // Where clipping replaced the state nothing flows back.
+      bool replaced = a.clips && (sum != sum ? a.clip_nan : sum < L(a.clip_low) || sum > L(a.clip_high));
+      L cell = (dc + d * out * (1 - tanh_c * tanh_c)) * (replaced ? L(0) : L(1));
+      x[0] = cell * fresh * in * (1 - in);
+      x[1] = cell * old_c * forget * (1 - forget);
+      x[2] = cell * in * (1 - fresh * fresh);
+      x[3] = d * tanh_c * out * (1 - out);
+      dc = cell * forget;
+    } else {
+      L reset = x[0], update = x[1], fresh = x[2];
+      L d_fresh = d * (1 - update) * (1 - fresh * fresh);
+      x[0] = d_fresh * recurrent * reset * (1 - reset);
+      x[1] = d * (before - fresh) * update * (1 - update);
+      x[2] = d_fresh;
+      recurrent = d_fresh * reset;
+      past = d * update;
+    }
+  }
 
-// The gradient of the state after step t: what comes through the gates of the step that followed, and that of the
-// output; then the gates of step t, unless a projection lies between. Without a step t (-1) the first state's.
+  // Of gru's last gate the recurrent part has a gradient of its own.
+  L from_state(int g) const { return GATES == 3 && g == 2 ? recurrent : gates[g]; }
+
+  // Rows of padded sequences past the length count nothing in the sums over all rows.
+  void store(const RnnStepArgs& a, i64 b, i64 i) const {
+    if (!exists && a.sequences.starts) return;
+    i64 row = a.sequences.row(a.t, b);
+#pragma unroll
+    for (int g = 0; g < GATES; ++g)
+      static_cast<S*>(a.d_gates)[(row * GATES + g) * a.hidden + i] = from_lane<S>(gates[g]);
+    if (GATES == 3) static_cast<S*>(a.d_recurrent)[row * a.hidden + i] = from_lane<S>(recurrent);
+    if (GATES == 4 && exists) static_cast<L*>(a.dc)[b * a.hidden + i] = dc;
+  }
+};
+
+// The gradient of output j of the state after step t: what comes through the gates of the step that followed, and that
+// of the network's output; then the gates of step t, unless a projection lies between. Without a step t (-1) the first
+// state's.
+template <class S, class L, int GATES>
+struct RnnStepGradient {
+  bool exists;
+  L dh, d;
+  RnnCellGradient<S, L, GATES> cell;
+
+  void load(const RnnStepArgs& a, i64 b, i64 j) {
+    exists = a.sequences.exists(a.t, b);
+    dh = d = static_cast<const L*>(a.dh)[b * a.outputs + j];
+    if (exists)
+      d += static_cast<const L*>(a.sequence)[a.sequences.row(a.t, b) * a.sequence_stride + a.sequence_first + j];
+    if (!a.projects) cell.load(a, b, j);
+  }
+  void compute(const RnnStepArgs& a, L from_later) {
+    d += from_later;
+    if (!a.projects) cell.compute(a, d);
+  }
+  void store(const RnnStepArgs& a, i64 b, i64 j) const {
+    static_cast<L*>(a.dh)[b * a.outputs + j] = !exists ? d : a.projects ? L(0) : cell.past;
+    if (a.t < 0) return;
+    if (!a.projects)
+      cell.store(a, b, j);
+    else if (exists || !a.sequences.starts)
+      static_cast<S*>(a.projected_dh)[a.sequences.row(a.t, b) * a.outputs + j] = from_lane<S>(exists ? d : L(0));
+  }
+};
+
 template <class L, int GATES>
 void rnn_step_bwd(const RnnStepArgs& a) {
   RnnColumn c = find_column(a, a.outputs);
   const L* weights = static_cast<const L*>(a.recurrent_weights);
-  // Of gru's last gate the recurrent part has a gradient of its own.
-  constexpr int kPlain = GATES == 3 ? 2 : GATES;
+  constexpr int kPlain = GATES == 3 ? 2 : GATES;  // gates whose recurrent part has no gradient of its own
   auto gates_of = [&](i64 b) -> const L* {
     if (!a.sequences.exists(a.later, b)) return nullptr;
-    return static_cast<const L*>(a.gates) + a.sequences.row(a.later, b) * GATES * a.hidden;
+    return static_cast<const L*>(a.d_gates) + a.sequences.row(a.later, b) * GATES * a.hidden;
   };
-  L d = column_product(c, weights, a.outputs, kPlain * a.hidden, gates_of);
+  L sum = column_product(c, weights, a.outputs, kPlain * a.hidden, gates_of);
   if constexpr (GATES == 3) {
     auto recurrent_of = [&](i64 b) -> const L* {
       if (!a.sequences.exists(a.later, b)) return nullptr;
-      return static_cast<const L*>(a.recurrent) + a.sequences.row(a.later, b) * a.hidden;
+      return static_cast<const L*>(a.d_recurrent) + a.sequences.row(a.later, b) * a.hidden;
     };
-    d += column_product(c, weights + 2 * a.hidden * a.outputs, a.outputs, a.hidden, recurrent_of);
+    sum += column_product(c, weights + 2 * a.hidden * a.outputs, a.outputs, a.hidden, recurrent_of);
   }
   if (!c.real) return;
-  L& dh = static_cast<L*>(a.dh)[c.b * a.outputs + c.column];
-  d += dh;
-  bool exists = a.sequences.exists(a.t, c.b);
-  i64 row = a.t < 0 ? 0 : a.sequences.row(a.t, c.b);
-  if (exists) d += static_cast<const L*>(a.sequence)[row * a.sequence_stride + a.sequence_first + c.column];
-  if (a.t >= 0 && a.projects && (exists || !a.sequences.starts))
-    static_cast<L*>(a.projected_dh)[row * a.outputs + c.column] = exists ? d : L(0);
-  if (!exists)
-    dh = d;
-  else
-    dh = a.projects ? L(0) : cell_gradient<L, GATES>(a, c.b, c.column, d);
-  if (a.t >= 0 && !exists && !a.projects) clear_gates<L, GATES>(a, c.b, c.column);
+  RnnStepGradient<L, L, GATES> gradient;
+  gradient.load(a, c.b, c.column);
+  gradient.compute(a, sum);
+  gradient.store(a, c.b, c.column);
 }
 
 // Through the projection to the gates of step t.
@@ -141,10 +188,10 @@ void rnn_project_bwd(const RnnStepArgs& a) {
   };
   L d = column_product(c, static_cast<const L*>(a.projection), a.hidden, a.outputs, vector);
   if (!c.real) return;
-  if (a.sequences.exists(a.t, c.b))
-    cell_gradient<L, 4>(a, c.b, c.column, d);
-  else
-    clear_gates<L, 4>(a, c.b, c.column);
+  RnnCellGradient<L, L, 4> cell;
+  cell.load(a, c.b, c.column);
+  cell.compute(a, d);
+  cell.store(a, c.b, c.column);
 }
 
 }  // namespace tsr::dev

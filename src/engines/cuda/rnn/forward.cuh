@@ -73,56 +73,84 @@ L clip_cell(const RnnStepArgs& a, L c) {
   return c < L(a.clip_low) ? L(a.clip_low) : c > L(a.clip_high) ? L(a.clip_high) : c;
 }
 
-// Where states of the step go before the projection: the tape, or memory for one step.
-template <class L>
-L* full_states(const RnnStepArgs& a) {
-  return static_cast<L*>(a.full_h) + (a.keeps ? a.sequences.row(a.t, 0) * a.hidden : 0);
+// Where states of the step go before the projection: the tape, or memory for one step. S: what sequences are kept in.
+template <class S>
+S* full_states(const RnnStepArgs& a) {
+  return static_cast<S*>(a.full_h) + (a.keeps ? a.sequences.row(a.t, 0) * a.hidden : 0);
 }
 
 // What a step leaves of output j of sequence b: the next state, the network's output and, kept, the state before.
-template <class L>
-void settle(const RnnStepArgs& a, i64 b, i64 j, bool exists, L h) {
-  L before = static_cast<const L*>(a.h)[b * a.outputs + j];
+template <class S, class L>
+void settle(const RnnStepArgs& a, i64 b, i64 j, bool exists, L before, L h) {
   static_cast<L*>(a.next_h)[b * a.outputs + j] = exists ? h : before;
   if (!exists && a.sequences.starts) return;  // packed sequences have no such row
   i64 row = a.sequences.row(a.t, b);
-  static_cast<L*>(a.sequence)[row * a.sequence_stride + a.sequence_first + j] = exists ? h : L(0);
-  if (a.keeps) static_cast<L*>(a.old_h)[row * a.outputs + j] = exists ? before : L(0);
+  static_cast<S*>(a.sequence)[row * a.sequence_stride + a.sequence_first + j] = from_lane<S>(exists ? h : L(0));
+  if (a.keeps) static_cast<S*>(a.old_h)[row * a.outputs + j] = from_lane<S>(exists ? before : L(0));
 }
 
-// Sums of the products become activations; returns the unit's state.
-template <class L, int GATES>
-L compute_cell(const RnnStepArgs& a, i64 b, i64 i, const L (&from_h)[GATES]) {
-  i64 row = a.sequences.row(a.t, b);
-  L *gates = static_cast<L*>(a.gates) + row * GATES * a.hidden + i, x[GATES], h[GATES];
-  const L *input_bias = static_cast<const L*>(a.input_bias), *recurrent_bias = static_cast<const L*>(a.recurrent_bias);
+// Unit i of sequence b in a step. Loading comes apart from the rest, so that it can be under way while the step before
+// ends elsewhere, and storing too, so that others need not wait for what only this unit reads again.
+template <class S, class L, int GATES>
+struct RnnCell {
+  bool exists;
+  L gates[GATES];  // sums of the input and biases, then activations
+  L recurrent;     // of gru's last gate, which is multiplied before it is added: bias, then sum
+  L before, old_c, c, state;
+
+  void load(const RnnStepArgs& a, i64 b, i64 i) {
+    exists = a.sequences.exists(a.t, b);
+    if (!a.projects) before = static_cast<const L*>(a.h)[b * a.outputs + i];
+    if (!exists) return;
+    const L* from = static_cast<const L*>(a.gates) + a.sequences.row(a.t, b) * GATES * a.hidden + i;
+    const L *input_bias = static_cast<const L*>(a.input_bias),
+            *recurrent_bias = static_cast<const L*>(a.recurrent_bias);
 #pragma unroll
-  for (int g = 0; g < GATES; ++g) {
-    x[g] = gates[g * a.hidden] + (input_bias ? input_bias[g * a.hidden + i] : L(0));
-    h[g] = from_h[g] + (recurrent_bias ? recurrent_bias[g * a.hidden + i] : L(0));
+    for (int g = 0; g < GATES; ++g) {
+      L bias = recurrent_bias ? recurrent_bias[g * a.hidden + i] : L(0);
+      bool apart = GATES == 3 && g == 2;
+      gates[g] = from[g * a.hidden] + (input_bias ? input_bias[g * a.hidden + i] : L(0)) + (apart ? L(0) : bias);
+      if (apart) recurrent = bias;
+    }
+    if (GATES == 4) old_c = static_cast<const L*>(a.c)[b * a.hidden + i];
   }
-  L state;
-  if constexpr (GATES == 1) {
-    L s = x[0] + h[0];
-    state = x[0] = a.mode == kCellRelu ? op_relu(s) : f_tanh(s);
-  } else if constexpr (GATES == 4) {
-    L& c = static_cast<L*>(a.c)[b * a.hidden + i];
-    if (a.keeps) static_cast<L*>(a.old_c)[row * a.hidden + i] = c;
-    x[0] = f_sigmoid(x[0] + h[0]), x[1] = f_sigmoid(x[1] + h[1]);
-    x[2] = f_tanh(x[2] + h[2]), x[3] = f_sigmoid(x[3] + h[3]);
-    c = clip_cell(a, x[1] * c + x[0] * x[2]);
-    state = x[3] * f_tanh(c);
-  } else {
-    if (a.keeps) static_cast<L*>(a.recurrent)[row * a.hidden + i] = h[2];
-    x[0] = f_sigmoid(x[0] + h[0]), x[1] = f_sigmoid(x[1] + h[1]);
-    x[2] = f_tanh(x[2] + x[0] * h[2]);
-    state = (1 - x[1]) * x[2] + x[1] * static_cast<const L*>(a.h)[b * a.outputs + i];
-  }
+
+  void compute(const RnnStepArgs& a, const L (&from_h)[GATES]) {
+    state = 0;
+    if (!exists) return;
+    L* x = gates;
 #pragma unroll
-  for (int g = 0; g < GATES; ++g)
-    if (a.keeps) gates[g * a.hidden] = x[g];
-  return state;
-}
+    for (int g = 0; g < GATES; ++g)
+      if (GATES != 3 || g < 2) x[g] += from_h[g];
+    if constexpr (GATES == 1) {
+      state = x[0] = a.mode == kCellRelu ? op_relu(x[0]) : f_tanh(x[0]);
+    } else if constexpr (GATES == 4) {
+      x[0] = f_sigmoid(x[0]), x[1] = f_sigmoid(x[1]), x[2] = f_tanh(x[2]), x[3] = f_sigmoid(x[3]);
+      c = clip_cell(a, x[1] * old_c + x[0] * x[2]);
+      state = x[3] * f_tanh(c);
+    } else {
+      recurrent += from_h[2];
+      x[0] = f_sigmoid(x[0]), x[1] = f_sigmoid(x[1]);
+      x[2] = f_tanh(x[2] + x[0] * recurrent);
+      state = (1 - x[1]) * x[2] + x[1] * before;
+    }
+  }
+
+  void store(const RnnStepArgs& a, i64 b, i64 i) const {
+    i64 row = a.sequences.row(a.t, b);
+    if (exists && GATES == 4) static_cast<L*>(a.c)[b * a.hidden + i] = c;
+    if (exists && a.keeps) {
+      if (GATES == 4) static_cast<L*>(a.old_c)[row * a.hidden + i] = old_c;
+      if (GATES == 3) static_cast<L*>(a.recurrent)[row * a.hidden + i] = recurrent;
+#pragma unroll
+      for (int g = 0; g < GATES; ++g) static_cast<L*>(a.gates)[(row * GATES + g) * a.hidden + i] = gates[g];
+    }
+    if (!a.projects)
+      settle<S>(a, b, i, exists, before, state);
+    else if (exists || !a.sequences.starts || !a.keeps)
+      full_states<S>(a)[b * a.hidden + i] = from_lane<S>(state);
+  }
+};
 
 template <class L, int GATES>
 void rnn_step(const RnnStepArgs& a) {
@@ -132,12 +160,10 @@ void rnn_step(const RnnStepArgs& a) {
   unit_products(a, u, static_cast<const L*>(a.recurrent_weights) + u.unit * a.outputs, a.hidden * a.outputs, a.outputs,
                 static_cast<const L*>(a.h), sums);
   if (!u.leads) return;
-  bool exists = a.sequences.exists(a.t, u.b);
-  L h = exists ? compute_cell(a, u.b, u.unit, sums) : L(0);
-  if (!a.projects)
-    settle(a, u.b, u.unit, exists, h);
-  else if (exists || !a.sequences.starts || !a.keeps)
-    full_states<L>(a)[u.b * a.hidden + u.unit] = h;
+  RnnCell<L, L, GATES> cell;
+  cell.load(a, u.b, u.unit);
+  cell.compute(a, sums);
+  cell.store(a, u.b, u.unit);
 }
 
 template <class L>
@@ -146,7 +172,9 @@ void rnn_project(const RnnStepArgs& a) {
   if (!u.real) return;
   L sums[1];
   unit_products(a, u, static_cast<const L*>(a.projection) + u.unit * a.hidden, 0, a.hidden, full_states<L>(a), sums);
-  if (u.leads) settle(a, u.b, u.unit, a.sequences.exists(a.t, u.b), sums[0]);
+  if (u.leads)
+    settle<L>(a, u.b, u.unit, a.sequences.exists(a.t, u.b), static_cast<const L*>(a.h)[u.b * a.outputs + u.unit],
+              sums[0]);
 }
 
 }  // namespace tsr::dev

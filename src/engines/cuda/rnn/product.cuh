@@ -56,20 +56,24 @@ void rnn_product(const RnnProductArgs& a) {
     }
 }
 
-// A block sums 32 columns, its warps share the rows.
-template <class L>
+// A block sums 32 columns, its warps share the rows. Several loads of a lane are under way at a time.
+template <class L, class S>
 void rnn_sum(const RnnSumArgs& a) {
   L* parts = reinterpret_cast<L*>(shared_memory());
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   i64 column = i64(blockIdx.x) * 32 + lane;
   L sum = 0;
-  for (i64 r = warp; r < a.count && column < a.columns; r += kRnnWarps)
-    sum += static_cast<const L*>(a.rows)[r * a.stride + column];
+  if (column < a.columns) {
+    const S* from = static_cast<const S*>(a.rows) + column;
+#pragma unroll 8
+    for (i64 r = warp; r < a.count; r += kRnnWarps) sum += to_lane<L>(from[r * a.stride]);
+  }
   parts[threadIdx.x] = sum;
   __syncthreads();
   if (warp > 0 || column >= a.columns) return;
   for (int w = 1; w < kRnnWarps; ++w) sum += parts[w * 32 + lane];
-  static_cast<L*>(a.sums)[column] = sum;
+  if (a.sums) static_cast<L*>(a.sums)[column] = sum;
+  if (a.also && column < a.also_columns) static_cast<L*>(a.also)[column] = sum;
 }
 
 }  // namespace tsr::dev

@@ -6,12 +6,10 @@
 namespace tsr::cuda {
 namespace {
 
-// Part of the machine's multiply-adds that the simple products reach.
-constexpr double kEfficiency = 0.15;
-
 class RnnStep : public Step {
  public:
-  RnnStep(const Region& r, const Device& d) : network_(r, d), launches_(network_.run({}, true)) {}
+  RnnStep(const Region& r, const Device& d, const RnnWay& way)
+      : network_(r, d, way), launches_(network_.run({}, true)) {}
   size_t workspace_bytes() const override { return network_.workspace_bytes(); }
   int kernels() const override { return launches_; }
   void run(const StepArgs& a) const override { network_.run(a); }
@@ -19,6 +17,27 @@ class RnnStep : public Step {
  private:
   RnnNetwork network_;
   int launches_;
+};
+
+class RnnMatch : public Match {
+ public:
+  RnnMatch(const Region& r, const Device& d) : r_(r), d_(d) {}
+  std::vector<Config> configs() const override {
+    std::vector<Config> list;
+    for (const auto& [way, seconds] : rnn_ways(r_, d_))
+      list.push_back(
+          {{{"tensor", way.tensor}, {"resident", way.resident}, {"rows", way.tile.rows}, {"columns", way.tile.columns}},
+           seconds});
+    return list;
+  }
+  std::unique_ptr<Step> build(const Config& c) const override {
+    RnnWay way{c.knob("tensor") != 0, c.knob("resident") != 0, {c.knob("rows"), c.knob("columns")}};
+    return std::make_unique<RnnStep>(r_, d_, way);
+  }
+
+ private:
+  const Region& r_;
+  const Device& d_;
 };
 
 class RnnEngine : public Engine {
@@ -29,14 +48,9 @@ class RnnEngine : public Engine {
     return kInfo;
   }
   Matched match(const Region& r, const Device& d) const override {
-    if (Reason why = check_rnn_region(r); !why) return why;
+    if (Reason why = check_rnn_region(r, true); !why) return why;
     if (Reason why = check_elements(r); !why) return why;
-    const auto& o = attrs<tessera::RnnOptions>(r.graph->node(r.nodes[0]));
-    auto steps = static_cast<double>(rnn_extent(o, rnn_tensors(r)).steps * o.layers) * (o.bidirectional ? 2 : 1) *
-                 (o.proj > 0 ? 2 : 1);
-    double memory = region_bytes(r) / d.bytes_per_second, arithmetic = region_flops(r) / (kEfficiency * d.rates.f32);
-    return one_way(memory + arithmetic + (steps + 1) * d.step_seconds,
-                   [&r, &d] { return std::make_unique<RnnStep>(r, d); });
+    return std::make_unique<RnnMatch>(r, d);
   }
 };
 

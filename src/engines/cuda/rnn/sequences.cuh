@@ -39,24 +39,25 @@ inline RnnPlace find_place(const RnnTableArgs& a) {
   return p;
 }
 
-template <class L, class T>
+// L: what is computed in, S: what rows are kept in.
+template <class L, class S, class T>
 void rnn_read(const RnnTableArgs& a) {
   RnnPlace p = find_place(a);
   if (!p.real) return;
   L v = 0;
   if constexpr (!kSame<T, none>)
     if (p.exists) v = read<L, T>(a.tensor, p.offset);
-  static_cast<L*>(a.rows)[p.index] = v;
+  static_cast<S*>(a.rows)[p.index] = from_lane<S>(v);
 }
 
-template <class L, class T>
+template <class L, class S, class T>
 void rnn_write(const RnnTableArgs& a) {
   RnnPlace p = find_place(a);
-  if (p.real) write<T>(a.tensor, p.offset, p.exists ? static_cast<const L*>(a.rows)[p.index] : L(0));
+  if (p.real) write<T>(a.tensor, p.offset, p.exists ? to_lane<L>(static_cast<const S*>(a.rows)[p.index]) : L(0));
 }
 
 // Multiplies a layer's output with its dropout mask, whose elements are counted over the padded form.
-template <class L>
+template <class L, class S>
 void rnn_drop(const RnnDropArgs& a) {
   i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index >= a.elements) return;
@@ -76,28 +77,28 @@ void rnn_drop(const RnnDropArgs& a) {
   }
   i64 element = (a.layer * steps * s.batch + padded) * a.width + index % a.width;
   bool keeps = double(uniform_at(a.seed, 0, u64(element))) < a.keep;
-  L& v = static_cast<L*>(a.rows)[index];
-  v *= keeps ? L(1) / (L(1) - L(1 - a.keep)) : L(0);
+  S& v = static_cast<S*>(a.rows)[index];
+  v = from_lane<S>(to_lane<L>(v) * (keeps ? L(1) / (L(1) - L(1 - a.keep)) : L(0)));
 }
 
-template <class L>
+template <class L, class S>
 void rnn_skip(const RnnSkipArgs& a) {
   i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index >= a.elements) return;
   i64 row = index / a.hidden, i = index - row * a.hidden;
   L* gates = static_cast<L*>(a.gates) + row * a.count * a.hidden + i;
-  for (i64 g = 0; g < a.count; ++g) gates[g * a.hidden] = static_cast<const L*>(a.x)[index];
+  for (i64 g = 0; g < a.count; ++g) gates[g * a.hidden] = to_lane<L>(static_cast<const S*>(a.x)[index]);
 }
 
-template <class L>
+template <class L, class S>
 void rnn_skip_bwd(const RnnSkipArgs& a) {
   i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index >= a.elements) return;
   i64 row = index / a.hidden, i = index - row * a.hidden;
-  const L* gates = static_cast<const L*>(a.gates) + row * a.count * a.hidden + i;
+  const S* gates = static_cast<const S*>(a.gates) + row * a.count * a.hidden + i;
   L& dx = static_cast<L*>(a.x)[index];
   L sum = a.add ? dx : L(0);
-  for (i64 g = 0; g < a.count; ++g) sum += gates[g * a.hidden];
+  for (i64 g = 0; g < a.count; ++g) sum += to_lane<L>(gates[g * a.hidden]);
   dx = sum;
 }
 
