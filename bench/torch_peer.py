@@ -111,6 +111,53 @@ def causal_conv1d(values, o):
     return F.silu(y) if o["activation"] == "silu" else y
 
 
+def rnn_parameters(weight, inputs, o):
+    """The matrices and biases of a network as views of the flat weights, in PyTorch's order."""
+    hidden, proj, layers = (int(o[k]) for k in ("hidden", "proj", "layers"))
+    directions, gates = 2 if o["bidirectional"] == "true" else 1, {"lstm": 4, "gru": 3}.get(o["mode"], 1)
+    outputs, at, matrices, biases = proj or hidden, 0, [], []
+
+    def take(*size):
+        nonlocal at
+        at += math.prod(size)
+        return weight[at - math.prod(size):at].view(size)
+
+    for layer in range(layers):
+        for _ in range(directions):
+            width = inputs if layer == 0 else directions * outputs
+            matrices.append([take(gates * hidden, width), take(gates * hidden, outputs)] + ([take(proj, hidden)] if proj else []))
+    for _ in range(layers * directions):
+        biases.append([take(gates * hidden), take(gates * hidden)])
+    return [p for m, b in zip(matrices, biases) for p in m[:2] + b + m[2:]]
+
+
+def rnn(values, o, parameters, training):
+    """y, hn and, of lstm, cn."""
+    if o["input"] != "linear" or o["bias"] != "both" or o["packed"] == "true" or "seq_lengths" in values or "clip_min" in o:
+        raise ValueError("a recurrent network with options that PyTorch lacks")
+    x, layers, bidirectional = values["x"], int(o["layers"]), o["bidirectional"] == "true"
+    batch_first = o["layout"] == "batch_major"
+    states = layers * (2 if bidirectional else 1), x.shape[0 if batch_first else 1]
+    h0 = values.get("h0", x.new_zeros(*states, int(o["proj"]) or int(o["hidden"])))
+    rest = (parameters, True, layers, float(o["dropout"]), training, bidirectional, batch_first)
+    if o["mode"] == "lstm":
+        return torch._VF.lstm(x, (h0, values.get("c0", x.new_zeros(*states, int(o["hidden"])))), *rest)
+    return {"gru": torch._VF.gru, "tanh": torch._VF.rnn_tanh, "relu": torch._VF.rnn_relu}[o["mode"]](x, h0, *rest)
+
+
+def rnn_gradients(values, o):
+    """dx and the gradient of the weights, forward pass included: ours computes it again."""
+    if "dhn" in values or "dcn" in values:
+        raise ValueError("gradients of last states")
+    with torch.enable_grad():
+        x = values["x"].detach().requires_grad_()
+        parameters = [p.detach().requires_grad_() for p in rnn_parameters(values["weight"], x.shape[-1], o)]
+        y = rnn({**values, "x": x}, o, parameters, True)[0]
+        dx, *dweights = torch.autograd.grad(y, [x] + parameters, values["dy"])
+    matrices = [d.flatten() for d in dweights if d.dim() > 1]
+    return dx, torch.cat(matrices + [d for d in dweights if d.dim() == 1])
+
+
 def evaluate(node, env, sizes):
     """The results of a node, in the order of its outputs."""
     op, o = node["op"], node["options"]
@@ -164,12 +211,14 @@ def evaluate(node, env, sizes):
             raise ValueError("attention with more inputs than q, k and v")
         return F.scaled_dot_product_attention(q, k, v, is_causal=o.get("right") == "0",
                                               scale=float(o.get("scale", 1)), enable_gqa=q.shape[1] != k.shape[1])
-    if op == "rnn_fwd" and o.get("mode") == "lstm":
-        key = ("lstm", first.shape[-1], int(o["hidden"]))
-        if key not in env:
-            env[key] = torch.nn.LSTM(key[1], key[2])
-        with torch.no_grad():
-            return env[key](first)[0]
+    if op == "rnn_fwd":
+        return rnn(values, o, rnn_parameters(values["weight"], first.shape[-1], o), False)
+    if op in ("rnn_bwd_data", "rnn_bwd_weights") and len(node["out"]) == 1:
+        key = ("rnn", names["x"], names["weight"], names["dy"])  # both gradients come from one pass
+        result = env.pop(key) if op == "rnn_bwd_weights" and key in env else rnn_gradients(values, o)
+        if op == "rnn_bwd_data":
+            env[key] = result
+        return result[0 if op == "rnn_bwd_data" else 1]
     unary = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "abs": torch.abs, "exp": torch.exp,
              "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "rsqrt": torch.rsqrt}
     binary = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of a grid that wait for each other: a barrier of all that run at the same time (Grid::together), and counts of
-// what blocks with lower numbers have done, which began before.
+// what such blocks have done, or blocks with lower numbers, which began before.
 #pragma once
 
 #include "device/ptx/address.cuh"
@@ -39,6 +39,19 @@ inline void count_up(u32* counter) {
   ++*counter;
 #else
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
+#endif
+}
+
+// What another block wrote while this one runs, after it was waited for: past the first cache.
+inline uint4 load_fresh(const uint4* p) {
+#if defined(TSR_EMULATED)
+  return *p;
+#else
+  uint4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
+  return v;
 #endif
 }
 

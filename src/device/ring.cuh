@@ -16,6 +16,16 @@ struct RingPlace {
   }
 };
 
+// By a warpgroup that is done with a place, in all blocks of the cluster that fill it.
+template <class T>
+void free_place(u64* empty) {
+  if (threadIdx.x % 128 >= T::kCluster) return;
+  if constexpr (T::kCluster > 1)
+    barrier_arrive_at(empty, threadIdx.x % 128);
+  else
+    barrier_arrive(empty);
+}
+
 template <int STAGES>
 struct RingBarriers {
   u64 full[STAGES], empty[STAGES];

@@ -5,6 +5,7 @@
 #include "engines/cpu/conv1d/conv1d.hpp"
 #include "engines/cpu/fused/fused.hpp"
 #include "engines/cpu/gemm/gemm.hpp"
+#include "engines/cpu/index/index.hpp"
 #include "engines/cpu/move/move.hpp"
 #include "engines/cpu/resample/resample.hpp"
 #include "engines/cpu/rnn/rnn.hpp"
@@ -13,10 +14,12 @@
 #endif
 #include "engines/cuda/attention/attention.hpp"
 #include "engines/cuda/conv1d/conv1d.hpp"
+#include "engines/cuda/decode/decode.hpp"
 #include "engines/cuda/flash/flash.hpp"
 #include "engines/cuda/flash_back/flash_back.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/gemm/gemm.hpp"
+#include "engines/cuda/groups/groups.hpp"
 #include "engines/cuda/host/host.hpp"
 #include "engines/cuda/move/move.hpp"
 #include "engines/cuda/resample/resample.hpp"
@@ -39,6 +42,7 @@ std::span<const Engine* const> all_engines() {
       &cpu::fused_engine(),
       &cpu::gemm_engine(),
       &cpu::move_engine(),
+      &cpu::index_engine(),
       &cpu::conv1d_engine(),
       &cpu::resample_engine(),
       &cpu::rnn_engine(),
@@ -52,8 +56,12 @@ std::span<const Engine* const> all_engines() {
       &cuda::resample_engine(),
       &cuda::special_engine(),
       &cuda::rnn_engine(),
+      &cuda::depthwise_engine(),
+      &cuda::groups_engine(),
       &cuda::wgmma_engine(),
+      &cuda::mma_engine(),
       &cuda::gemm_engine(),
+      &cuda::decode_engine(),
       &cuda::flash_engine(),
       &cuda::flash_back_engine(),
       &cuda::flash_back_ordered_engine(),

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/op.hpp"
+#include "graph/ops/tf32.hpp"
 
 namespace tsr {
 namespace {
@@ -15,7 +16,7 @@ double rate(const Graph& g, const Node& n, const Rates& r) {
   bool products = f == Family::matmul || f == Family::conv || f == Family::attention || f == Family::recurrent;
   if (!products || n.in.empty()) return r.f32;
   int bits = info(g.tensor(n.in[0]).dtype).bits;
-  return bits <= 8 ? r.bits8 : bits <= 16 ? r.bits16 : r.f32;
+  return bits <= 8 ? r.bits8 : bits <= 16 ? r.bits16 : allows_tf32(n) ? r.tf32 : r.f32;
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ struct EngineInfo {
   bool deterministic = true;  // the same bits for the same input, every time
   std::string_view text;      // one line for `list engines`
   bool last_resort = false;   // takes what all other engines of its device decline, at any cost
+  bool tensor_cores = false;
 };
 
 class Engine {

@@ -79,8 +79,9 @@ void Lowering::find_space() {
 std::vector<TensorId> Lowering::main_tensors(const Node& n) const {
   if (n.op->family == Family::pointwise || is(n, "rng")) return {n.out[0]};
   if (is(n, "bn_finalize")) return {n.in[2]};
-  for (std::string_view op : {"reduce", "softmax", "softmax_bwd", "norm_fwd", "norm_bwd", "gen_stats", "bn_bwd_weights",
-                              "dropout", "dropout_bwd", "band_mask", "block_scale_quantize", "block_scale_dequantize"})
+  for (std::string_view op : {"reduce", "argmax", "softmax", "softmax_bwd", "cross_entropy", "cross_entropy_bwd",
+                              "norm_fwd", "norm_bwd", "gen_stats", "bn_bwd_weights", "block_scale_quantize", "dropout",
+                              "dropout_bwd", "band_mask", "block_scale_dequantize"})
     if (is(n, op)) return {n.in[0]};
   decline(spelling(n), " is neither pointwise nor row-wise");
 }
@@ -116,6 +117,8 @@ void Lowering::reduced_axes(const Node& n) {
     set_row_axes(n, x, g_.tensor(n.out[0]).dims);
   } else if (is(n, "softmax") || is(n, "softmax_bwd")) {
     set_row_axes(n, x, softmax_kept(n));
+  } else if (is(n, "cross_entropy") || is(n, "argmax")) {
+    set_row_axes(n, x, g_.tensor(n.out[0] != kNone ? n.out[0] : n.out[1]).dims);
   } else if (is(n, "norm_fwd") || is(n, "norm_bwd")) {
     set_row_axes(n, x, norm_shape(g_, n).stats);
   } else if (is(n, "gen_stats") || is(n, "bn_bwd_weights")) {
@@ -358,11 +361,14 @@ void Lowering::node(const Node& n) {
   if (is_complex(n.compute)) decline(spelling(n), " computes with complex numbers");
   if (n.op->family == Family::pointwise) return pointwise(n);
   if (!is_real(n.compute)) {
-    if (!is(n, "reduce") && !is(n, "rng")) decline(spelling(n), " computes in ", n.compute);
+    if (!is(n, "reduce") && !is(n, "rng") && !is(n, "argmax")) decline(spelling(n), " computes in ", n.compute);
   }
   if (is(n, "reduce")) return reduction(n);
   if (is(n, "softmax")) return softmax(n);
   if (is(n, "softmax_bwd")) return softmax_backward(n);
+  if (is(n, "cross_entropy")) return cross_entropy(n);
+  if (is(n, "cross_entropy_bwd")) return cross_entropy_backward(n);
+  if (is(n, "argmax")) return argmax(n);
   if (is(n, "norm_fwd")) return norm(n);
   if (is(n, "norm_bwd")) return norm_backward(n);
   if (is(n, "gen_stats")) return channel_sums(n);

@@ -68,6 +68,12 @@ class Lowering {
   void reduction(const Node& n);
   void softmax(const Node& n);
   void softmax_backward(const Node& n);
+  int position(const Node& n, int64_t axis, int rank, Lane lane);
+  void check_positions(const Node& n, int64_t size, Lane lane) const;
+  int is_class(int target, int64_t classes, Lane lane);
+  void cross_entropy(const Node& n);
+  void cross_entropy_backward(const Node& n);
+  void argmax(const Node& n);
   int effective_scale(TensorId t, bool zero_centered, Lane lane);
   int centre(bool centred, int x, int& d, int& average);
   void norm(const Node& n);

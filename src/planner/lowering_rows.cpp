@@ -13,16 +13,18 @@ using tessera::ReduceOptions;
 using tessera::SoftmaxOptions;
 using M = PointwiseMode;
 
+// The coordinate of an element along an axis of a tensor of this rank.
+int Lowering::position(const Node& n, int64_t axis, int rank, Lane lane) {
+  int at = space_axis(n, static_cast<int>(normalize_axis(axis, rank)), rank);
+  bool row = !e_.row_axis[static_cast<size_t>(at)] || e_.space[at] == 1;
+  return to_lane(emit({.kind = Instr::index, .lane = Lane::i64, .row = row && e_.has_reduction, .axis = at}), lane);
+}
+
 void Lowering::pointwise(const Node& n) {
   const auto& o = attrs<PointwiseOptions>(n);
   Lane lane = compute_lane(n);
   if (o.mode == M::gen_index) {
-    const Tensor& y = g_.tensor(n.out[0]);
-    int axis = space_axis(n, static_cast<int>(normalize_axis(o.axis, y.rank())), y.rank());
-    bool row = !e_.row_axis[static_cast<size_t>(axis)] || e_.space[axis] == 1;
-    return define(
-        n.out[0],
-        to_lane(emit({.kind = Instr::index, .lane = Lane::i64, .row = row && e_.has_reduction, .axis = axis}), lane));
+    return define(n.out[0], position(n, o.axis, g_.tensor(n.out[0]).rank(), lane));
   }
   if (lane == Lane::i64) check_integer_mode(n, o.mode);
   int operands[3] = {-1, -1, -1};
@@ -100,6 +102,62 @@ void Lowering::softmax_backward(const Node& n) {
     return define(n.out[0], apply(M::sub, dy, apply(M::mul, apply(M::exp, y), reduce(ReduceMode::add, dy))));
   int dot = reduce(ReduceMode::add, apply(M::mul, y, dy));
   define(n.out[0], apply(M::mul, y, apply(M::sub, dy, dot)));
+}
+
+// Positions are compared in the lane of the values, where they must be exact.
+void Lowering::check_positions(const Node& n, int64_t size, Lane lane) const {
+  constexpr int64_t kExact = int64_t{1} << 24;
+  if (lane == Lane::f32 && size > kExact)
+    decline(spelling(n), " of ", g_.tensor(n.in[0]).dims, " counts beyond ", kExact, " in f32");
+}
+
+void Lowering::cross_entropy(const Node& n) {
+  const Tensor& x = g_.tensor(n.in[0]);
+  int64_t axis = normalize_axis(attrs<tessera::CrossEntropyOptions>(n).axis, x.rank());
+  int64_t classes = x.dims[static_cast<int>(axis)];
+  Lane lane = compute_lane(n);
+  check_positions(n, classes, lane);
+  int v = value(n.in[0], lane), target = value(n.in[1], lane);
+  int largest = reduce(ReduceMode::max, v), zero = scalar(0, lane);
+  int minus_inf = scalar(-std::numeric_limits<double>::infinity(), lane);
+  int shift = apply(M::select, zero, largest, apply(M::cmp_eq, largest, minus_inf));
+  int stats = apply(M::add, shift, apply(M::log, reduce(ReduceMode::add, apply(M::exp, apply(M::sub, v, shift)))));
+  int here = apply(M::cmp_eq, position(n, axis, x.rank(), lane), target);
+  int chosen = reduce(ReduceMode::add, apply(M::select, v, zero, here));
+  define(n.out[0], apply(M::select, apply(M::sub, stats, chosen), zero, is_class(target, classes, lane)));
+  define(slot(n.out, 1), stats);
+}
+
+void Lowering::cross_entropy_backward(const Node& n) {
+  const Tensor& x = g_.tensor(n.in[0]);
+  int64_t axis = normalize_axis(attrs<tessera::CrossEntropyOptions>(n).axis, x.rank());
+  int64_t classes = x.dims[static_cast<int>(axis)];
+  Lane lane = compute_lane(n);
+  check_positions(n, classes, lane);
+  int v = value(n.in[0], lane), target = value(n.in[1], lane);
+  int stats = value(n.in[2], lane), d = value(n.in[3], lane), zero = scalar(0, lane);
+  int here = apply(M::cmp_eq, position(n, axis, x.rank(), lane), target);
+  int p = apply(M::exp, apply(M::sub, v, stats));
+  int dx = apply(M::mul, d, apply(M::select, apply(M::sub, p, scalar(1, lane)), p, here));
+  define(n.out[0], apply(M::select, dx, zero, is_class(target, classes, lane)));
+}
+
+int Lowering::is_class(int target, int64_t classes, Lane lane) {
+  return apply(M::logical_and, apply(M::cmp_ge, target, scalar(0, lane)),
+               apply(M::cmp_lt, target, scalar(static_cast<double>(classes), lane)));
+}
+
+// The smallest position of all that hold the maximum, which is NaN where one of them is.
+void Lowering::argmax(const Node& n) {
+  const Tensor& x = g_.tensor(n.in[0]);
+  int64_t axis = normalize_axis(attrs<tessera::ArgmaxOptions>(n).axis, x.rank());
+  int64_t size = x.dims[static_cast<int>(axis)];
+  Lane lane = compute_lane(n);
+  check_positions(n, size, lane);
+  int v = value(n.in[0], lane);
+  int wins = apply(M::logical_or, apply(M::cmp_eq, v, reduce(ReduceMode::max, v)), apply(M::cmp_neq, v, v));
+  int none = scalar(static_cast<double>(size), lane);
+  define(n.out[0], reduce(ReduceMode::min, apply(M::select, position(n, axis, x.rank(), lane), none, wins)));
 }
 
 }  // namespace tsr

@@ -104,6 +104,20 @@ class Partitioner {
       if (find(r) == find(self) || (late_[self] && !late_[r]) || read_elsewhere(r, n)) continue;
       joined |= join({find(self), r}, joined ? level_[find(self)] : highest + 1);
     }
+    if (!joined && g_.node(n).op->family == Family::recurrent) join_same_operands(n);
+  }
+
+  // Gradients of data and of weights of one recurrent network: both follow from the same passes.
+  void join_same_operands(NodeId n) {
+    auto operands = [&](NodeId m) {
+      std::vector<TensorId> list = node_reads(g_, g_.node(m));
+      std::sort(list.begin(), list.end());
+      return list;
+    };
+    for (NodeId m : index_.consumers[at(g_.node(n).in[0])])
+      if (m < n && index_.live[at(m)] && level_[find(at(m))] == level_[at(n)] && operands(m) == operands(n) &&
+          join({at(n), find(at(m))}, level_[at(n)]))
+        return;
   }
 
   bool join(const std::vector<size_t>& roots, int level) {

@@ -2,6 +2,9 @@
 #include "planner/tuning.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
 #include <sstream>
 #include <unordered_map>
 
@@ -105,27 +108,49 @@ std::string tuning_path() {
   return folder.empty() ? "" : folder + "/tuning";
 }
 
-const Tuning& active_tuning() {
-  static const Tuning tuning = [] {
-    std::string path = tuning_path();
-    auto text = path.empty() ? std::nullopt : read_file(path);
-    if (!text) {
-      if (!setting("TESSERA_TUNING").empty())
-        log_line(1, cat("tuning file '", path, "' cannot be read; planning by the cost model"));
-      return Tuning();
-    }
-    try {
-      Tuning t = Tuning::parse(*text);
-      if (t.size() > 0 && t.size(this_machine().name) == 0)
-        log_line(2, cat("tuning file '", path, "' has no record of this machine (", this_machine().name,
-                        "); planning by the cost model"));
-      return t;
-    } catch (const Error& e) {
-      log_line(1, cat("tuning file '", path, "' is not used: ", e.what(), "; planning by the cost model"));
-      return Tuning();
-    }
-  }();
-  return tuning;
+namespace {
+
+Tuning read_tuning() {
+  std::string path = tuning_path();
+  auto text = path.empty() ? std::nullopt : read_file(path);
+  if (!text) {
+    if (!setting("TESSERA_TUNING").empty())
+      log_line(1, cat("tuning file '", path, "' cannot be read; planning by the cost model"));
+    return {};
+  }
+  try {
+    Tuning t = Tuning::parse(*text);
+    if (t.size() > 0 && t.size(this_machine().name) == 0)
+      log_line(2, cat("tuning file '", path, "' has no record of this machine (", this_machine().name,
+                      "); planning by the cost model"));
+    return t;
+  } catch (const Error& e) {
+    log_line(1, cat("tuning file '", path, "' is not used: ", e.what(), "; planning by the cost model"));
+    return {};
+  }
+}
+
+// What was read before stays: planning in other threads may still look at it.
+struct Tunings {
+  std::mutex lock;
+  std::list<Tuning> all = {read_tuning()};
+  std::atomic<const Tuning*> last = &all.back();
+};
+
+Tunings& tunings() {
+  static Tunings t;
+  return t;
+}
+
+}  // namespace
+
+const Tuning& active_tuning() { return *tunings().last; }
+
+void reload_tuning() {
+  Tunings& t = tunings();
+  std::lock_guard guard(t.lock);
+  t.last = &t.all.emplace_back(read_tuning());
+  clear_plan_cache();
 }
 
 }  // namespace tsr

@@ -39,8 +39,10 @@ std::string tuning_key(const Region& r);      // of a region, for Tuning
 std::string tuning_machine(const Device& d);  // this machine's processor, or a kind of GPU
 // TESSERA_TUNING, or `tuning` in the cache folder; empty when there is none.
 std::string tuning_path();
-// The file at tuning_path(), read once. A file that cannot be used is named on standard error, and planning goes on
-// without it.
+// The file at tuning_path(), read when first asked for and by reload_tuning(). A file that cannot be used is named on
+// standard error, and planning goes on without it.
 const Tuning& active_tuning();
+// Reads the file again, and forgets the plans that were kept: those that are made from now on follow it.
+void reload_tuning();
 
 }  // namespace tsr

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on CUDA cores: every tile and every number of splits gives the same sums, and no kernel spills registers.
+// Products on CUDA and tensor cores: every tile and every number of splits gives the same sums, and no kernel spills
+// registers.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -18,11 +19,11 @@ namespace {
 
 // Small integers: sums are exact in any order, so every configuration must give the same bits. `splits`: also those
 // that split the inner dimension.
-void expect_all_configs_equal(const std::string& text, const DataSpec& data, bool splits) {
+void expect_all_configs_equal(const std::string& text, const DataSpec& data, bool splits,
+                              const Engine& engine = cuda::gemm_engine()) {
   SCOPED_TRACE(text);
   auto g = std::make_shared<Graph>(parse_graph(text));
   Device d = emulated_device("h200");
-  const Engine& engine = cuda::gemm_engine();
   Query query(g, d, false);
   const Asked::Answer& answer = query.asked(query.index().live_nodes()).answer(engine);
   ASSERT_TRUE(answer.matched.ok()) << answer.matched.why.text();
@@ -74,6 +75,35 @@ TEST(CudaGemm, EveryTileAndSplitGivesTheSameSums) {
     expect_all_configs_equal(text, routed, true);
 }
 
+TEST(CudaGemm, EveryTileAndSplitOfTensorCoresGivesTheSameSums) {
+  DataSpec integers{.all = "integers", .by_name = {}, .seed = 0};
+  for (const char* text : {
+           "a = input bf16[132,256]; b = input bf16[256,136]; c = matmul a b; output c",
+           "a = input f16[130,257]:col; b = input f16[257,140]; c = matmul a b; output c",
+           "a = input f32[70,200]; b = input f32[200,130]; c = matmul a b tf32=true; output c",
+           "a = input i8[140,300]; b = input i8[300,20]; c = matmul a b; output c",
+           "a = input bf16[20,400]; b = input e4m3[400,24]; c = matmul a b compute=f32; output c",
+           "x = input bf16[2,16,9,9]:nhwc; w = input bf16[132,16,3,3]:nhwc; y = conv_fprop x w pad=1,1; output y",
+           "x = input f32[2,15,9,9]; w = input f32[33,15,3,3]; y = conv_fprop x w pad=1,1 stride=2,2 tf32=true; "
+           "output y",
+           "dy = input bf16[2,36,5,5]:nhwc; w = input bf16[36,20,3,3]; dx bf16[2,20,9,10]:nhwc = conv_dgrad dy w "
+           "pad=1,1 stride=2,2; output dx",
+           "dy = input bf16[2,64,12,12]:nhwc; x = input bf16[2,3,24,24]:nhwc; dw = conv_wgrad dy x pad=3,3 stride=2,2 "
+           "size=7,7; output dw f32:nhwc",
+           "dy = input f32[3,36,9,9]:nhwc; x = input f32[3,20,9,9]:nhwc; dw = conv_wgrad dy x pad=1,1 size=3,3 "
+           "tf32=true; output dw",
+       })
+    expect_all_configs_equal(text, integers, true, cuda::mma_engine());
+  DataSpec routed{.all = "integers", .by_name = {{"o", "values:3,40,40,120"}, {"t", "below:150"}}, .seed = 0};
+  for (const char* text : {
+           "token = input bf16[1,150,136]; weight = input bf16[4,136,90]; o = input i32[4,1,1]; "
+           "y = moe_matmul token weight o; output y",
+           "dy = input bf16[1,150,70]; token = input bf16[1,150,90]; o = input i32[4,1,1]; "
+           "dw = moe_matmul_bwd dy token o experts=2; output dw",
+       })
+    expect_all_configs_equal(text, routed, true, cuda::mma_engine());
+}
+
 TEST(CudaGemm, EveryWayToReadGivesTheSameSums) {
   DataSpec integers{.all = "integers", .by_name = {}, .seed = 0};
   for (const char* depth : {"40", "43"})
@@ -108,18 +138,32 @@ TEST(CudaGemm, NoKernelSpills) {
            "x = input f32[32,128,28,28]:nhwc; w = input f32[128,128,3,3]:nhwc; y = conv_fprop x w pad=1,1; output y",
            "dy = input f32[32,128,28,28]:nhwc; x = input f32[32,128,28,28]:nhwc; dw = conv_wgrad dy x pad=1,1 "
            "size=3,3; output dw",
-           "x = input f32[32,64,56,56]:nhwc; w = input f32[64,1,3,3]; y = conv_fprop x w pad=1,1; output y",
+           "x = input f32[32,64,56,56]:nhwc; w = input f32[64,1,3,3]; y = conv_fprop x w pad=2,2 dilation=2,2; output "
+           "y",
            "token = input bf16[1,4096,1024]; weight = input bf16[8,1024,2048]; o = input i32[8,1,1]; "
            "y = moe_matmul token weight o; output y bf16",
        })
     for (const char* device : {"h200", "a100"}) {
       KernelRecorder recorder;
       auto plan = make_plan(std::make_shared<Graph>(parse_graph(text)), find_device(device),
-                            {.without = {"wgmma_cuda"}, .tuned = false});
+                            {.without = {"wgmma_cuda", "mma_cuda"}, .tuned = false});
       EXPECT_EQ(plan->steps()[0].engine->info().name, "gemm_cuda") << text;
       for (const auto& [program, kernel] : recorder.entries())
         EXPECT_EQ(kernel->info().spill_bytes, 0) << device << ": " << program.body;
     }
+}
+
+TEST(CudaGemm, OperandsOfF32AreRoundedOnlyWhereTheyMayBe) {
+  auto reason = [](const char* options, const Engine& e) {
+    auto g = std::make_shared<Graph>(
+        parse_graph(cat("a = input f32[64,64]; b = input f32[64,64]:col; c = matmul a b ", options, "; output c")));
+    Query query(g, find_device("h200"), false);
+    return query.asked(query.index().live_nodes()).answer(e).matched.why.text();
+  };
+  for (const char* engine : {"mma_cuda", "wgmma_cuda"}) {
+    EXPECT_NE(reason("", *find_engine(engine)).find("round"), std::string::npos) << engine;
+    EXPECT_EQ(reason("tf32=true", *find_engine(engine)), "") << engine;
+  }
 }
 
 }  // namespace

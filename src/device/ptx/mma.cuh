@@ -17,6 +17,18 @@ struct tf32 {
   u32 bits;
 };
 
+// To the nearest of those, ties away from zero: products would cut the other bits off.
+inline float round_to_tf32(float v) {
+#if defined(TSR_EMULATED)
+  u32 bits = __float_as_uint(v);
+  return v - v == 0 ? __uint_as_float((bits + 0x1000) & 0xffffe000) : v;
+#else
+  u32 bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+  return __uint_as_float(bits);
+#endif
+}
+
 #if defined(TSR_EMULATED)
 template <class T>
 constexpr tsr_emulated::Product::Type kProductType = kSame<T, f16>    ? tsr_emulated::Product::f16

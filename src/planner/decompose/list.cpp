@@ -28,8 +28,8 @@ std::span<const DecompositionRule> all_decompositions() {
       {"short_block", {&block_scale_dequantize}, anywhere, has_short_block, check_single, decompose_short_block},
       {"box_norm", {&lrn, &lrn_bwd, &divisive_norm, &divisive_norm_bwd}, cpu, nullptr, check_plain,
        decompose_box_norm},
-      {"channels_last", {&conv_fprop, &conv_dgrad, &conv_wgrad}, gpu, has_channels_apart, check_plain,
-       decompose_channels_last},
+      {"tensor_layout", {&conv_fprop, &conv_dgrad, &conv_wgrad, &matmul}, gpu, wants_tensor_layout, check_plain,
+       decompose_tensor_layout},
   };
   // clang-format on
   return list;

@@ -16,7 +16,7 @@ bool reduces_runs(const Graph& g, const Node& n);
 bool has_tiled_scale(const Graph& g, const Node& n);
 bool pads_tiles(const Graph& g, const Node& n);  // with factors of blocks that do not exist
 bool has_short_block(const Graph& g, const Node& n);
-bool has_channels_apart(const Graph& g, const Node& n);  // of a convolution for tensor cores
+bool wants_tensor_layout(const Graph& g, const Node& n);  // tensor cores would take copies
 
 void decompose_movements(const Region& r, const Node& first, Decomposition& d);  // around work: as views
 void decompose_norm_gradient(const Region& r, const Node& n, Decomposition& d);
@@ -30,7 +30,7 @@ void decompose_copies(const Region& r, const Node& n, Decomposition& d);
 void decompose_runs(const Region& r, const Node& n, Decomposition& d);
 void decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d);  // put in order apart
 void decompose_short_block(const Region& r, const Node& n, Decomposition& d);
-void decompose_box_norm(const Region& r, const Node& n, Decomposition& d);       // sums are means over windows
-void decompose_channels_last(const Region& r, const Node& n, Decomposition& d);  // copies, side by side
+void decompose_box_norm(const Region& r, const Node& n, Decomposition& d);  // sums are means over windows
+void decompose_tensor_layout(const Region& r, const Node& n, Decomposition& d);
 
 }  // namespace tsr

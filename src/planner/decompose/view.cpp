@@ -37,7 +37,7 @@ bool reshape(View& v, const Dims& sizes) {
   return true;
 }
 
-// A reshape counts elements in memory order unless told otherwise; here that must be the order of dimensions.
+// A reshape may count elements in memory order; here that must be the order of dimensions.
 bool counts_by_rows(const Graph& g, const Node& n) {
   if (attrs<tessera::ReshapeOptions>(n).mode == tessera::ReshapeMode::logical) return true;
   return is_packed(g.tensor(n.in[0]), true) && is_packed(g.tensor(n.out[0]), true);

@@ -169,7 +169,7 @@ class Builder {
     ProductTypes types = product_types(n, g_.tensor(a), g_.tensor(b), g_.tensor(c), has_ops());
     a_ = load_side(a, types.a);
     b_ = load_side(b, types.b);
-    c_ = target(*step_, g_, c, types.result, !is_regular(g_.tensor(c)));
+    c_ = result_target(c, types);
     load_operands();
     make_call();
     store(*step_, g_, c, c_);
@@ -183,6 +183,15 @@ class Builder {
   Operand load_side(TensorId t, DType type) {
     const Tensor& x = g_.tensor(t);
     return load(*step_, g_, t, type, x.frozen || !is_regular(x));
+  }
+
+  // The right side of oneDNN's integer products is signed: u8 stays on the left, so its results are made by rows.
+  Operand result_target(TensorId id, const ProductTypes& types) {
+    const Tensor& t = g_.tensor(id);
+    if (types.a != DType::u8 || t.strides.back() == 1) return target(*step_, g_, id, types.result, !is_regular(t));
+    Tensor rows = packed(t, types.result);
+    rows.strides = packed_strides(t.dims);
+    return {rows, step_->reserve(static_cast<size_t>(rows.bytes()))};
   }
 
   void load_operands() {

@@ -129,12 +129,12 @@ void direct(const GemmArgs& g) {
       for (int v = 0; v < V; ++v) sum[i][v] += x[v] * y[v];
     }
   }
-  typename C::Rows r = before<C>(g);
+  typename C::Rows r = known_to_all<C>(g.epilogue);
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
     if (first_row + i >= g.row_count) continue;
     if (splits == 1) {
-      store_values<C, V>(g, to[i], r, sum[i]);
+      finish_values<C, V>(g.epilogue, to[i], r, sum[i]);
     } else {
       L* part = static_cast<L*>(g.partials) + (split * g.row_count + first_row + i) * g.column_count + first_column;
 #pragma unroll
@@ -160,7 +160,7 @@ void add_parts(const GemmArgs& g) {
   for (i64 split = 0; split < g.splits; ++split, part += g.row_count * g.column_count)
 #pragma unroll
     for (int v = 0; v < V; ++v) sum[v] += part[v];
-  store_values<C, V>(g, to.epilogue, before<C>(g), sum);
+  finish_values<C, V>(g.epilogue, to.epilogue, known_to_all<C>(g.epilogue), sum);
 }
 
 }  // namespace tsr::dev

@@ -61,17 +61,24 @@ bool should_turn(const Problem& p, const Tensor& y) {
 
 class GemmMatch : public Match {
  public:
-  GemmMatch(const Region& r, const Device& d, NodeId anchor, const Problem& described, const Expr& lowered)
-      : region_(r), device_(d), problem_(described), flat_(described) {
+  GemmMatch(const Region& r, const Device& d, NodeId anchor, const Problem& described, const TileKind& kind,
+            const Expr& lowered)
+      : region_(r), device_(d), problem_(described), flat_(described), kind_(kind) {
     const Graph& g = *r.graph;
     const Node& n = g.node(anchor);
     const Tensor& y = lead(r, g.tensor(n.out[0]));
-    if (should_turn(problem_, y)) turn(problem_);
-    sum_ = sum_type(g, n, problem_);
-    bool direct = check_flat(g, flat_).ok();
+    if (should_turn(problem_, y)) {
+      turn(problem_);
+      if (kind_.tensor) std::swap(kind_.tensor->a, kind_.tensor->b);
+    }
+    bool direct = !kind_.tensor && check_flat(g, flat_).ok();
     if (direct) flatten(flat_, y);
-    choices_ = choices(problem_, sum_, direct, r, d);
-    epilogue_.emplace(r, anchor, lowered, product_type(sum_), problem_.scaling);
+    epilogue_.emplace(r, anchor, lowered, product_type(kind_.sum), problem_.scaling);
+    if (kind_.tensor) {
+      ProductLayout m(g, problem_, *epilogue_, ProductForm::tensor_tiles);
+      kind_.vectors = m.access(0).vectors && m.access(1).vectors;
+    }
+    choices_ = choices(problem_, kind_, direct, r, d);
   }
   Reason check(const Node& n) const {
     constexpr int64_t kDeepest = (int64_t{1} << 31) - 64;  // inner positions are counted in 32 bits
@@ -91,7 +98,7 @@ class GemmMatch : public Match {
   std::unique_ptr<Step> build(const Config& config) const override {
     for (const Choice& c : choices_)
       if (this->config(c).knobs == config.knobs)
-        return std::make_unique<GemmStep>(*region_.graph, c.tile ? problem_ : flat_, *epilogue_, sum_, c, device_);
+        return std::make_unique<GemmStep>(*region_.graph, c.tile ? problem_ : flat_, *epilogue_, kind_, c, device_);
     fail(Status::internal_error, "gemm_cuda has no configuration ", to_string(config));
   }
 
@@ -105,22 +112,22 @@ class GemmMatch : public Match {
   const Region& region_;
   const Device& device_;
   Problem problem_, flat_;  // in tiles, and without
-  DType sum_ = DType::f32;
+  TileKind kind_;
   std::vector<Choice> choices_;
   std::optional<Epilogue> epilogue_;
 };
 
+// Two engines: on CUDA cores, which take everything, and on tensor cores.
 class GemmEngine : public Engine {
  public:
-  const EngineInfo& info() const override {
-    static constexpr EngineInfo kInfo = {
-        "gemm_cuda", 103, DeviceKind::cuda, true,
-        "matrix products and convolutions of any type and layout, with the pointwise work behind them"};
-    return kInfo;
-  }
+  GemmEngine(const EngineInfo& info, bool tensor) : info_(info), tensor_(tensor) {}
+  const EngineInfo& info() const override { return info_; }
 
   Matched match(const Region& r, const Device& d) const override {
     const Graph& g = *r.graph;
+    constexpr int kOldest = 80;
+    if (tensor_ && d.arch < kOldest)
+      return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 8.0 or later");
     NodeId anchor = find_anchor(r);
     if (anchor == kNone) return Reason::no("the region has no matrix product or convolution");
     const Node& n = g.node(anchor);
@@ -138,16 +145,40 @@ class GemmEngine : public Engine {
     Expr epilogue;
     if (Reason why = lower_epilogue(r, anchor, &epilogue); !why) return why;
     if (epilogue.has_reduction) return Reason::no("what follows ", spelling(n), " reduces rows");
-    auto m = std::make_unique<GemmMatch>(r, d, anchor, kind->problem(g, n), epilogue);
+    Problem p = kind->problem(g, n);
+    TileKind with{sum_type(g, n, p), std::nullopt};
+    if (tensor_ && !(with.tensor = tensor_types(g, p, with.sum)))
+      return Reason::no("tensor cores do not multiply ", g.tensor(p.a).dtype, " by ", g.tensor(p.b).dtype,
+                        " without rounding, or have no sums of ", with.sum);
+    auto m = std::make_unique<GemmMatch>(r, d, anchor, p, with, epilogue);
     if (Reason why = m->check(n); !why) return why;
     return m;
   }
+
+ private:
+  EngineInfo info_;
+  bool tensor_;
 };
 
 }  // namespace
 
 const Engine& gemm_engine() {
-  static const GemmEngine e;
+  static const GemmEngine e({"gemm_cuda", 103, DeviceKind::cuda, true,
+                             "matrix products and convolutions of any type and layout, with the pointwise work behind "
+                             "them"},
+                            false);
+  return e;
+}
+
+const Engine& mma_engine() {
+  static const GemmEngine e(
+      {.name = "mma_cuda",
+       .id = 116,
+       .device = DeviceKind::cuda,
+       .text = "matrix products and convolutions of any layout, with the pointwise work behind them, on the tensor "
+               "cores of compute capability 8.0 and later",
+       .tensor_cores = true},
+      true);
   return e;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products and convolutions of any type and layout on CUDA cores, with the pointwise work behind them.
+// Matrix products and convolutions of any layout, with the pointwise work behind them: of any type on CUDA cores, and
+// of those that they multiply on tensor cores (mma.sync).
 #pragma once
 
 #include "planner/engine.hpp"
@@ -7,5 +8,6 @@
 namespace tsr::cuda {
 
 const Engine& gemm_engine();
+const Engine& mma_engine();
 
 }  // namespace tsr::cuda

@@ -1,43 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 // From memory to a tile in shared memory: a tile of an operand is EXTENT neighbours (rows of a, columns of b) by DEPTH
-// inner positions. Each thread moves chunks of four elements that share what must be computed to find them.
+// inner positions. Each thread moves chunks of some elements that share what must be computed to find them.
 #pragma once
 
 #include "device/memory.cuh"
+#include "device/ptx/mma.cuh"
+#include "device/ptx/pieces.cuh"
 #include "engines/cuda/gemm/space.cuh"
 
 namespace tsr::dev {
 
 // Which elements make a chunk and which chunks neighbouring threads take. Vectors are read in one access.
 enum class Access : int {
-  across,         // four inner positions of a neighbour; threads take neighbours
-  along,          // four inner positions of a neighbour; threads take inner positions first
+  across,         // inner positions of a neighbour; threads take neighbours
+  along,          // inner positions of a neighbour; threads take inner positions first
   along_vector,   // likewise
-  across_vector,  // four neighbours at an inner position
+  across_vector,  // neighbours at an inner position
 };
 
 // Inner positions as both operands see them: how far they lie from the first, and what they add to positions.
-template <int DEPTH>
+template <int COUNT>
 struct InnerTable {
-  i64 offset[2][DEPTH];
-  i32 at[kSpatial][DEPTH];
+  static constexpr int kCount = COUNT;
+  i64 offset[2][COUNT];
+  i32 at[kSpatial][COUNT];
 };
 
-// A side of the product: T as it lies in memory; POSITIONS spatial dimensions are checked against the bounds.
-template <class T, Access ACCESS, int POSITIONS>
+// A side of the product: T as it lies in memory, CHUNK of them move at once; POSITIONS spatial dimensions are checked
+// against the bounds.
+template <class T, Access ACCESS, int CHUNK, int POSITIONS>
 struct From {
   using Type = T;
   static constexpr Access kAccess = ACCESS;
-  static constexpr int kPositions = POSITIONS;
+  static constexpr int kChunk = CHUNK, kPositions = POSITIONS;
 };
 
-template <class From, class L, int EXTENT, int DEPTH, int THREADS, bool IS_A>
+// What a tile has of a multiplied type: f32 stands for what tensor cores round.
+template <class M>
+struct TileElement {
+  using Type = M;
+};
+template <>
+struct TileElement<tf32> {
+  using Type = float;
+};
+
+// M: what is multiplied. Tiles for tensor cores have rows of inner positions, but where the tensor has neighbours side
+// by side; others have rows of neighbours.
+template <class From, class M, int EXTENT, int DEPTH, int THREADS, bool IS_A, bool TENSOR>
 class Side {
  public:
   using T = typename From::Type;
-  // Rows of a tile lie so that threads which store neighbouring inner positions meet different banks.
-  static constexpr int kStride = EXTENT + 4;
-  static constexpr int kElements = DEPTH * kStride;
+  using Element = typename TileElement<M>::Type;
+  static constexpr bool kAlong = TENSOR && From::kAccess != Access::across_vector;
+  // Rows of a tile lie so that threads which load or store neighbours meet different banks.
+  static constexpr int kPad = !TENSOR ? 4 : kAlong || sizeof(Element) < 4 ? 16 / int(sizeof(Element)) : 8;
+  static constexpr int kStride = (kAlong ? DEPTH : EXTENT) + kPad;
+  static constexpr int kElements = (kAlong ? EXTENT : DEPTH) * kStride;
 
   // `find(i)` is the index along the axes of neighbour i, negative where there is none.
   template <class Find>
@@ -63,35 +82,43 @@ class Side {
     }
   }
 
-  // Inner positions that `table` describes; those from `left` on are zeros.
-  void load(const InnerTable<DEPTH>& table, int left, const i32* bounds) {
+  // Asks for the inner positions that `table` describes from `from` on; those from `left` on are zeros. They come to
+  // registers, from which `put` takes them, or straight to the tile.
+  template <class Table>
+  void load(const Table& table, int from, int left, const i32* bounds, Element* tile) {
 #pragma unroll
     for (int j = 0; j < kChunks; ++j) {
-      int k = inner(j);
-      if constexpr (kAccess == Access::along_vector || kAccess == Access::across_vector) {
+      int k = inner(j), at = from + k;
+      if constexpr (kStraight) {
+        if (kTotal % THREADS != 0 && chunk(j) >= kTotal) continue;
+        bool exists = real(j) && k < left && inside(j, table, at, bounds);
+        const T* source = exists ? first_[j] + table.offset[!IS_A][at] : first_[j];
+        piece_load<kChunk * sizeof(T)>(place(tile, j), source, exists ? kChunk * sizeof(T) : 0);
+      } else if constexpr (kVectors) {
         staged_[j] = {};
-        if (real(j) && k < left && inside(j, table, k, bounds))
-          load_vector(first_[j] + table.offset[!IS_A][k], staged_[j]);
+        if (real(j) && k < left && inside(j, table, at, bounds))
+          load_vector(first_[j] + table.offset[!IS_A][at], staged_[j]);
       } else {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < kChunk; ++i) {
           staged_[j].v[i] = {};
-          if (real(j) && k + i < left && inside(j, table, k + i, bounds))
-            staged_[j].v[i] = element(first_[j], table.offset[!IS_A][k + i]);
+          if (real(j) && k + i < left && inside(j, table, at + i, bounds))
+            staged_[j].v[i] = element(first_[j], table.offset[!IS_A][at + i]);
         }
       }
     }
   }
 
-  void put(L* tile) const {
+  void put(Element* tile) const {
+    if constexpr (kStraight) return;
 #pragma unroll
     for (int j = 0; j < kChunks; ++j) {
       if (kTotal % THREADS != 0 && chunk(j) >= kTotal) continue;
-      Vec<L, 4> x;
+      Vec<Element, kChunk> x;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) x.v[i] = lane(staged_[j].v[i]);
-      L* to = tile + inner(j) * kStride + neighbour(j);
-      if constexpr (kAccess == Access::across_vector)
+      for (int i = 0; i < kChunk; ++i) x.v[i] = multiplied(staged_[j].v[i]);
+      Element* to = place(tile, j);
+      if constexpr (kAlong || kAccess == Access::across_vector)
         store_vector(to, x);
       else
         store_each(to, kStride, x);
@@ -100,8 +127,10 @@ class Side {
 
  private:
   static constexpr Access kAccess = From::kAccess;
-  static constexpr int kPositions = From::kPositions;
-  static constexpr int kTotal = EXTENT * DEPTH / 4, kChunks = (kTotal + THREADS - 1) / THREADS;
+  static constexpr bool kVectors = kAccess == Access::along_vector || kAccess == Access::across_vector;
+  static constexpr bool kStraight = TENSOR && kVectors && kSame<T, Element>;
+  static constexpr int kPositions = From::kPositions, kChunk = From::kChunk;
+  static constexpr int kTotal = EXTENT * DEPTH / kChunk, kChunks = (kTotal + THREADS - 1) / THREADS;
   // Zero bits are 0 in all types but e8m0.
   static constexpr bool kAsLane = kPacked<T> || kSame<T, e8m0>;
   template <bool LANE, class A, class B>
@@ -112,23 +141,27 @@ class Side {
   struct Choose<false, A, B> {
     using Type = B;
   };
-  using Staged = typename Choose<kAsLane, L, T>::Type;
+  using Lane = typename Choose<TENSOR, float, Element>::Type;  // that holds elements of less than a byte
+  using Staged = typename Choose<kAsLane, Lane, T>::Type;
   struct PackedPlace {
     const void* data;
     i64 offset;
   };
   using First = typename Choose<kPacked<T>, PackedPlace, const T*>::Type;
 
+  static Element* place(Element* tile, int j) {
+    return tile + (kAlong ? neighbour(j) * kStride + inner(j) : inner(j) * kStride + neighbour(j));
+  }
   static int chunk(int j) { return int(threadIdx.x) + j * THREADS; }
   static int neighbour(int j) {
     if constexpr (kAccess == Access::across) return chunk(j) % EXTENT;
-    if constexpr (kAccess == Access::across_vector) return chunk(j) % (EXTENT / 4) * 4;
-    return chunk(j) / (DEPTH / 4);
+    if constexpr (kAccess == Access::across_vector) return chunk(j) % (EXTENT / kChunk) * kChunk;
+    return chunk(j) / (DEPTH / kChunk);
   }
   static int inner(int j) {
-    if constexpr (kAccess == Access::across) return chunk(j) / EXTENT * 4;
-    if constexpr (kAccess == Access::across_vector) return chunk(j) / (EXTENT / 4);
-    return chunk(j) % (DEPTH / 4) * 4;
+    if constexpr (kAccess == Access::across) return chunk(j) / EXTENT * kChunk;
+    if constexpr (kAccess == Access::across_vector) return chunk(j) / (EXTENT / kChunk);
+    return chunk(j) % (DEPTH / kChunk) * kChunk;
   }
   bool real(int j) const {
     if constexpr (kPacked<T>)
@@ -136,7 +169,8 @@ class Side {
     else
       return first_[j] != nullptr;
   }
-  bool inside(int j, const InnerTable<DEPTH>& table, int k, const i32* bounds) const {
+  template <class Table>
+  bool inside(int j, const Table& table, int k, const i32* bounds) const {
     bool yes = true;
 #pragma unroll
     for (int d = 0; d < kPositions; ++d) yes = yes && u32(at_[j][d] + table.at[d][k]) < u32(bounds[d]);
@@ -144,22 +178,26 @@ class Side {
   }
   static Staged element(const First& first, i64 at) {
     if constexpr (kPacked<T>)
-      return load_packed<L, T>(first.data, first.offset + at);
+      return load_packed<Lane, T>(first.data, first.offset + at);
     else if constexpr (kAsLane)
-      return to_lane<L>(first[at]);
+      return to_lane<Lane>(first[at]);
     else
       return first[at];
   }
-  static L lane(Staged v) {
-    if constexpr (kAsLane)
+  static Element multiplied(Staged v) {
+    if constexpr (kSame<M, tf32> && kSame<T, float>)
+      return round_to_tf32(v);
+    else if constexpr (kSame<Staged, Element>)
       return v;
+    else if constexpr (TENSOR)
+      return from_lane<Element>(to_lane<float>(v));
     else
-      return to_lane<L>(v);
+      return to_lane<Element>(v);
   }
 
   First first_[kChunks];  // where the neighbour begins; null: there is none
   i32 at_[kChunks][kPositions + 1];
-  Vec<Staged, 4> staged_[kChunks];
+  Vec<Staged, kStraight ? 1 : kChunk> staged_[kStraight ? 1 : kChunks];
 };
 
 }  // namespace tsr::dev

@@ -5,9 +5,11 @@
 // kernel adds what they leave, in a fixed order.
 #pragma once
 
+#include "device/epilogue.cuh"
 #include "device/pointwise.cuh"
 #include "device/random.cuh"
 #include "engines/cuda/gemm/load.cuh"
+#include "engines/cuda/gemm/tensor_tile.cuh"
 
 namespace tsr::dev {
 
@@ -27,18 +29,40 @@ struct Tile {
   static int column(int j) {
     return int(threadIdx.x) / 32 % (WIDTH / kWarpWidth) * kWarpWidth + j / 4 * 32 + int(threadIdx.x) % 8 * 4 + j % 4;
   }
+
+  static constexpr bool kTensor = false;
+  static constexpr int kStages = 2;
+  template <class K>
+  static void multiply(const typename K::Lane* a, const typename K::Lane* b, typename K::Lane (&sum)[ROWS][COLUMNS]) {
+#pragma unroll
+    for (int i = 0; i < DEPTH; ++i) {
+      Vec<typename K::Lane, 4> x[ROWS / 4], y[COLUMNS / 4];
+#pragma unroll
+      for (int r = 0; r < ROWS / 4; ++r) load_vector(a + i * K::SideA::kStride + row(r * 4), x[r]);
+#pragma unroll
+      for (int c = 0; c < COLUMNS / 4; ++c) load_vector(b + i * K::SideB::kStride + column(c * 4), y[c]);
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) sum[r][c] += x[r / 4].v[r % 4] * y[c / 4].v[c % 4];
+    }
+  }
 };
 
-// L: what is summed in; LISTED: rows are those of experts.
-template <class TILE, class L, class A, class B, bool LISTED>
+// L: what is summed in; MA, MB: what is multiplied; LISTED: rows are those of experts.
+template <class TILE, class L, class A, class MA, class B, class MB, bool LISTED>
 struct Kind {
   using Tile = TILE;
   using Lane = L;
-  using SideA = Side<A, L, Tile::kHeight, Tile::kDepth, Tile::kThreads, true>;
-  using SideB = Side<B, L, Tile::kWidth, Tile::kDepth, Tile::kThreads, false>;
+  using LeftType = MA;
+  using RightType = MB;
+  using SideA = Side<A, MA, Tile::kHeight, Tile::kDepth, Tile::kThreads, true, Tile::kTensor>;
+  using SideB = Side<B, MB, Tile::kWidth, Tile::kDepth, Tile::kThreads, false, Tile::kTensor>;
   static constexpr bool kListed = LISTED;
   static constexpr int kPositions = A::kPositions > B::kPositions ? A::kPositions : B::kPositions;
 };
+
+constexpr int kTableSteps = 4;  // whose inner positions are described at once
 
 // What becomes of a row or column.
 enum : i32 { kSkip, kInside, kBeyond };
@@ -46,8 +70,9 @@ enum : i32 { kSkip, kInside, kBeyond };
 template <class K, int OPERANDS>
 struct Shared {
   struct Tiles {
-    InnerTable<K::Tile::kDepth> table[2];
-    typename K::Lane a[2][K::SideA::kElements], b[2][K::SideB::kElements];
+    InnerTable<K::Tile::kDepth * kTableSteps> table[2];
+    alignas(16) typename K::SideA::Element a[K::Tile::kStages][K::SideA::kElements];
+    alignas(16) typename K::SideB::Element b[K::Tile::kStages][K::SideB::kElements];
   };
   struct Ends {
     i64 row_at[OPERANDS][K::Tile::kHeight], column_at[OPERANDS][K::Tile::kWidth];
@@ -97,73 +122,76 @@ void enter_block(const GemmArgs& g, u32 number, Shared<K, OPERANDS>& s) {
   __syncthreads();
 }
 
-// By all threads: inner positions from k on. Each thread finds one number of one position, which takes few registers.
-template <int THREADS, int POSITIONS, int DEPTH>
-void describe(const Axes<kSideAxes>& inner, int k, InnerTable<DEPTH>& table) {
-  static_assert((2 + POSITIONS) * DEPTH <= THREADS);
-  int which = int(threadIdx.x) / DEPTH, number = int(threadIdx.x) % DEPTH, dim = which - 2;
-  if (which >= 2 + POSITIONS) return;
-  i64 sum = 0;
-  each_axis(inner, k + number, [&](int i, i64 here) {
-    const Axis& x = inner.axis[i];
-    sum += here * (which == 0 ? x.a : which == 1 ? x.b : i64(x.dim == dim ? x.step : 0));
-  });
-  if (dim < 0)
-    table.offset[which][number] = sum;
-  else
-    table.at[dim][number] = i32(sum);
+// By all threads: inner positions from k on. Each thread finds one number of a position at a time, which takes few
+// registers.
+template <int THREADS, int POSITIONS, class Table>
+void describe(const Axes<kSideAxes>& inner, int k, Table& table) {
+#pragma unroll 1
+  for (int at = int(threadIdx.x); at < (2 + POSITIONS) * Table::kCount; at += THREADS) {
+    int which = at / Table::kCount, number = at % Table::kCount, dim = which - 2;
+    i64 sum = 0;
+    each_axis(inner, k + number, [&](int i, i64 here) {
+      const Axis& x = inner.axis[i];
+      sum += here * (which == 0 ? x.a : which == 1 ? x.b : i64(x.dim == dim ? x.step : 0));
+    });
+    if (dim < 0)
+      table.offset[which][number] = sum;
+    else
+      table.at[dim][number] = i32(sum);
+  }
 }
 
-// Adds inner positions [begin, end) to the sums.
+// Adds inner positions [begin, end) to the sums. Of the next kStages - 1 tiles those that come straight to shared
+// memory are under way, of the next one those that come by way of registers.
 template <class K, class S>
 void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB& b, int begin, int end,
                 typename K::Lane (&sum)[K::Tile::kRows][K::Tile::kColumns]) {
   using Tile = typename K::Tile;
-  using L = typename K::Lane;
-  constexpr int kDepth = Tile::kDepth;
+  constexpr int kDepth = Tile::kDepth, kStages = Tile::kStages, kGroup = kTableSteps;
   if (begin >= end) return;
   auto& t = s.tiles;
-  auto next = [&](int k, int which) {
-    describe<Tile::kThreads, K::kPositions>(s.frame.space.inner, k, t.table[which]);
+  int steps = (end - begin + kDepth - 1) / kDepth;
+  // Steps are described in groups, of which the next one is ready when one begins.
+  auto describe_group = [&](int group) {
+    if (group * kGroup < steps)
+      describe<Tile::kThreads, K::kPositions>(s.frame.space.inner, begin + group * kGroup * kDepth, t.table[group % 2]);
   };
-  auto load = [&](int k, int which) {
-    a.load(t.table[which], end - k, g.bounds);
-    b.load(t.table[which], end - k, g.bounds);
+  auto load = [&](int step, int slot) {
+    const auto& table = t.table[step / kGroup % 2];
+    int from = step % kGroup * kDepth, left = end - begin - step * kDepth;
+    a.load(table, from, left, g.bounds, t.a[slot]);
+    b.load(table, from, left, g.bounds, t.b[slot]);
   };
-  auto put = [&](int which) {
-    a.put(t.a[which]);
-    b.put(t.b[which]);
+  auto put = [&](int slot) {
+    a.put(t.a[slot]);
+    b.put(t.b[slot]);
   };
   __syncthreads();  // tables and tiles of what came before are free
-  next(begin, 0);
-  next(begin + kDepth, 1);
+  describe_group(0);
+  describe_group(1);
   __syncthreads();
-  load(begin, 0);
-  put(0);
-  __syncthreads();
-  int now = 0;
-#pragma unroll 1
-  for (int k = begin; k < end; k += kDepth, now ^= 1) {
-    bool more = k + kDepth < end;
-    if (more) load(k + kDepth, now ^ 1);
-    // The table of this tile was used up before the last barrier: it takes the tile after the next.
-    if (k + 2 * kDepth < end) next(k + 2 * kDepth, now);
+  static_assert(kStages - 1 <= kGroup);
 #pragma unroll
-    for (int i = 0; i < kDepth; ++i) {
-      Vec<L, 4> x[Tile::kRows / 4], y[Tile::kColumns / 4];
-#pragma unroll
-      for (int r = 0; r < Tile::kRows / 4; ++r) load_vector(t.a[now] + i * K::SideA::kStride + Tile::row(r * 4), x[r]);
-#pragma unroll
-      for (int c = 0; c < Tile::kColumns / 4; ++c)
-        load_vector(t.b[now] + i * K::SideB::kStride + Tile::column(c * 4), y[c]);
-#pragma unroll
-      for (int r = 0; r < Tile::kRows; ++r)
-#pragma unroll
-        for (int c = 0; c < Tile::kColumns; ++c) sum[r][c] += x[r / 4].v[r % 4] * y[c / 4].v[c % 4];
+  for (int i = 0; i < kStages - 1; ++i) {
+    if (i < steps) {
+      load(i, i);
+      put(i);
     }
-    if (more) put(now ^ 1);
-    __syncthreads();
+    if constexpr (Tile::kTensor) pieces_commit();
   }
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    if constexpr (Tile::kTensor) pieces_wait<kStages - 2>();
+    __syncthreads();
+    int ahead = step + kStages - 1, slot = step % kStages, next = ahead % kStages;
+    if (ahead < steps) load(ahead, next);
+    if constexpr (Tile::kTensor) pieces_commit();
+    // Of the group before the last barrier was the last to be read.
+    if (ahead % kGroup == 0 && ahead > 0) describe_group(ahead / kGroup + 1);
+    Tile::template multiply<K>(t.a[slot], t.b[slot], sum);
+    if (ahead < steps) put(next);
+  }
+  if constexpr (Tile::kTensor) pieces_wait<0>();
 }
 
 // Inner positions that a block sums: all of them, or those of the i-th range of its expert, and of these the part that
@@ -219,28 +247,6 @@ struct Widened<i32> {
   using Type = i64;
 };
 
-// Values that all elements share.
-template <class C>
-typename C::Rows before(const GemmArgs& g) {
-  typename C::Rows r;
-  i64 origin[C::kOperands + 1] = {};
-  C::before(g.epilogue, origin, r);
-  return r;
-}
-
-// V values of the product, already what they count for, through the generated code.
-template <class C, int V, class L>
-void store_values(const GemmArgs& g, const i64* at, const typename C::Rows& r, const L (&values)[V]) {
-  typename C::Loaded x;
-  typename C::Late late;
-  typename C::Kept kept;
-  typename C::Sums none;
-#pragma unroll
-  for (int v = 0; v < V; ++v) x.t0.v[v] = typename Widened<L>::Type(values[v]);
-  C::load(g.epilogue, at, x);
-  C::store(g.epilogue, at, x, late, kept, r, none);
-}
-
 // A thread's row i of sums.
 template <template <int> class Code, int V, class K, class S>
 void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, int i,
@@ -262,7 +268,7 @@ void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, 
       bool inside = s.ends.row_state[row] == kInside && s.ends.column_state[column + v] == kInside;
       values[v] = inside ? W(sum[j + v]) : W(g.padding);
     }
-    store_values<C, V>(g, at, r, values);
+    finish_values<C, V>(g.epilogue, at, r, values);
   }
 }
 
@@ -307,7 +313,7 @@ void product(const GemmArgs& g) {
   __syncthreads();
   prepare_ends(g, s);
   __syncthreads();
-  typename Code<V>::Rows r = before<Code<V>>(g);
+  typename Code<V>::Rows r = known_to_all<Code<V>>(g.epilogue);
 #pragma unroll
   for (int i = 0; i < Tile::kRows; ++i) finish_row<Code, V, K>(g, s, r, i, sum[i]);
 }
@@ -328,7 +334,7 @@ void add_splits(const GemmArgs& g) {
 #pragma unroll
     for (int j = 0; j < Tile::kColumns; ++j) sum[j] += from[j * Tile::kThreads];
   }
-  finish_row<Code, V, K>(g, s, before<Code<V>>(g), row, sum);
+  finish_row<Code, V, K>(g, s, known_to_all<Code<V>>(g.epilogue), row, sum);
 }
 
 }  // namespace tsr::dev

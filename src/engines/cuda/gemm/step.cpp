@@ -32,32 +32,41 @@ void fill_epilogue(const ProductLayout& m, size_t operand, dev::EpilogueOperand&
 std::string qualified(DType t) { return (t == DType::f32 || t == DType::f64 ? "" : "tsr::dev::") + device_type(t); }
 
 // The template argument that names tile, types and how the sides are read.
-std::string kind_text(const Graph& g, const Problem& p, const ProductLayout& m, const TileShape& t, DType sum,
+std::string kind_text(const Graph& g, const Problem& p, const ProductLayout& m, const TileShape& t, const TileKind& k,
                       bool listed) {
   auto from = [&](int side) {
     bool meets = p.rows_meet == (side == 0);
-    return cat("tsr::dev::From<", qualified(g.tensor(side == 0 ? p.a : p.b).dtype),
-               ", tsr::dev::Access::", m.access(side), ", ", meets ? p.positions : 0, ">");
+    auto [access, chunk, vectors] = m.access(side);
+    DType tensor = k.tensor ? side == 0 ? k.tensor->a : k.tensor->b : DType::f32;
+    return cat("tsr::dev::From<", qualified(g.tensor(side == 0 ? p.a : p.b).dtype), ", tsr::dev::Access::", access,
+               ", ", chunk, ", ", meets ? p.positions : 0, ">, ",
+               !k.tensor              ? qualified(k.sum)
+               : tensor == DType::f32 ? "tsr::dev::tf32"
+                                      : qualified(tensor));
   };
-  return cat("tsr::dev::Kind<tsr::dev::Tile<", t.height, ", ", t.width, ", ", t.rows, ", ", t.columns, ", ", t.depth,
-             ">, ", qualified(sum), ", ", from(0), ", ", from(1), ", ", listed ? "true" : "false", ">");
+  return cat("tsr::dev::Kind<tsr::dev::", k.tensor ? "TensorTile<" : "Tile<", t.height, ", ", t.width, ", ", t.rows,
+             ", ", t.columns, ", ", t.depth, ">, ", qualified(k.sum), ", ", from(0), ", ", from(1), ", ",
+             listed ? "true" : "false", ">");
 }
 
-// Of dev::Shared.
-int64_t shared_bytes(const TileShape& t, DType sum, size_t operands) {
-  constexpr int64_t kPad = 4, kTableBytes = 2 * 8 + dev::kSpatial * 4, kSlack = 64;
-  int64_t sides = t.height + t.width, lane = info(sum).bits / 8;
-  int64_t tiles = 2 * t.depth * (kTableBytes + (sides + 2 * kPad) * lane);
+// Of dev::Shared, at most.
+int64_t shared_bytes(const TileShape& t, const TileKind& k, size_t operands) {
+  constexpr int64_t kTableBytes = 2 * 8 + dev::kSpatial * 4, kTableSteps = 4, kSlack = 64;
+  int64_t sides = t.height + t.width, element = info(k.tensor ? k.tensor->a : k.sum).bits / 8;
+  auto pad = [&](int64_t extent) { return std::max<int64_t>(32 * t.depth, k.tensor ? 16 * extent : 0); };
+  int64_t pads = pad(t.height) + pad(t.width), stages = k.tensor ? 4 : 2;
+  int64_t tiles = stages * (t.depth * sides * element + pads) + 2 * kTableSteps * t.depth * kTableBytes;
   int64_t ends = sides * (static_cast<int64_t>(operands) * 8 + 4);
   return static_cast<int64_t>(sizeof(dev::Frame)) + std::max(tiles, ends) + kSlack;
 }
 
 }  // namespace
 
-GemmStep::GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, DType sum, const Choice& c,
+GemmStep::GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, const TileKind& k, const Choice& c,
                    const Device& d)
     : a_(p.a), b_(p.b) {
-  ProductLayout m(g, p, epilogue, !c.tile);
+  ProductForm form = k.tensor ? ProductForm::tensor_tiles : c.tile ? ProductForm::tiles : ProductForm::flat;
+  ProductLayout m(g, p, epilogue, form);
   empty_ = p.row_count() == 0 || p.column_count() == 0 || p.batches() == 0;
   fill_space(g, p, m);
   Code code = fill_epilogue_args(g, p, epilogue, m);
@@ -65,9 +74,9 @@ GemmStep::GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, D
   program.generated = code.text;
   program.args = "tsr::dev::GemmArgs";
   if (c.tile)
-    plan_tiles(g, p, m, sum, c, epilogue.operands().size(), program, d);
+    plan_tiles(g, p, m, k, c, epilogue.operands().size(), program, d);
   else
-    plan_direct(g, p, m, sum, c.splits, program, d);
+    plan_direct(g, p, m, k.sum, c.splits, program, d);
   // Rows of experts come and go by indices.
   if (p.moe)
     plan_routes(g, p, *c.tile, d);
@@ -122,22 +131,22 @@ Code GemmStep::fill_epilogue_args(const Graph& g, const Problem& p, const Epilog
   return code;
 }
 
-void GemmStep::plan_tiles(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, const Choice& c,
+void GemmStep::plan_tiles(const Graph& g, const Problem& p, const ProductLayout& m, const TileKind& k, const Choice& c,
                           size_t operands, Program& program, const Device& d) {
   const TileShape& t = *c.tile;
   listed_ = p.moe && p.moe->mode != dev::kExpertGradient;
   args_.splits = c.splits;
   args_.row_tiles = row_tiles(p, t).all, args_.column_tiles = ceil_div(p.column_count(), t.width);
   int64_t tiles = args_.row_tiles * args_.column_tiles * args_.batches * args_.residues;
-  grid_ = {tiles * c.splits, t.threads(), shared_bytes(t, sum, operands)};
+  grid_ = {tiles * c.splits, t.threads(), shared_bytes(t, k, operands)};
   program.include = "engines/cuda/gemm/product.cuh";
   program.threads = t.threads();
   program.blocks_per_unit = t.resident;
-  std::string instance = cat("<tsr::dev::Code, ", m.vector(), ", ", kind_text(g, p, m, t, sum, listed_), ">");
+  std::string instance = cat("<tsr::dev::Code, ", m.vector(), ", ", kind_text(g, p, m, t, k, listed_), ">");
   program.body = "tsr::dev::product" + instance;
   std::vector<Program> programs = {program};
   if (c.splits > 1) {
-    partial_bytes_ = rounded(c.splits * tiles * t.height * t.width * info(sum).bits / 8);
+    partial_bytes_ = rounded(c.splits * tiles * t.height * t.width * info(k.sum).bits / 8);
     add_grid_ = {tiles * t.rows, t.threads(), grid_.shared_bytes};
     program.body = "tsr::dev::add_splits" + instance;
     programs.push_back(program);

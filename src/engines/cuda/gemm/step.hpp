@@ -12,7 +12,8 @@ namespace tsr::cuda {
 
 class GemmStep : public Step {
  public:
-  GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, DType sum, const Choice& c, const Device& d);
+  GemmStep(const Graph& g, const Problem& p, const Epilogue& epilogue, const TileKind& k, const Choice& c,
+           const Device& d);
   size_t workspace_bytes() const override { return partial_bytes_ + item_bytes_ + writer_bytes_; }
   int kernels() const override;
   bool may_overwrite(TensorId input, TensorId output) const override;
@@ -23,8 +24,8 @@ class GemmStep : public Step {
   void integers(const Graph& g, TensorId t, int64_t otherwise, dev::Integers& to);
   void fill_space(const Graph& g, const Problem& p, const ProductLayout& m);
   Code fill_epilogue_args(const Graph& g, const Problem& p, const Epilogue& epilogue, const ProductLayout& m);
-  void plan_tiles(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, const Choice& c, size_t operands,
-                  Program& program, const Device& d);
+  void plan_tiles(const Graph& g, const Problem& p, const ProductLayout& m, const TileKind& k, const Choice& c,
+                  size_t operands, Program& program, const Device& d);
   void plan_direct(const Graph& g, const Problem& p, const ProductLayout& m, DType sum, int64_t splits,
                    Program& program, const Device& d);
   void plan_routes(const Graph& g, const Problem& p, const TileShape& t, const Device& d);

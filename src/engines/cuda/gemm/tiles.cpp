@@ -2,6 +2,7 @@
 #include "engines/cuda/gemm/tiles.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "engines/cuda/gemm/args.cuh"
 
@@ -18,31 +19,59 @@ constexpr TileShape kWideTiles[] = {
     {16, 128, 4, 4, 8, 4, 0.3},
 };
 
-// How fast a type is multiplied and added, f32 being 1.
-double speed(DType sum) { return sum == DType::f32 ? 1 : sum == DType::i64 ? 0.1 : 0.5; }
+// Of tensor cores; rows of 64 bytes along the inner dimension.
+constexpr std::array<TileShape, 5> tensor_tiles(int depth) {
+  return {{{256, 128, 8, 16, depth, 1, 0.26},
+           {128, 128, 8, 8, depth, 2, 0.28},
+           {128, 64, 4, 8, depth, 2, 0.185},
+           {64, 64, 4, 8, depth, 3, 0.155},
+           {16, 128, 2, 8, depth, 4, 0.075}}};
+}
+constexpr std::array kTiles8 = tensor_tiles(64), kTiles16 = tensor_tiles(32), kTiles32 = tensor_tiles(16);
 
-double seconds(const Problem& p, const TileShape& t, int64_t blocks, int64_t splits, DType sum, const Device& d) {
+std::span<const TileShape> tile_shapes(const TileKind& k) {
+  if (k.tensor) {
+    int bits = info(k.tensor->a).bits;
+    return bits == 8 ? kTiles8 : bits == 16 ? kTiles16 : kTiles32;
+  }
+  if (k.sum == DType::f64 || k.sum == DType::i64) return kWideTiles;
+  return kTiles;
+}
+
+// Operations in a second.
+double rate_of(const TileKind& k, const Device& d) {
+  if (k.tensor) {
+    constexpr double kSingle = 0.35;  // of operands that come one by one
+    int bits = info(k.tensor->a).bits;
+    return (bits == 8 ? d.rates.bits8 : bits == 16 ? d.rates.bits16 : d.rates.tf32) * (k.vectors ? 1 : kSingle);
+  }
+  return d.rates.f32 * (k.sum == DType::f32 ? 1 : k.sum == DType::i64 ? 0.1 : 0.5);
+}
+
+double seconds(const Problem& p, const TileShape& t, int64_t blocks, int64_t splits, const TileKind& k,
+               const Device& d) {
   // Taps are shared out among residues; experts share the rows.
   double depth = static_cast<double>(p.depth());
   if (p.moe && p.moe->mode == dev::kExpertGradient) depth /= static_cast<double>(std::max<int64_t>(1, p.batches()));
-  double rate = d.rates.f32 / d.units * t.efficiency * speed(sum);
+  double rate = rate_of(k, d) / d.units * t.efficiency;
   double rounds = static_cast<double>(ceil_div(blocks * splits, d.units));
   if (blocks * splits <= d.units) rounds *= 1.5;  // a block alone leaves gaps
   double each = 2.0 * t.height * t.width * (depth / static_cast<double>(splits) + 4 * t.depth);
   double time = rounds * each / rate;
   if (splits > 1) {
-    double bytes = 2.0 * static_cast<double>(splits * blocks) * t.height * t.width * (speed(sum) < 1 ? 8 : 4);
+    double bytes = 2.0 * static_cast<double>(splits * blocks) * t.height * t.width * info(k.sum).bits / 8;
     time += bytes / d.bytes_per_second + d.step_seconds;
   }
   return time;
 }
 
-}  // namespace
-
-std::span<const TileShape> tile_shapes(DType sum) {
-  if (sum == DType::f64 || sum == DType::i64) return kWideTiles;
-  return kTiles;
+// Types whose values bf16 or f16 has.
+bool fits(DType t, DType into) {
+  return t == into || t == DType::e4m3 || t == DType::e5m2 || t == DType::e2m1 || t == DType::i8 || t == DType::u8 ||
+         t == DType::i4 || t == DType::u4;
 }
+
+}  // namespace
 
 DType sum_type(const Graph& g, const Node& n, const Problem& p) {
   if (n.compute == DType::f64) return DType::f64;
@@ -52,6 +81,19 @@ DType sum_type(const Graph& g, const Node& n, const Problem& p) {
   return small(p.a) && small(p.b) && p.depth() <= kDeepest ? DType::i32 : DType::i64;
 }
 
+std::optional<TensorTypes> tensor_types(const Graph& g, const Problem& p, DType sum) {
+  DType a = g.tensor(p.a).dtype, b = g.tensor(p.b).dtype;
+  auto is_byte = [](DType t) { return t == DType::i8 || t == DType::u8; };
+  if (sum == DType::i32 && is_byte(a) && is_byte(b)) return TensorTypes{a, b};
+  if (sum != DType::f32) return std::nullopt;
+  for (DType t : {DType::bf16, DType::f16})
+    if (fits(a, t) && fits(b, t)) return TensorTypes{t, t};
+  auto is_short = [](DType t) { return fits(t, DType::bf16) || fits(t, DType::f16); };
+  auto may_be_cut = [&](DType t) { return is_short(t) || (p.tf32 && t == DType::f32); };
+  if (may_be_cut(a) && may_be_cut(b)) return TensorTypes{DType::f32, DType::f32};
+  return std::nullopt;
+}
+
 RowTiles row_tiles(const Problem& p, const TileShape& t) {
   int64_t plain = ceil_div(p.row_count(), t.height);
   if (!p.moe || p.moe->mode == dev::kExpertGradient) return {plain, 0, plain};
@@ -59,18 +101,21 @@ RowTiles row_tiles(const Problem& p, const TileShape& t) {
   return {plain, items, items + (p.moe->mode == dev::kScatter ? plain : 0)};
 }
 
-std::vector<Choice> choices(const Problem& p, DType sum, bool direct, const Region& r, const Device& d) {
+std::vector<Choice> choices(const Problem& p, const TileKind& k, bool direct, const Region& r, const Device& d) {
   constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1, kMostSplits = 64, kLeastDepth = 64;
-  double memory = region_bytes(r) / d.bytes_per_second;
+  constexpr double kTensorMemory = 0.6;  // of the bandwidth, while tensor cores are fed
+  double memory = region_bytes(r) / (d.bytes_per_second * (k.tensor ? kTensorMemory : 1));
   std::vector<Choice> all;
-  for (const TileShape& t : tile_shapes(sum)) {
+  for (const TileShape& t : tile_shapes(k)) {
+    constexpr int kMostBytes = 32;  // sums of a thread that also holds single bytes on their way
+    if (k.tensor && !k.vectors && info(k.tensor->a).bits == 8 && t.rows * t.columns > kMostBytes) continue;
     double tiles = static_cast<double>(row_tiles(p, t).all) * static_cast<double>(ceil_div(p.column_count(), t.width)) *
                    static_cast<double>(p.batches()) * static_cast<double>(p.residues);
     if (tiles * t.rows > static_cast<double>(kMostBlocks)) continue;
     auto blocks = static_cast<int64_t>(tiles);
     for (int64_t splits = 1; splits <= kMostSplits; splits *= 2) {
       if (splits > 1 && (blocks * splits > int64_t{4} * d.units || p.depth() / splits < kLeastDepth)) break;
-      double time = std::max(memory, seconds(p, t, blocks, splits, sum, d)) + d.step_seconds;
+      double time = std::max(memory, seconds(p, t, blocks, splits, k, d)) + d.step_seconds;
       all.push_back({&t, splits, time + (p.moe ? 2 * d.step_seconds : 0)});
     }
   }
@@ -79,7 +124,7 @@ std::vector<Choice> choices(const Problem& p, DType sum, bool direct, const Regi
     int64_t splits = std::max<int64_t>(1, ceil_div(p.depth(), dev::kDirectDepth));
     double outputs = static_cast<double>(p.row_count() * p.column_count()) * static_cast<double>(p.batches());
     double parts = splits > 1 ? 2 * static_cast<double>(splits) * outputs * 8 / d.bytes_per_second : 0;
-    double time = region_flops(r) / (d.rates.f32 * kDirectEfficiency * speed(sum)) + parts +
+    double time = region_flops(r) / (rate_of(k, d) * kDirectEfficiency) + parts +
                   static_cast<double>(std::min<int64_t>(p.depth(), dev::kDirectDepth) + splits) * kLatency;
     if (static_cast<double>(splits) * (outputs / 256 + 1) < static_cast<double>(kMostBlocks))
       all.push_back({nullptr, splits, std::max(memory, time) + (splits > 1 ? 2 : 1) * d.step_seconds});

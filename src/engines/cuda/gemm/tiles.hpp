@@ -2,6 +2,7 @@
 // Which tiles a product is cut into and how many blocks share the inner dimension, by modelled time.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "engines/cuda/products/problem.hpp"
@@ -17,11 +18,16 @@ struct TileShape {
 
   int threads() const { return height * width / (rows * columns); }
 };
-// For sums of this type: f32, f64, i32 or i64.
-std::span<const TileShape> tile_shapes(DType sum);
 
-// What the product is summed in.
+// What the product is summed in: f32, f64, i32 or i64.
 DType sum_type(const Graph& g, const Node& n, const Problem& p);
+
+// What tensor cores multiply operands as, if they can without rounding them: f16 or bf16 both, 8-bit integers, or f32,
+// of which they take 10 bits of the mantissa (all that f16 and bf16 have, or all that the graph wants).
+struct TensorTypes {
+  DType a, b;
+};
+std::optional<TensorTypes> tensor_types(const Graph& g, const Problem& p, DType sum);
 
 // What the work behind the product sees it as.
 inline DType product_type(DType sum) { return sum == DType::i32 ? DType::i64 : sum; }
@@ -37,7 +43,13 @@ struct Choice {
   int64_t splits;
   double seconds;
 };
-// Best first; empty where no tile keeps the number of blocks below the device's limit.
-std::vector<Choice> choices(const Problem& p, DType sum, bool direct, const Region& r, const Device& d);
+// What the tiles of a product are computed with.
+struct TileKind {
+  DType sum;
+  std::optional<TensorTypes> tensor;  // nothing: CUDA cores
+  bool vectors = true;                // operands come in vectors: tensor cores are fast enough to wait for single ones
+};
+// Best first; empty where no tile keeps the number of blocks below the device's limit. `direct`: also without tiles.
+std::vector<Choice> choices(const Problem& p, const TileKind& k, bool direct, const Region& r, const Device& d);
 
 }  // namespace tsr::cuda

@@ -107,6 +107,7 @@ Problem conv_problem(const Graph& g, const Node& n) {
   p.a = n.in[kFirst], p.b = n.in[kSecond];
   p.positions = c.plain ? 0 : static_cast<int>(c.axes.size());
   const auto& o = attrs<tessera::ConvOptions>(n);
+  p.tf32 = o.tf32;
   p.scaling = {o.alpha, o.beta, n.in.size() > kC ? n.in[kC] : kNone};
   return p;
 }

@@ -9,22 +9,29 @@ namespace {
 
 constexpr int kVector = 4;
 
-bool aligned(const Tensor& t) {
-  int64_t bytes = info(t.dtype).bits / 8, unit = std::min<int64_t>(16, bytes * kVector);
+bool aligned(const Tensor& t, int count) {
+  int64_t bytes = info(t.dtype).bits / 8, unit = std::min<int64_t>(16, bytes * count);
   return bytes > 0 && (!t.stored || t.alignment % unit == 0);
+}
+
+bool are_multiples(const ProductLoops& list, int side, size_t from, int count) {
+  for (size_t i = from; i < list.size(); ++i)
+    if (list[i].side[side] % count != 0) return false;
+  return true;
 }
 
 }  // namespace
 
-ProductLayout::ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, bool flat)
-    : g_(g), p_(p), epilogue_(epilogue) {
+ProductLayout::ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, ProductForm form)
+    : g_(g), p_(p), epilogue_(epilogue), form_(form) {
   batch_ = merged(p.batch);
   rows_ = merged(p.rows);
   columns_ = merged(p.columns);
   inner_ = merged(p.inner);
   // Vectors must not reach beyond an axis; residues change the sizes of positions, and each has bounds of its own.
-  bool steady = !columns_.empty() && ((p.residues == 1 && !flat) || columns_[0].dim < 0);
-  vector_ = steady && columns_[0].size % kVector == 0 ? kVector : 1;
+  bool steady = !columns_.empty() && ((p.residues == 1 && form != ProductForm::flat) || columns_[0].dim < 0);
+  int most = form == ProductForm::tensor_tiles ? 2 : kVector;  // neighbours among a thread's sums
+  vector_ = steady && columns_[0].size % most == 0 ? most : 1;
 }
 
 ProductLoops ProductLayout::merged(const AxisList& list) const {
@@ -60,16 +67,10 @@ Reason ProductLayout::check() const {
   return limit(inner_, "the inner dimension", dev::kSideAxes);
 }
 
-bool ProductLayout::multiples_of_four(const ProductLoops& list, int side, size_t from) const {
-  for (size_t i = from; i < list.size(); ++i)
-    if (list[i].side[side] % kVector != 0) return false;
-  return true;
-}
-
-// Can an operand be read four elements at once along rows or columns, or along the inner dimension?
-bool ProductLayout::vectors_along(int side, const ProductLoops& along) const {
+// Can an operand be read `count` elements at once along rows or columns, or along the inner dimension?
+bool ProductLayout::vectors_along(int side, const ProductLoops& along, int count) const {
   const Tensor& t = g_.tensor(side == 0 ? p_.a : p_.b);
-  if (!aligned(t) || t.dtype == DType::e8m0 || along.empty() || along[0].side[side] != 1) return false;
+  if (!aligned(t, count) || t.dtype == DType::e8m0 || along.empty() || along[0].side[side] != 1) return false;
   bool meets = p_.positions > 0 && p_.rows_meet == (side == 0);
   // The run of memory that the first axes make together.
   int64_t run = 1;
@@ -78,33 +79,41 @@ bool ProductLayout::vectors_along(int side, const ProductLoops& along) const {
     if (along[axes].dim >= 0 && (meets || p_.residues > 1)) break;
     run *= along[axes].size;
   }
-  if (axes == 0 || run % kVector != 0) return false;
+  if (axes == 0 || run % count != 0) return false;
   for (int64_t stride : p_.position_stride)
-    if (meets && stride % kVector != 0) return false;
-  if (p_.moe && side == 1 && p_.moe->expert_step % kVector != 0) return false;
+    if (meets && stride % count != 0) return false;
+  if (p_.moe && side == 1 && p_.moe->expert_step % count != 0) return false;
   const ProductLoops& neighbours = side == 0 ? rows_ : columns_;
   const ProductLoops& other = &along == &inner_ ? neighbours : inner_;
-  return multiples_of_four(along, side, axes) && multiples_of_four(other, side, 0) &&
-         multiples_of_four(batch_, side, 0);
+  return are_multiples(along, side, axes, count) && are_multiples(other, side, 0, count) &&
+         are_multiples(batch_, side, 0, count);
 }
 
-const char* ProductLayout::access(int side) const {
+ProductLayout::Access ProductLayout::access(int side) const {
   const ProductLoops& neighbours = side == 0 ? rows_ : columns_;
   // Ranges of experts and sizes that arrive at execution begin and end anywhere.
   bool any_rows = side == 0 && p_.moe && p_.moe->mode != dev::kExpertGradient;
   bool any_depth = p_.depth_limit != kNone || (p_.moe && p_.moe->mode == dev::kExpertGradient);
-  if (!any_rows && vectors_along(side, neighbours)) return "across_vector";
-  if (!any_depth && vectors_along(side, inner_)) return "along_vector";
-  if (inner_.empty() || neighbours.empty()) return inner_.empty() ? "across" : "along";
+  bool tensor = form_ == ProductForm::tensor_tiles;
+  int64_t bits = info(g_.tensor(side == 0 ? p_.a : p_.b).dtype).bits;
+  // Tensor cores multiply bytes that lie along the inner dimension.
+  bool bytes = tensor && is_integer(g_.tensor(p_.a).dtype) && is_integer(g_.tensor(p_.b).dtype);
+  for (int count : {8, 4}) {
+    if (count > kVector && (!tensor || bits > 16)) continue;
+    if (!any_rows && !bytes && vectors_along(side, neighbours, count)) return {"across_vector", count, true};
+    if (!any_depth && vectors_along(side, inner_, count)) return {"along_vector", count, true};
+  }
+  if (inner_.empty() || neighbours.empty()) return {inner_.empty() ? "across" : "along", kVector, false};
   int64_t inside = std::abs(inner_[0].side[side]), across = std::abs(neighbours[0].side[side]);
-  return inside != 0 && (across == 0 || inside < across) ? "along" : "across";
+  return {inside != 0 && (across == 0 || inside < across) ? "along" : "across", kVector, false};
 }
 
 const char* ProductLayout::lie(int side) const {
   const Tensor& t = g_.tensor(side == 0 ? p_.a : p_.b);
   if (columns_.empty() || columns_[0].side[side] == 0) return "same";
-  bool vectors = vector_ > 1 && columns_[0].side[side] == 1 && aligned(t) && multiples_of_four(columns_, side, 1) &&
-                 multiples_of_four(rows_, side, 0) && multiples_of_four(inner_, side, 0);
+  bool vectors = vector_ > 1 && columns_[0].side[side] == 1 && aligned(t, kVector) &&
+                 are_multiples(columns_, side, 1, kVector) && are_multiples(rows_, side, 0, kVector) &&
+                 are_multiples(inner_, side, 0, kVector);
   for (int64_t stride : p_.position_stride) vectors = vectors && (side == 1 || stride % kVector == 0);
   return vectors ? "vector" : "strided";
 }
@@ -114,10 +123,10 @@ OperandPlan::Access ProductLayout::epilogue_access(size_t k) const {
   if (columns_.empty() || o.tensor == kNone) return OperandPlan::strided;
   int64_t stride = columns_[0].epilogue[k];
   if (stride == 0 && o.kind == Instr::load) return OperandPlan::same;
-  if (stride != 1 || vector_ == 1 || !aligned(epilogue_.tensor(o))) return OperandPlan::strided;
+  if (stride != 1 || vector_ == 1 || !aligned(epilogue_.tensor(o), vector_)) return OperandPlan::strided;
   for (const ProductLoops* list : {&batch_, &rows_, &columns_})
     for (size_t i = list == &columns_ ? 1 : 0; i < list->size(); ++i)
-      if ((*list)[i].epilogue[k] % kVector != 0) return OperandPlan::strided;
+      if ((*list)[i].epilogue[k] % vector_ != 0) return OperandPlan::strided;
   return OperandPlan::vector;
 }
 

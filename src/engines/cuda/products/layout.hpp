@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the axes of a product meet memory: as few as their strides allow, and which elements can be moved four at once.
+// How the axes of a product meet memory: as few as their strides allow, and which elements can be moved together.
 #pragma once
 
 #include "engines/cuda/products/problem.hpp"
@@ -16,10 +16,12 @@ struct ProductLoop {
 };
 using ProductLoops = std::vector<ProductLoop>;  // innermost first
 
+// Tiles of CUDA cores, of tensor cores, or none (direct.cuh): threads then take columns of both operands.
+enum class ProductForm { tiles, tensor_tiles, flat };
+
 class ProductLayout {
  public:
-  // `flat`: for direct.cuh, whose threads take columns of both operands.
-  ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, bool flat = false);
+  ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, ProductForm form = ProductForm::tiles);
 
   // Why the kernel cannot take it, if it cannot.
   Reason check() const;
@@ -29,8 +31,13 @@ class ProductLayout {
   const ProductLoops& columns() const { return columns_; }
   const ProductLoops& inner() const { return inner_; }
 
-  // Name of dev::Access for operand a (0) or b (1).
-  const char* access(int side) const;
+  // How operand a (0) or b (1) is read: the name of dev::Access, and how many elements move at once.
+  struct Access {
+    const char* name;
+    int chunk;
+    bool vectors;  // in one access
+  };
+  Access access(int side) const;
   // The same for direct.cuh: name of dev::Lie.
   const char* lie(int side) const;
   int vector() const { return vector_; }  // columns that the generated code takes at once
@@ -38,13 +45,13 @@ class ProductLayout {
 
  private:
   ProductLoops merged(const AxisList& list) const;
-  bool vectors_along(int side, const ProductLoops& along) const;
-  bool multiples_of_four(const ProductLoops& list, int side, size_t from) const;
+  bool vectors_along(int side, const ProductLoops& along, int count) const;
   OperandPlan::Access epilogue_access(size_t operand) const;
 
   const Graph& g_;
   const Problem& p_;
   const Epilogue& epilogue_;
+  ProductForm form_;
   ProductLoops batch_, rows_, columns_, inner_;
   int vector_ = 1;
 };

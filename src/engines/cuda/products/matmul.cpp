@@ -26,6 +26,7 @@ Problem matmul_problem(const Graph& g, const Node& n) {
   p.a = n.in[kA], p.b = n.in[kB];
   p.row_limit = slot(n.in, kM), p.column_limit = slot(n.in, kN), p.depth_limit = slot(n.in, kK);
   p.padding = attrs<tessera::MatmulOptions>(n).padding_value;
+  p.tf32 = attrs<tessera::MatmulOptions>(n).tf32;
   bool limited = p.row_limit != kNone || p.column_limit != kNone || p.depth_limit != kNone;
   int r = y.rank();
   p.rows.push_back({a.dims[r - 2], a.strides[r - 2], 0, r - 2});

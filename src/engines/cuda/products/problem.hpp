@@ -38,6 +38,7 @@ struct Problem {
   TensorId row_limit = kNone, column_limit = kNone, depth_limit = kNone;
   int64_t limit_batches = 1;
   double padding = 0;
+  bool tf32 = false;  // operands of f32 may be rounded to 10 bits of mantissa
   std::optional<MoeProblem> moe;
 
   int64_t row_count() const;

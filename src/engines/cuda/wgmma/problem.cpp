@@ -8,6 +8,7 @@
 #include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "engines/cuda/wgmma/args.cuh"
 #include "graph/ops/list.hpp"
+#include "graph/ops/tf32.hpp"
 #include "planner/conv_shape.hpp"
 
 namespace tsr::cuda {
@@ -28,7 +29,8 @@ Reason check_node(const Region& r, const Node& n) {
     if (n.in[i] != kNone) return Reason::no(spelling(n), " has sizes that arrive at execution");
   const Tensor &a = g.tensor(n.in[0]), &b = g.tensor(n.in[1]);
   bool whole = a.dtype == DType::i8 || a.dtype == DType::u8;
-  if (a.dtype == DType::f32) return Reason::no("operands of type f32, which tensor cores would round");
+  if (a.dtype == DType::f32 && !allows_tf32(n))
+    return Reason::no("operands of type f32, which tensor cores would round");
   if (Reason why = check_wgmma({.a = a.dtype, .b = b.dtype, .sum = whole ? DType::i32 : DType::f32}); !why) return why;
   if (n.compute != (whole ? DType::i32 : DType::f32)) return Reason::no(spelling(n), " computes in ", n.compute);
   for (TensorId id : {n.in[0], n.in[1]}) {
@@ -202,12 +204,10 @@ TensorBox window_box(const Tensor& x, const WgmmaWindow& w, const std::vector<in
   return b;
 }
 
-// The copy engine's windows have two dimensions and limits. Measured on an H200, they are faster than patches but where
-// there are few columns.
+// The copy engine's windows have two dimensions and limits. Measured on an H200, they are faster than patches.
 bool fits_windows(const ConvShape& c, const WgmmaProblem& m, const TensorBox& b) {
-  constexpr int64_t kFarthest = 255, kFewColumns = 64;
+  constexpr int64_t kFarthest = 255;
   if (c.axes.size() != 2 || m.windows.size() > 1 || m.windows[0].empty) return false;
-  if (!c.wgrad && (c.dgrad ? c.channels : c.filters) <= kFewColumns) return false;
   for (size_t i = 0; i < 2; ++i)
     if ((m.windows[0].taps[i] - 1) * m.windows[0].apart[i] > kFarthest) return false;
   return check_box(b, kBoxAlignment).ok();

@@ -7,6 +7,7 @@
 
 #include "device/block.cuh"
 #include "device/cluster.cuh"
+#include "device/epilogue.cuh"
 #include "device/memory.cuh"
 #include "device/pointwise.cuh"
 #include "device/ptx/barrier.cuh"
@@ -102,14 +103,22 @@ u64 operand_at(const char* place, int k) {
     return operand_descriptor(place + k * 32, 16, 1024, Swizzle::bytes_128);
 }
 
+// --- where the copy engine finds positions and taps. One thread asks for all copies: it divides once for each tile,
+// and only counts from one step to the next.
+
 // A position, counted one after the other.
 struct WindowPlace {
   int column, row, picture;
   WindowPlace(const WgmmaWindow& w, int index) {
     int line = index / w.positions[0];
     picture = line / w.positions[1];
-    column = (index - line * w.positions[0]) * w.step[0] + w.first[0];
-    row = (line - picture * w.positions[1]) * w.step[1] + w.first[1];
+    column = index - line * w.positions[0], row = line - picture * w.positions[1];
+  }
+  // As many positions further on as `by` is from the first.
+  void move(const WgmmaWindow& w, const WindowPlace& by) {
+    column += by.column, row += by.row, picture += by.picture;
+    if (column >= w.positions[0]) column -= w.positions[0], ++row;
+    if (row >= w.positions[1]) row -= w.positions[1], ++picture;
   }
 };
 // Where a patch begins.
@@ -125,24 +134,49 @@ struct PatchPlace {
     }
     at[3] = index * w.patch[3];  // behind the last patch comes none
   }
+  void next(const WgmmaWindow& w) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      at[i] += w.patch[i];
+      if (at[i] < w.patches[i] * w.patch[i]) return;
+      at[i] = 0;
+    }
+    at[3] += w.patch[3];
+  }
 };
 // A step along channels and taps.
 struct WindowStep {
   int channel, tap, moved[3];  // elements from a position to its tap
+  int tile, index[3];          // which channels, and which tap along each dimension
+  WindowStep() = default;
   WindowStep(const WgmmaWindow& w, int step, int depth) {
     int number = step / w.channel_tiles;
-    channel = (step - number * w.channel_tiles) * depth;
+    tile = step - number * w.channel_tiles, channel = tile * depth;
     tap = w.filter_tap;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
-      int rest = number / w.taps[i], index = number - rest * w.taps[i];
-      tap += index * w.filter_step[i], moved[i] = index * w.apart[i];
+      int rest = number / w.taps[i];
+      index[i] = number - rest * w.taps[i];
+      tap += index[i] * w.filter_step[i], moved[i] = index[i] * w.apart[i];
       number = rest;
     }
   }
+  void next(const WgmmaWindow& w, int depth) {
+    channel += depth;
+    if (++tile < w.channel_tiles) return;
+    tile = channel = 0;
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      tap += w.filter_step[i], moved[i] += w.apart[i];
+      if (++index[i] < w.taps[i]) return;
+      tap -= index[i] * w.filter_step[i], moved[i] = index[i] = 0;
+    }
+  }
 };
-inline void fetch_window(char* to, const TensorMap* map, const WindowPlace& p, const WindowStep& s, u64* full) {
-  window_load(to, map, {s.channel, p.column, p.row, p.picture}, {s.moved[0], s.moved[1]}, full);
+inline void fetch_window(char* to, const TensorMap* map, const WgmmaWindow& w, const WindowPlace& p,
+                         const WindowStep& s, u64* full) {
+  window_load(to, map, {s.channel, p.column * w.step[0] + w.first[0], p.row * w.step[1] + w.first[1], p.picture},
+              {s.moved[0], s.moved[1]}, full);
 }
 inline void fetch_patch(char* to, const TensorMap* map, const WgmmaWindow& w, const PatchPlace& p, const WindowStep& s,
                         u64* full) {
@@ -153,33 +187,52 @@ inline void fetch_patch(char* to, const TensorMap* map, const WgmmaWindow& w, co
 }
 
 // Of the filter's gradient: 64 positions of results, and of pictures at the taps and channels of a tile.
-template <class T>
-void fetch_positions(const WgmmaArgs& a, char* place, const TilePlace& tile, int step, u64* full) {
+template <class T, bool EXISTS>
+struct PositionWalk {
+  const WgmmaArgs& a;
   const WgmmaWindow& w = a.rows[0].window;
+  static constexpr int kPieces = T::kColumns / 64;
+  int row, inner;
   PatchPlace patch;
-  if constexpr (T::kPatches) {
-    patch = PatchPlace(w, step);
-#pragma unroll
-    for (int i = 0; i < T::kRows / 64; ++i)
-      tensor_load<5>(place + i * T::kDepth * 128, &a.a,
-                     {tile.row * T::kRows + 64 * i, patch.at[0], patch.at[1], patch.at[2], patch.at[3]}, full);
-  } else {
-    fetch<true, T::kRows, T::kDepth>(place, &a.a, tile.row * T::kRows, step * T::kDepth, 0, full, 0);
-  }
-  WindowPlace position(w, T::kPatches ? 0 : step * T::kDepth);
-  constexpr int kPieces = T::kColumns / 64;
-  for (int i = 0; i < kPieces; ++i) {
-    // Beyond the last tap: some pictures, which nobody keeps the sums of.
-    int piece = tile.column * kPieces + i;
-    if (piece >= a.taps * w.channel_tiles) piece = 0;
-    WindowStep s(w, piece, 64);
-    char* to = place + T::kABytes + i * T::kDepth * 128;
+  WindowPlace position{w, 0}, depth{w, T::kDepth};
+  WindowStep pieces[kPieces];
+
+  PositionWalk(const WgmmaArgs& args, const TilePlace& tile) : a(args) {
+    row = tile.row * T::kRows, inner = tile.first_step * T::kDepth;
     if constexpr (T::kPatches)
-      fetch_patch(to, &a.b, w, patch, s, full);
+      patch = PatchPlace(w, tile.first_step);
     else
-      fetch_window(to, &a.b, position, s, full);
+      position = WindowPlace(w, inner);
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      // Beyond the last tap: some pictures, which nobody keeps the sums of.
+      int piece = tile.column * kPieces + i;
+      pieces[i] = WindowStep(w, piece < a.taps * w.channel_tiles ? piece : 0, 64);
+    }
   }
-}
+  void fetch_next(char* place, u64* full) {
+    char* to = place + T::kABytes;
+    if constexpr (T::kPatches) {
+#pragma unroll
+      for (int i = 0; i < T::kRows / 64; ++i)
+        tensor_load<5>(place + i * T::kDepth * 128, &a.a,
+                       {row + 64 * i, patch.at[0], patch.at[1], patch.at[2], patch.at[3]}, full);
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) fetch_patch(to + i * T::kDepth * 128, &a.b, w, patch, pieces[i], full);
+      patch.next(w);
+    } else {
+      fetch<true, T::kRows, T::kDepth>(place, &a.a, row, inner, 0, full, 0);
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) fetch_window(to + i * T::kDepth * 128, &a.b, w, position, pieces[i], full);
+      position.move(w, depth), inner += T::kDepth;
+    }
+  }
+};
+// Other products have none.
+template <class T>
+struct PositionWalk<T, false> {
+  PositionWalk(const WgmmaArgs&, const TilePlace&) {}
+};
 
 template <class T>
 void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster, int clusters) {
@@ -195,6 +248,9 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
     WindowPlace position(window, T::kWindow == Windowed::left && !T::kPatches ? first * T::kRows : 0);
     if constexpr (T::kPatchRows)
       for (int i = 0; i < T::kConsumers; ++i) patches[i] = PatchPlace(window, first * T::kConsumers + i);
+    WindowStep s;
+    if constexpr (T::kWindow == Windowed::left) s = WindowStep(window, p.first_step, T::kDepth);
+    PositionWalk<T, T::kWindow == Windowed::right> positions(a, p);
     for (int step = p.first_step; step < p.last_step; ++step) {
       barrier_wait_cluster(empty + at.slot, at.parity ^ 1);
       u64* ready = full + at.slot;
@@ -202,17 +258,17 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
       char* place = ring + at.slot * T::kStageBytes;
       int inner = step * T::kDepth, b_batch = p.batch * a.b_batches;
       if constexpr (T::kWindow == Windowed::left) {
-        WindowStep s(window, step, T::kDepth);
-        if constexpr (!T::kPatches) fetch_window(place, &a.a, position, s, ready);
+        if constexpr (!T::kPatches) fetch_window(place, &a.a, window, position, s, ready);
 #pragma unroll
         for (int i = 0; T::kPatches && i < T::kConsumers; ++i)
           fetch_patch(place + i * 64 * 128, &a.a, window, patches[i], s, ready);
         inner = s.channel, b_batch = s.tap;
+        s.next(window, T::kDepth);
       } else if constexpr (T::kWindow == Windowed::none) {
         fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, first * T::kRows, inner, p.batch * a.a_batches, ready, 0);
       }
       if constexpr (T::kWindow == Windowed::right)
-        fetch_positions<T>(a, place, p, step, ready);
+        positions.fetch_next(place, ready);
       else
         fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner, b_batch,
                                              ready, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
@@ -225,28 +281,6 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
       barrier_wait_cluster(empty + at.slot, at.parity ^ 1);
       at.next<T::kStages>();
     }
-}
-
-template <class T>
-void free_place(u64* empty) {
-  if (threadIdx.x % 128 >= T::kCluster) return;
-  if constexpr (T::kCluster > 1)
-    barrier_arrive_at(empty, threadIdx.x % 128);
-  else
-    barrier_arrive(empty);
-}
-
-// V sums through the generated code, which stores them where `at` says.
-template <class C, class Sum, int V>
-void finish_sums(const WgmmaArgs& a, const i64* at, const typename C::Rows& r, const Sum (&sums)[V]) {
-  typename C::Loaded x;
-  typename C::Late late;
-  typename C::Kept kept;
-  typename C::Sums none;
-#pragma unroll
-  for (int v = 0; v < V; ++v) x.t0.v[v] = sums[v];
-  C::load(a.epilogue, at, x);
-  C::store(a.epilogue, at, x, late, kept, r, none);
 }
 
 // Where row r of a warpgroup's begins in the operands of what follows, and whether it is there; if not, and that does
@@ -294,9 +328,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
                  int consumer, int& stored) {
   int column = p.column * T::kColumns, number = (p.row * T::kCluster + rank) * T::kConsumers + consumer;
   int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
-  typename C::Rows known;
-  i64 origin[C::kOperands + 1] = {};
-  C::before(a.epilogue, origin, known);
+  typename C::Rows known = known_to_all<C>(a.epilogue);
   PatchPlace patch;
   if constexpr (T::kPatchRows) patch = PatchPlace(a.rows[p.kind].window, number);
   i64 row_at[2][C::kOperands + 1];
@@ -334,7 +366,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           typename Product::Sum sums[V];
 #pragma unroll
           for (int v = 0; v < V; ++v) sums[v] = d[4 * (chunk * (T::kChunk / 8) + j) + 2 * i + e + v];
-          finish_sums<C>(a, at, known, sums);
+          finish_values<C, V>(a.epilogue, at, known, sums);
         }
     if constexpr (T::kStaged >= 0) {
       fence_for_copies();
@@ -430,9 +462,8 @@ void wgmma_join(const WgmmaArgs& a) {
     const WgmmaWindow& w = a.rows[0].window;
     batch = WindowStep(w, batch * w.channel_tiles, 64).tap;
   }
-  typename C::Rows known;
+  typename C::Rows known = known_to_all<C>(a.epilogue);
   i64 at[C::kOperands + 1] = {};
-  C::before(a.epilogue, at, known);
   TilePlace p = {};
   p.batch = batch;
   PatchPlace patch;
@@ -440,7 +471,7 @@ void wgmma_join(const WgmmaArgs& a) {
   if (!row_offsets<T, C>(a, p, row / 64 * 64, patch, row % 64, at)) return;
 #pragma unroll
   for (int k = 0; k < C::kOperands; ++k) at[k] += i64(c) * a.epilogue.operands[k].column;
-  finish_sums<C>(a, at, known, sums.v);
+  finish_values<C, V>(a.epilogue, at, known, sums.v);
 }
 
 // The sums of a warpgroup's rows over the steps of a tile.

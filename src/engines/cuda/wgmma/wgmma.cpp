@@ -237,9 +237,13 @@ class WgmmaEngine : public Engine {
  public:
   const EngineInfo& info() const override {
     static constexpr EngineInfo kInfo = {
-        "wgmma_cuda", 111, DeviceKind::cuda, true,
-        "matrix products and convolutions of 8 and 16-bit numbers, with the pointwise work behind them, on "
-        "the tensor cores of compute capability 9.0"};
+        .name = "wgmma_cuda",
+        .id = 111,
+        .device = DeviceKind::cuda,
+        .text =
+            "matrix products and convolutions of 8 and 16-bit numbers, with the pointwise work behind them, on "
+            "the tensor cores of compute capability 9.0",
+        .tensor_cores = true};
     return kInfo;
   }
   Matched match(const Region& r, const Device& d) const override {
