@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors in and out of NumPy files. bf16 travels as uint16 and the 8-bit floats as uint8 bit patterns; 4-bit types and
-// packed booleans take one uint8 for each element.
+// packed booleans take one uint8 for each element. Files that ml_dtypes' types were saved to are read, too: NumPy marks
+// them as V2 and V1, bytes of an unknown kind.
 #pragma once
 
 #include <string>

@@ -220,7 +220,7 @@ int run(const Arguments& a) {
   TorchPeer torch(a.python);
   std::cout << "PyTorch " << (torch.version().empty() ? "is not there: no such peer" : torch.version()) << "\n";
   for (const std::string& file : case_files(a.files, "bench/suites"))
-    for (const Case& c : read_cases(file)) {
+    for (const Case& c : read_case_argument(file)) {
       if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
       try {
         Row r = measure(c, a.seconds, torch);
@@ -256,13 +256,16 @@ int run(const Arguments& a) {
 void add_bench(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("bench", "Measure graphs beside the unfused graph, a copy, oneDNN and PyTorch");
-  c.add_option("FILES", a->files, "case files; default: bench/suites/*.txt");
+  c.add_option("FILES", a->files, "case files, or graphs; default: bench/suites/*.txt");
   c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c.add_option("--device", a->device, "cpu, cuda or cuda:NUMBER").show_default();
   c.add_option("--peer", a->peers, "on a GPU: also measure cudnn=PATH, a libcudnn.so.9").one_value();
   c.add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
   c.add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one").show_default();
   c.add_option("--seconds", a->seconds, "time for each case").show_default();
+  c.footer(
+      "Examples: tessera bench 'x = input f32[1024,1024]; y = softmax x; output y' --seconds 2\n"
+      "          tessera bench bench/suites/cpu.txt --filter matmul --json results.jsonl");
   c.runs([a] { return run(*a); });
 }
 

@@ -14,6 +14,7 @@
 #include "cudnn/from_graph.hpp"
 #include "cudnn/plan.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/tf32.hpp"
 #include "graph/text.hpp"
 #include "harness/cases.hpp"
 #include "harness/replay.hpp"
@@ -96,7 +97,7 @@ class CudnnPeer {
         }
       cudnn::PlanOptions options;
       options.candidates = 4;
-      if (computes_f32(g))
+      if (keeps_f32(g))
         options.without = {cudnn::NumericalNote::tensor_core, cudnn::NumericalNote::down_convert_inputs};
       options.time = [&](const cudnn::Plan& p) { return seconds(p, d, sets); };
       plan_.emplace(cudnn::make_plan(handle, described.graph, options));
@@ -111,7 +112,9 @@ class CudnnPeer {
   void run(int i) { plan_->execute(packs_[static_cast<size_t>(i)], stream_.get()); }
 
  private:
-  static bool computes_f32(const Graph& g) {
+  static bool keeps_f32(const Graph& g) {
+    for (NodeId n = 0; n < g.node_count(); ++n)
+      if (allows_tf32(g.node(n))) return false;
     for (TensorId t : g.inputs())
       if (g.tensor(t).dtype != DType::f32) return false;
     return true;
@@ -283,7 +286,7 @@ int bench_cuda(const CudaBench& b) {
   }
   int refused = 0, measured = 0;
   for (const std::string& file : case_files(b.files, "bench/suites/cuda"))
-    for (const Case& c : read_cases(file)) {
+    for (const Case& c : read_case_argument(file)) {
       if (c.text.find(b.filter) == std::string::npos && c.file.find(b.filter) == std::string::npos) continue;
       try {
         Row r = bench.measure(c);

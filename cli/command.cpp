@@ -17,22 +17,63 @@
 namespace tsr::cli {
 namespace fs = std::filesystem;
 
-std::shared_ptr<const Graph> read_graph(const std::string& argument) {
+namespace {
+
+// Is the argument a graph, and not the name of something that holds one?
+bool is_graph(const std::string& argument) {
   std::error_code unreadable;  // a long graph is no legal file name
-  if (!fs::is_regular_file(argument, unreadable)) {
-    // A bare word is a mistyped file rather than a graph.
-    bool graph = argument.find_first_of("=\n") != std::string::npos;
-    require(graph, "'", argument, "' is neither a file nor a graph such as 'x = input f32[2,3]; y = relu x; output y'");
-    return std::make_shared<Graph>(parse_graph(argument));
+  fs::file_status there = fs::status(argument, unreadable);
+  if (argument == "-" || (fs::exists(there) && !fs::is_directory(there))) return false;
+  // A bare word is a mistyped file rather than a graph.
+  bool graph = argument.find_first_of("=\n") != std::string::npos;
+  require(graph, "'", argument, "' is neither a file nor a graph such as 'x = input f32[2,3]; y = relu x; output y'");
+  return true;
+}
+
+// All of a file or a pipe, or of standard input, without a byte-order mark.
+std::string read_text(const std::string& name) {
+  std::ifstream file;
+  if (name != "-") {
+    file.open(name);
+    require(file.good(), "cannot read '", name, "'");
   }
-  std::ifstream in(argument);
-  require(in.good(), "cannot read graph file '", argument, "'");
+  std::istream& in = name == "-" ? std::cin : file;
   std::string text((std::istreambuf_iterator<char>(in)), {});
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  return text.substr(0, kMark.size()) == kMark ? text.substr(kMark.size()) : text;
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> read_graph(const std::string& argument) {
+  if (is_graph(argument)) return std::make_shared<Graph>(parse_graph(argument));
+  std::string text = read_text(argument);
   return std::make_shared<Graph>(text.rfind("tessera-graph ", 0) == 0 ? load_graph(text) : parse_graph(text));
 }
 
+std::vector<Case> read_case_argument(const std::string& argument) {
+  if (!is_graph(argument)) return parse_cases(read_text(argument), argument);
+  // Lines after the first continue the graph.
+  std::string text;
+  for (char c : argument) text += c == '\n' ? "\n " : std::string(1, c);
+  return parse_cases(text, "graph");
+}
+
+void check_engines(const std::vector<std::string>& names, const Device& d) {
+  std::vector<std::string> known;
+  for (const Engine* e : all_engines())
+    if (e->info().device == d.kind) known.emplace_back(e->info().name);
+  for (const std::string& name : names) {
+    const Engine* e = find_engine(name);
+    require(e, "there is no engine named '", name, "'; engines of ", d.name, ": ", any_of_text(known));
+    require(e->info().device == d.kind, "engine ", name, " does not run on the device ", d.name,
+            "; engines that do: ", any_of_text(known));
+  }
+}
+
 void PlanArguments::add_to(Command& command) {
-  command.add_option("GRAPH", graph, "a graph in the text form, or a file that holds one").required();
+  command.add_option("GRAPH", graph, "a graph in the text form, or a file that holds one; - is standard input")
+      .required();
   command.add_option("--device", device, "cpu, cuda, cuda:NUMBER, emulated, or a GPU to plan for such as h200")
       .show_default();
   command.add_option("--engine", engines, "only this engine, with the reference for what it declines (repeatable)")
@@ -44,6 +85,7 @@ PlanOptions PlanArguments::options() const {
   PlanOptions o;
   o.fuse = !no_fuse;
   o.engines = engines;
+  check_engines(engines, pick_device());
   return o;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "harness/cases.hpp"
 #include "parser.hpp"
 #include "planner/plan.hpp"
 
@@ -28,7 +29,7 @@ void add_compile(Command& app);
 void add_doctor(Command& app);
 void add_exec(Command& app);
 
-// A graph from a file, when one of that name exists, or from the argument itself.
+// A graph from a file or pipe of that name, from standard input for `-`, or the argument itself.
 std::shared_ptr<const Graph> read_graph(const std::string& argument);
 
 // Options that `run` and `explain` share.
@@ -43,6 +44,11 @@ struct PlanArguments {
 
 // Case files: those given, or all *.txt in `folder` under the working directory or, failing that, the source tree.
 std::vector<std::string> case_files(const std::vector<std::string>& given, const std::string& folder);
+// The cases of one of them. What is no file may be a case itself, a graph; `-` is standard input.
+std::vector<Case> read_case_argument(const std::string& argument);
+
+// Raises unless every engine exists and runs on the device.
+void check_engines(const std::vector<std::string>& names, const Device& d);
 
 Json number(double v);  // NaN and infinities, which JSON lacks, as strings
 void print_json(const Json& j);

@@ -123,7 +123,7 @@ class Compiler {
 std::vector<Case> read_all(const Arguments& a) {
   std::vector<Case> cases;
   for (const std::string& file : case_files(a.files, "tests/kernels"))
-    for (Case& c : read_cases(file)) {
+    for (Case& c : read_case_argument(file)) {
       bool wanted = c.text.find(a.filter) != std::string::npos || c.file.find(a.filter) != std::string::npos;
       if (wanted && c.error.empty()) cases.push_back(std::move(c));
     }
@@ -208,12 +208,14 @@ int run(const Arguments& a) {
 void add_compile(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("compile", "Compile the kernels of graphs for GPUs that need not be there");
-  c.add_option("FILES", a->files, "case files; default: tests/kernels/*.txt, a few graphs for each kernel family");
+  c.add_option("FILES", a->files,
+               "case files, or graphs; default: tests/kernels/*.txt, a few graphs for each kernel family");
   c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c.add_option("--device", a->devices, "a GPU such as h200 (repeatable); default: one for each target").one_value();
   c.add_flag("--each-engine", a->each_engine, "also plan with each engine alone, as `tessera test` does");
   c.add_option("--pack", a->pack, "keep the kernels in this folder, to be used as a pack (TESSERA_KERNEL_PACK)");
   c.add_flag("--json", a->json, "print the result as JSON");
+  c.footer("Example:  tessera compile 'x = input f32[64,256]; y = softmax x; output y' --device h200");
   c.runs([a] { return run(*a); });
 }
 

@@ -255,6 +255,9 @@ void add_doctor(Command& app) {
   auto json = std::make_shared<bool>(false);
   Command c = app.add_command("doctor", "Show what this machine has and what is missing");
   c.add_flag("--json", *json, "print as JSON");
+  c.footer(
+      "Examples: tessera doctor\n"
+      "          tessera doctor --json");
   c.runs([json] {
     Json j = report();
     if (*json)

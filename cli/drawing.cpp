@@ -290,12 +290,13 @@ class Drawing {
       for (int i : g.ranks[r])
         if (!items_[at(i)].label.empty()) last = first + static_cast<int>(r);
     double top = y_of(first) - kHeader, bottom = y_of(last) + kHeight + kPad;
-    return cat("<g class=\"step hue", engine_colour(s.engine), "\"><title>",
+    return cat("<a href=\"#row", g.step + 1, "\"><g id=\"step", g.step + 1, "\" class=\"step hue",
+               engine_colour(s.engine), "\"><title>",
                escape_html(cat("step ", g.step + 1, ": ", s.engine, ", ", human_bytes(s.bytes), ", ",
                                human_seconds(s.seconds))),
                "</title><rect x=\"", g.left, "\" y=\"", top, "\" width=\"", g.width, "\" height=\"", bottom - top,
                "\" rx=\"10\"/><text x=\"", g.left + 12, "\" y=\"", top + 16, "\">", escape_html(title(g)),
-               "</text></g>\n");
+               "</text></g></a>\n");
   }
 
   int engine_colour(const std::string& engine) const {

@@ -93,6 +93,7 @@ void add_dump(Command& app) {
   c.add_flag("--sass", a->sass, "machine code, where nvdisasm is found");
   c.add_flag("--log", a->log, "what the compiler said");
   c.add_flag("--json", a->json, "the graph instead, as JSON that other programs can evaluate");
+  c.footer("Example:  tessera dump --json 'x = input f32[2,3]; y = relu x; output y'");
   c.runs([a] { return run(*a); });
 }
 

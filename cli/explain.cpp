@@ -36,6 +36,7 @@ Json answers_json(const std::vector<EngineAnswer>& answers) {
 }
 
 int run(const Arguments& a) {
+  require(!a.json || !a.dot, "--json and --dot exclude each other: both print to standard output");
   std::shared_ptr<const Graph> g = read_graph(a.plan.graph);
   auto plan = make_plan(g, a.plan.pick_device(), a.plan.options());
   Explanation e = explain(*plan, a.measure ? measure(plan) : std::vector<double>());
@@ -142,6 +143,9 @@ void add_explain(Command& app) {
   c.add_flag("--json", a->json, "print as JSON");
   c.add_flag("--dot", a->dot, "print a drawing in the DOT language");
   c.add_option("--html", a->html, "write a self-contained web page to this file");
+  c.footer(
+      "Examples: tessera explain 'x = input f32[4,64]; y = softmax x; output y' --measure\n"
+      "          tessera explain graph.txt --device h200 --html plan.html");
   c.runs([a] { return run(*a); });
 }
 

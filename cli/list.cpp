@@ -24,6 +24,17 @@ std::vector<std::string> spellings(const OpSpec& o) {
   return all;
 }
 
+// Other names, each with the operation that it stands for.
+std::string aliases_text(const OpSpec& o) {
+  std::string s;
+  for (const Alias& a : o.aliases) {
+    std::string stands = o.modes.empty() ? cat(o.name, a.mode.empty() ? "" : " mode=", a.mode)
+                                         : cat(o.mode_prefix, a.mode, o.mode_suffix);
+    s += cat(s.empty() ? "" : ", ", "`", a.name, "` for `", stands, "`");
+  }
+  return s;
+}
+
 // What may be written for each option.
 class Allowed : public FieldVisitor {
  public:
@@ -83,8 +94,11 @@ Json ops_json() {
     Json options = Json::array();
     for (const Option& p : options_of(*o))
       options.push_back({{"name", p.name}, {"default", p.fallback}, {"allowed", p.allowed}});
+    Json aliases = Json::array();
+    for (const Alias& a : o->aliases) aliases.push_back(a.name);
     list.push_back({{"name", o->name},
                     {"spellings", spellings(*o)},
+                    {"aliases", aliases},
                     {"inputs", slots_json(o->in)},
                     {"outputs", slots_json(o->out)},
                     {"options", options},
@@ -115,6 +129,7 @@ void ops_markdown() {
       for (const std::string& s : spellings(*o)) std::cout << " `" << s << "`";
       std::cout << "\n\n";
     }
+    if (!o->aliases.empty()) std::cout << "Also: " << aliases_text(*o) << ".\n\n";
     std::cout << "- Inputs: " << slots_text(o->in) << "\n- Outputs: " << slots_text(o->out)
               << "\n- Shapes and types: " << o->shapes << "\n\n";
     if (auto options = options_of(*o); !options.empty()) {
@@ -262,6 +277,9 @@ void add_list(Command& app) {
       .one_of({"ops", "engines", "devices", "dtypes", "settings", "layouts"});
   c.add_flag("--json", a->json, "print as JSON");
   c.add_flag("--markdown", a->markdown, "print the reference of all operations (docs/operations.md)");
+  c.footer(
+      "Examples: tessera list ops\n"
+      "          tessera list engines --json");
   c.runs([a] { return run(*a); });
 }
 

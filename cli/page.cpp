@@ -16,7 +16,7 @@ constexpr const char* kStyle = R"(
   --good:#6fd39c; --bad:#f0a0a0; --h0:#22345a; --h1:#1e4030; --h2:#4b3a1e; --h3:#3a2a50; --h4:#4d2a32; --h5:#1f4145;
   } }
 * { box-sizing:border-box; }
-body { margin:0; padding:28px; background:var(--back); color:var(--ink);
+body { margin:0; padding:clamp(10px,2.5vw,28px); background:var(--back); color:var(--ink);
   font:15px/1.5 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif; }
 main { max-width:1200px; margin:0 auto; }
 h1 { font-size:22px; margin:0 0 4px; } h2 { font-size:16px; margin:28px 0 10px; }
@@ -25,14 +25,23 @@ p { margin:0 0 14px; color:var(--soft); }
 .card, .panel { background:var(--card); border:1px solid var(--line); border-radius:10px; }
 .card { padding:12px 14px; } .card b { display:block; font-size:20px; font-weight:600; }
 .card span { color:var(--soft); font-size:13px; }
-.panel { overflow:auto; padding:8px; } .panel svg { display:block; margin:0 auto; }
+.panel { overflow:auto; padding:8px; } .panel svg { display:block; margin:0 auto; max-width:max(100%,640px); height:auto; }
 table { border-collapse:collapse; width:100%; font-size:14px; }
 th, td { text-align:left; vertical-align:top; padding:9px 12px; border-bottom:1px solid var(--line); }
 th { color:var(--soft); font-weight:600; font-size:13px; } tr:last-child td { border-bottom:0; }
 td.number { text-align:right; white-space:nowrap; font-variant-numeric:tabular-nums; } th.number { text-align:right; }
 code, pre { font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; }
 pre { margin:0; padding:8px 10px; white-space:pre-wrap; overflow-wrap:anywhere; }
-td code { display:block; white-space:nowrap; }
+td code { display:block; overflow-wrap:anywhere; }
+summary { cursor:pointer; color:var(--soft); } a { color:inherit; }
+tr:target td, .step:target rect { background:var(--h2); stroke:var(--accent); }
+/* On a phone a row is a card, and a cell a line with its heading. */
+@media (max-width:760px) {
+  thead { display:none; } table, tbody, tr, td { display:block; width:100%; }
+  td { padding:3px 8px; border-bottom:0; } td.number { text-align:left; white-space:normal; }
+  td[data-head]::before { content:attr(data-head) ": "; color:var(--soft); font-size:13px; }
+  tr { border-bottom:1px solid var(--line); padding:6px 0; } tr.first { border-bottom:0; padding-bottom:0; }
+}
 .bar { height:5px; border-radius:3px; background:var(--line); margin-top:5px; min-width:90px; }
 .bar i { display:block; height:5px; border-radius:3px; background:var(--accent); }
 .yes { color:var(--good); } .no { color:var(--bad); } .answers { font-size:13px; }
@@ -52,9 +61,10 @@ std::string card(const std::string& value, const std::string& what) {
   return "<div class=\"card\"><b>" + escape_html(value) + "</b><span>" + escape_html(what) + "</span></div>\n";
 }
 
-std::string answers_html(const std::vector<EngineAnswer>& answers) {
+std::string answers_html(const std::vector<EngineAnswer>& answers, bool accepted) {
   std::string s;
   for (const EngineAnswer& a : answers) {
+    if (a.accepted != accepted) continue;
     std::string text = a.accepted ? cat("yes, ", human_seconds(a.seconds), a.config == "default" ? "" : ", " + a.config,
                                         a.chosen ? " (chosen)" : "")
                                   : "no, " + a.reason;
@@ -62,6 +72,15 @@ std::string answers_html(const std::vector<EngineAnswer>& answers) {
              escape_html(text), "</span></div>");
   }
   return s;
+}
+
+// Who accepted, and, folded, who did not.
+std::string answers_html(const std::vector<EngineAnswer>& answers) {
+  int64_t refusals = std::count_if(answers.begin(), answers.end(), [](const EngineAnswer& a) { return !a.accepted; });
+  std::string s = answers_html(answers, true);
+  if (refusals == 0) return s;
+  return cat(s, "<details><summary>", refusals, refusals == 1 ? " engine declined" : " engines declined", "</summary>",
+             answers_html(answers, false), "</details>");
 }
 
 std::string names(const Explanation& e, const std::vector<int>& ids) {
@@ -79,6 +98,14 @@ double shown_seconds(const ExplainedStep& s) { return s.measured > 0 ? s.measure
 std::string limit_html(const ExplainedStep& s) {
   double share = shown_seconds(s) > 0 ? 100 * s.limits.seconds() / shown_seconds(s) : 0;
   return cat(static_cast<int>(share + 0.5), "% of ", s.limits.memory >= s.limits.arithmetic ? "memory" : "arithmetic");
+}
+
+// A cell of the table of steps, with its heading for narrow screens.
+std::string cell(const char* head, const std::string& content) {
+  return cat("<td data-head=\"", head, "\">", content, "</td>");
+}
+std::string number_cell(const char* head, const std::string& content) {
+  return cat("<td class=\"number\" data-head=\"", head, "\">", content, "</td>");
 }
 
 std::string steps_table(const Explanation& e) {
@@ -103,15 +130,16 @@ std::string steps_table(const Explanation& e) {
                    "</td></tr>\n<tr><td></td><td colspan=\"9\" class=\"answers\">", answers_html(x.answers),
                    "</td></tr>\n");
     double share = slowest > 0 ? 100 * shown_seconds(s) / slowest : 0;
-    out += cat(
-        "<tr class=\"first\"><td><b>", i + 1, "</b> ", escape_html(s.engine), "</td><td>", statements(s.nodes),
-        "</td><td>", names(e, s.inputs), "</td><td>", names(e, s.outputs), "</td><td class=\"number\">",
-        human_seconds(s.seconds), " modelled", s.measured > 0 ? "<br>" + human_seconds(s.measured) + " measured" : "",
-        "<div class=\"bar\"><i style=\"width:", share, "%\"></i></div></td><td class=\"number\">", limit_html(s),
-        "</td><td class=\"number\">", human_bytes(s.bytes), "</td><td class=\"number\">", human_count(s.flops),
-        "</td><td class=\"number\">", s.kernels, "</td><td class=\"number\">",
-        human_bytes(static_cast<double>(s.workspace)), "</td></tr>\n<tr><td></td><td colspan=\"9\" class=\"answers\">",
-        answers_html(s.answers), "</td></tr>\n");
+    out += cat("<tr class=\"first\" id=\"row", i + 1, "\"><td><a href=\"#step", i + 1, "\"><b>", i + 1, "</b></a> ",
+               escape_html(s.engine), "</td>", cell("Operations", statements(s.nodes)),
+               cell("Reads", names(e, s.inputs)), cell("Writes", names(e, s.outputs)),
+               number_cell("Time", cat(human_seconds(s.seconds), " modelled",
+                                       s.measured > 0 ? "<br>" + human_seconds(s.measured) + " measured" : "",
+                                       "<div class=\"bar\"><i style=\"width:", share, "%\"></i></div>")),
+               number_cell("Limit", limit_html(s)), number_cell("Moved", human_bytes(s.bytes)),
+               number_cell("Arithmetic", human_count(s.flops)), number_cell("Kernels", std::to_string(s.kernels)),
+               number_cell("Scratch", human_bytes(static_cast<double>(s.workspace))),
+               "</tr>\n<tr><td></td><td colspan=\"9\" class=\"answers\">", answers_html(s.answers), "</td></tr>\n");
   }
   return out + "</tbody></table></div>\n";
 }
@@ -148,7 +176,7 @@ std::string escape_html(const std::string& text) {
 std::string to_html(const Explanation& e, const std::string& graph_text) {
   std::string s =
       cat("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-          "content=\"width=device-width\">\n",
+          "content=\"width=device-width, initial-scale=1\">\n",
           "<title>Plan for ", escape_html(e.device), "</title><style>", kStyle, "</style></head><body><main>\n");
   s += cat("<h1>Plan for ", escape_html(e.device), "</h1>\n<p>", e.operations,
            e.operations == 1 ? " operation in " : " operations in ", e.steps.size(),

@@ -48,7 +48,13 @@ Option Command::add_option(const std::string& name, int64_t& value, const std::s
 }
 
 Option Command::add_option(const std::string& name, uint64_t& value, const std::string& text) {
-  return Option(app_->add_option(name, value, text));
+  CLI::Option* option = app_->add_option(name, value, text);
+  // Otherwise -1 would become the largest number.
+  option->check([](const std::string& v) {
+    bool whole = !v.empty() && v.find_first_not_of("0123456789") == std::string::npos;
+    return whole ? std::string() : "'" + v + "' is no whole number >= 0";
+  });
+  return Option(option);
 }
 
 Option Command::add_option(const std::string& name, double& value, const std::string& text) {

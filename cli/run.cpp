@@ -70,7 +70,7 @@ void settle_offsets(const Graph& g, const std::vector<Named>& files, DataSpec& s
 }
 
 struct Summary {
-  std::vector<std::string> first;
+  std::vector<int64_t> first;  // offsets of the elements to show
   double min = INFINITY, max = -INFINITY, mean = 0;
   int64_t nans = 0, count = 0;
 };
@@ -93,7 +93,7 @@ Summary summarise(const Tensor& t, const void* data, int64_t elements) {
   auto visit = [&](int64_t offset) {
     double v = is_complex(t.dtype) ? std::abs(load<std::complex<double>>(t.dtype, data, offset))
                                    : load<double>(t.dtype, data, offset);
-    if (s.first.size() < kShown) s.first.push_back(element(t, data, offset));
+    if (s.first.size() < kShown) s.first.push_back(offset);
     ++s.count;
     if (std::isnan(v)) {
       ++s.nans;
@@ -116,16 +116,27 @@ Summary summarise(const Tensor& t, const void* data, int64_t elements) {
 
 std::string short_number(double v) { return cat(v); }
 
-Json summary_json(const Tensor& t, const Summary& s) {
-  return {
-      {"name", t.name},   {"type", name(t.dtype)}, {"sizes", t.dims.to_vector()}, {"strides", t.strides.to_vector()},
-      {"first", s.first}, {"min", number(s.min)},  {"max", number(s.max)},        {"mean", number(s.mean)},
-      {"nans", s.nans}};
+// A number, or two for a complex one.
+Json element_json(const Tensor& t, const void* data, int64_t offset) {
+  if (is_complex(t.dtype)) {
+    auto v = load<std::complex<double>>(t.dtype, data, offset);
+    return Json::array({number(v.real()), number(v.imag())});
+  }
+  if (!is_real(t.dtype)) return load<int64_t>(t.dtype, data, offset);
+  return number(load<double>(t.dtype, data, offset));
 }
 
-std::string summary_text(const Tensor& t, const Summary& s) {
+Json summary_json(const Tensor& t, const Summary& s, const void* data) {
+  Json first = Json::array();
+  for (int64_t offset : s.first) first.push_back(element_json(t, data, offset));
+  return {{"name", t.name}, {"type", name(t.dtype)}, {"sizes", t.dims.to_vector()}, {"strides", t.strides.to_vector()},
+          {"first", first}, {"min", number(s.min)},  {"max", number(s.max)},        {"mean", number(s.mean)},
+          {"nans", s.nans}};
+}
+
+std::string summary_text(const Tensor& t, const Summary& s, const void* data) {
   std::string line = paint(Colour::bold, t.name) + " " + print_type(t) + ":";
-  for (const std::string& v : s.first) line += " " + v;
+  for (int64_t offset : s.first) line += " " + element(t, data, offset);
   if (s.count > static_cast<int64_t>(s.first.size())) line += " ...";
   if (s.count == 0) return line + " empty";
   return cat(line, "\n  min ", short_number(s.min), ", max ", short_number(s.max), ", mean ", short_number(s.mean),
@@ -163,18 +174,20 @@ int run(const Arguments& a) {
 
   if (a.json) {
     Json j = {{"outputs", Json::array()}, {"steps", Json::array()}, {"plan_ms", planned * 1e3}, {"run_ms", ran * 1e3}};
-    for (TensorId t : g->outputs())
-      j["outputs"].push_back(
-          summary_json(g->tensor(t), summarise(g->tensor(t), buffers.buffer(t).data(), buffers.elements(t))));
+    for (TensorId t : g->outputs()) {
+      const void* data = buffers.buffer(t).data();
+      j["outputs"].push_back(summary_json(g->tensor(t), summarise(g->tensor(t), data, buffers.elements(t)), data));
+    }
     for (const PlannedStep& s : plan->steps())
       j["steps"].push_back(
           {{"engine", s.engine->info().name}, {"operations", s.region.nodes.size()}, {"config", to_string(s.config)}});
     if (a.check) j["check"] = difference.empty() ? "ok" : difference;
     print_json(j);
   } else {
-    for (TensorId t : g->outputs())
-      std::cout << summary_text(g->tensor(t), summarise(g->tensor(t), buffers.buffer(t).data(), buffers.elements(t)))
-                << "\n";
+    for (TensorId t : g->outputs()) {
+      const void* data = buffers.buffer(t).data();
+      std::cout << summary_text(g->tensor(t), summarise(g->tensor(t), data, buffers.elements(t)), data) << "\n";
+    }
     std::cout << plan->steps().size() << (plan->steps().size() == 1 ? " step:" : " steps:");
     for (const PlannedStep& s : plan->steps())
       std::cout << " " << s.engine->info().name << "(" << s.region.nodes.size() << ")";
@@ -202,6 +215,9 @@ void add_run(Command& app) {
   c.add_option("--seed", a->seed, "seed of random inputs").show_default();
   c.add_flag("--check", a->check, "compare the outputs with the oracle; exit code 1 when they differ");
   c.add_flag("--json", a->json, "print the result as JSON");
+  c.footer(
+      "Examples: tessera run 'x = input f32[4,64]; y = gelu (rms_norm x axes=1); output y' --check\n"
+      "          echo 'x = input f32[2,3]; y = relu x; output y' | tessera run - --in x=x.npy --out y=y.npy");
   c.runs([a] { return run(*a); });
 }
 

@@ -23,34 +23,32 @@ struct Arguments {
   std::string filter, engine, record, cudnn, device = "cpu";
   int64_t fuzz = 0, every = 1;
   uint64_t seed = 0;
+  double seconds = 0;
   bool heavy = false, conversions = false, json = false;
 };
 
-void check_engine(const std::string& name) {
-  if (name.empty() || find_engine(name)) return;
-  std::vector<std::string> names;
-  for (const Engine* e : all_engines()) names.emplace_back(e->info().name);
-  fail(Status::bad_parameter, "there is no engine named '", name, "'; engines: ", any_of_text(names));
-}
-
+// On a terminal one line that changes, a few times a second; elsewhere a line every ten seconds, to standard error.
 class Progress {
  public:
-  explicit Progress(bool wanted) : wanted_(wanted && on_terminal()) {}
+  explicit Progress(bool json) : terminal_(!json && on_terminal()) {}
   ~Progress() { clear(); }
-  void show(const std::string& file, size_t done, size_t all, const Tally& t) {
-    // A few updates a second, so that the terminal costs nothing.
-    if (!wanted_ || now() - last_ < 0.1) return;
+  void show(const std::string& what, int64_t done, int64_t all, const Tally& t) {
+    if (now() - last_ < (terminal_ ? 0.1 : 10)) return;
     last_ = now();
-    std::cout << "\r\033[K" << file << ": " << done << "/" << all << ", " << t.passed << " passed, " << t.failed
-              << " failed" << std::flush;
+    std::string line = cat(what, ": ", done, "/", all, ", ", t.passed, " passed, ", t.failed, " failed");
+    if (terminal_)
+      std::cout << "\r\033[K" << line << std::flush;
+    else
+      std::cerr << line << std::endl;
+    shown_ = true;
   }
   void clear() {
-    if (wanted_ && last_ > 0) std::cout << "\r\033[K" << std::flush;
+    if (terminal_ && shown_) std::cout << "\r\033[K" << std::flush;
   }
 
  private:
-  bool wanted_;
-  double last_ = 0;
+  bool terminal_, shown_ = false;
+  double last_ = now();
 };
 
 // Counted like an engine, one run for each type.
@@ -63,33 +61,44 @@ void run_conversions(const RunnerOptions& o, Tally& tally) {
 }
 
 int run(const Arguments& a) {
-  check_engine(a.engine);
   require(a.every > 0, "--every is ", a.every, "; it must be 1 or more");
+  require(a.fuzz >= 0, "--fuzz is ", a.fuzz, "; it must be a number of graphs");
+  require(a.seconds >= 0, "--seconds is ", a.seconds, "; it must be positive");
   Tally tally;
   std::vector<std::string> failures;
-  Progress progress(!a.json);
+  Progress progress(a.json);
   RunnerOptions o;
   o.engine = a.engine;
   o.device = find_device(a.device);
   require_present(o.device);
+  if (!a.engine.empty()) check_engines({a.engine}, o.device);
+  double end = now() + a.seconds;
+  bool stopped = false;
+  auto in_time = [&] {
+    stopped = stopped || (a.seconds > 0 && now() >= end);
+    return !stopped;
+  };
   o.on_failure = [&](const std::string& text) {
     failures.push_back(text);
     progress.clear();
     if (!a.json) std::cout << paint(Colour::red, "FAIL ") << text << "\n";
   };
   bool everything = a.files.empty() && a.filter.empty() && a.engine.empty() && a.cudnn.empty() && a.fuzz == 0 &&
-                    a.every == 1 && !a.conversions;
+                    a.every == 1 && a.seconds == 0 && !a.conversions;
   std::optional<CudnnRunner> cudnn;
   if (!a.cudnn.empty()) cudnn.emplace(a.cudnn, o);
   require(!a.conversions || o.device.kind == DeviceKind::cuda, "--conversions compares device code with the host's; ",
           "name --device cuda or emulated");
   if (a.conversions || (everything && o.device.kind == DeviceKind::cuda)) run_conversions(o, tally);
   if (a.fuzz > 0) {
-    run_fuzz(a.fuzz, a.seed, a.heavy ? random_heavy_graph : random_graph, o, tally);
+    run_fuzz(a.fuzz, a.seed, a.heavy ? random_heavy_graph : random_graph, o, tally, [&](int64_t done) {
+      progress.show("random graphs", done, a.fuzz, tally);
+      return in_time();
+    });
   } else if (!a.conversions) {
     for (const std::string& file : case_files(a.files, "tests/cases")) {
-      std::vector<Case> cases = read_cases(file);
-      for (size_t i = 0; i < cases.size(); i += static_cast<size_t>(a.every)) {
+      std::vector<Case> cases = read_case_argument(file);
+      for (size_t i = 0; i < cases.size() && in_time(); i += static_cast<size_t>(a.every)) {
         Case& c = cases[i];
         if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
         c.data.seed += a.seed;
@@ -97,7 +106,7 @@ int run(const Arguments& a) {
           cudnn->run(c, tally);
         else
           run_case(c, o, tally);
-        progress.show(file, i + 1, cases.size(), tally);
+        progress.show(file, static_cast<int64_t>(i + 1), static_cast<int64_t>(cases.size()), tally);
       }
     }
   }
@@ -108,7 +117,8 @@ int run(const Arguments& a) {
     o.on_failure(cat("engine ", e->info().name, " ran no case: it accepts nothing, or no case covers it"));
   }
   Json result = {{"passed", tally.passed},     {"failed", tally.failed},      {"skipped", tally.skipped},
-                 {"engines", tally.by_engine}, {"skips", tally.skip_reasons}, {"failures", failures}};
+                 {"engines", tally.by_engine}, {"skips", tally.skip_reasons}, {"failures", failures},
+                 {"stopped", stopped}};
   if (!a.record.empty()) {
     Json record = {{"random_graphs", a.fuzz}, {"seed", a.seed}, {"cpu", cpu_model()}, {"commit", commit()}};
     if (o.device.kind == DeviceKind::cuda) {
@@ -124,10 +134,11 @@ int run(const Arguments& a) {
   } else {
     for (const auto& [name, n] : tally.by_engine) std::cout << name << ": " << n << " runs\n";
     for (const auto& [why, n] : tally.skip_reasons) std::cout << "skipped " << n << ": " << why << "\n";
+    if (stopped) std::cout << "stopped after " << a.seconds << " seconds, before all were run\n";
     std::string sum = cat(tally.passed, " passed, ", tally.failed, " failed, ", tally.skipped, " skipped");
     std::cout << paint(tally.failed ? Colour::red : Colour::green, sum) << "\n";
   }
-  require(tally.passed + tally.failed + tally.skipped > 0, "no case matches the filter '", a.filter, "'");
+  require(stopped || tally.passed + tally.failed + tally.skipped > 0, "no case matches the filter '", a.filter, "'");
   return tally.failed ? kFailed : kOk;
 }
 
@@ -136,7 +147,7 @@ int run(const Arguments& a) {
 void add_test(Command& app) {
   auto a = std::make_shared<Arguments>();
   Command c = app.add_command("test", "Run case files on every engine and compare with the oracle");
-  c.add_option("FILES", a->files, "case files; default: tests/cases/*.txt");
+  c.add_option("FILES", a->files, "case files, or graphs; default: tests/cases/*.txt");
   c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c.add_option("--engine", a->engine, "only this engine");
   c.add_option("--device", a->device, "cpu, cuda, cuda:NUMBER or emulated").show_default();
@@ -144,10 +155,14 @@ void add_test(Command& app) {
   c.add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
   c.add_flag("--heavy", a->heavy, "with --fuzz: one heavy operation a graph, at larger sizes");
   c.add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
+  c.add_option("--seconds", a->seconds, "start no further case or random graph after this time");
   c.add_option("--every", a->every, "only every Nth case of each file").show_default();
   c.add_option("--seed", a->seed, "seed of random data and of --fuzz").show_default();
   c.add_option("--record", a->record, "also write the result to this file, with seed, processor and commit");
   c.add_flag("--json", a->json, "print the result as JSON");
+  c.footer(
+      "Examples: tessera test tests/cases/softmax.txt --engine fused_cpu\n"
+      "          tessera test --fuzz 1000 --seed 7 --seconds 60");
   c.runs([a] { return run(*a); });
 }
 

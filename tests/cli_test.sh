@@ -41,6 +41,18 @@ expect 2 "error: A subcommand is required"
 expect 2 "did you mean 'run'?" runn
 expect 2 "error:" run "$relu" --no-such-option
 expect 2 "error: GRAPH is required" run
+expect 0 "tessera 0." version
+for command in run explain test bench tune list dump compile doctor exec; do
+  expect 0 "tessera $command" $command --help
+  check "the examples of $command are of that command" bash -c "grep -A9 -E '^Examples?:' '$work/log' | grep -q 'tessera $command'"
+done
+expect 2 "--seed: At Most 1 required but received 2" run "$relu" --seed 1 --seed 2
+expect 2 "'-1' is no whole number >= 0" run "$relu" --seed -1
+expect 2 "--fuzz is -3" test --fuzz -3
+expect 2 "'-1' is no whole number >= 0" test --fuzz 1 --seed -1
+TESSERA_THREADS=abc expect 2 "TESSERA_THREADS='abc': it must be a whole number >= 0" run "$relu"
+expect 2 "engine gemm_cuda does not run on the device cpu" run "$relu" --engine gemm_cuda
+expect 2 "engine gemm_cuda does not run on the device cpu" test --engine gemm_cuda --fuzz 1
 "$tessera" runn >"$work/out" 2>/dev/null
 check "errors go to stderr" test ! -s "$work/out"
 
@@ -50,11 +62,30 @@ expect 0 "agree with the oracle" run "$relu" --check
 expect 0 "min 0, max 1, mean 0.5, NaN 0" run "$relu" --data x=values:1,-1
 expect 0 '"run_ms"' run "$relu" --json
 check "run --json is JSON" json "d['outputs'][0]['sizes'] == [2, 3]"
+check "its elements are numbers" json "all(isinstance(v, (int, float)) for v in d['outputs'][0]['first'])"
+for arguments in "run nonsense --json" "run --json" "list colours --json"; do
+  "$tessera" $arguments >"$work/log" 2>/dev/null
+  check "errors of '$arguments' are JSON" json "d['exit_code'] == 2 and len(d['error']) > 10"
+done
 expect 0 "NaN 3" run 'x = input f32[6]; y = log x; output y' --data x=values:1,-1
 expect 0 "empty" run 'x = input f32[0,3]; y = relu x; output y' --check
 echo "$relu" >"$work/graph.txt"
 expect 0 "y f32[2,3]:" run "$work/graph.txt"
 expect 2 "neither a file nor a graph" run "$work/none.txt"
+for command in run explain dump "test" "bench --seconds 0.01" "tune --seconds 0.01 --out $work/pipe.tuning"; do
+  echo "$relu" | "$tessera" $command - >"$work/log" 2>&1
+  check "$command reads standard input" test $? -eq 0
+  "$tessera" $command <(echo "$relu") >"$work/log" 2>&1
+  check "$command reads a pipe" test $? -eq 0
+done
+printf '\xef\xbb\xbf%s\n' "$relu" >"$work/mark.txt"
+expect 0 "y f32[2,3]:" run "$work/mark.txt"
+expect 0 "0 failed" test "$work/mark.txt"
+expect 0 "0 failed" test "$relu"
+expect 0 "plan " bench "$relu" --seconds 0.01
+expect 0 "y f32[4]:" run 'x = input f32[4]; y = silu(x); output y' --check
+expect 0 "y f32[1,1]:" run 'x = input f32[4,3]; y = mean (sum x axes=1); output y' --check
+expect 2 "arguments are separated by spaces" run 'x = input f32[4]; y = add(x, x); output y'
 expect 2 "did you mean 'relu'?" run 'x = input f32[2,3]; y = relo x; output y'
 expect 2 "line 1, column 25" run 'x = input f32[2,3]; y = relo x; output y'
 expect 2 "there is no engine named 'abc'" run "$relu" --engine abc
@@ -94,10 +125,37 @@ check "npy files are row-major whatever the strides" cmp "$work/a.npy" "$work/b.
 expect 0 "y f32" run 'x = input f32[2,2]; y = identity x; output y' --data x=values:1,2.5,-3,0 --out y="$work/f.npy"
 expect 0 "1 2.5 -3 0" run 'x = input bf16[2,2]; y = identity x; output y f32' --in x="$work/f.npy"
 expect 2 "input 'x' f32[3,2]: the file '$work/f.npy' holds <f4 [2,2]; its sizes must be [3,2]" run 'x = input f32[3,2]; y = relu x; output y' --in x="$work/f.npy"
-expect 2 "allowed types: int64, int32, int8, uint8 or bool" run 'x = input i32[2,2]; y = neg x; output y' --in x="$work/f.npy"
+expect 2 "allowed types: integers or bool" run 'x = input i32[2,2]; y = neg x; output y' --in x="$work/f.npy"
 expect 0 "y i64" run 'x = input i64[2]; y = identity x; output y' --data x=values:300,2 --out y="$work/i.npy"
 expect 0 "300 2" run 'x = input i32[2]; y = identity x; output y' --in x="$work/i.npy"
 expect 2 "its value 300 does not fit in i8" run 'x = input i8[2]; y = identity x; output y' --in x="$work/i.npy"
+# files as NumPy and ml_dtypes write them: big-endian, first dimension fastest, 16 bits, types that NumPy has no name for
+python3 - "$work" <<'END'
+import struct, sys
+def save(name, descr, shape, data, fortran=False):
+    header = str({"descr": descr, "fortran_order": fortran, "shape": shape})
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    open(f"{sys.argv[1]}/{name}.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+save("big", ">f4", (2, 2), struct.pack(">4f", 1, 2.5, -3, 4))
+save("columns", "<f8", (2, 2), struct.pack("<4d", 1, -3, 2.5, 4), True)
+save("i2", "<i2", (4,), struct.pack("<4h", 1, -2, 300, 4))
+save("u2", ">u2", (4,), struct.pack(">4H", 1, 2, 65535, 4))
+save("bf16", "<V2", (4,), bytes([0x80, 0x3f, 0x20, 0x40, 0x40, 0xc0, 0x80, 0x40]))
+save("e5m2", "<f1", (4,), bytes([0x3c, 0x41, 0xc2, 0x44]))
+save("e4m3", "<V1", (4,), bytes([0x38, 0x42, 0xc4, 0x48]))
+save("e2m1", "|V1", (4,), bytes([2, 4, 13, 6]))
+save("i4", "<V1", (4,), bytes([1, 14, 7, 8]))
+END
+for name in big columns; do
+  expect 0 "1 2.5 -3 4" run 'x = input f32[2,2]; y = identity x; output y' --in x="$work/$name.npy"
+done
+expect 0 "1 -2 300 4" run 'x = input i32[4]; y = identity x; output y' --in x="$work/i2.npy"
+expect 0 "1 2 65535 4" run 'x = input i64[4]; y = identity x; output y' --in x="$work/u2.npy"
+for type in bf16 e5m2 e4m3; do
+  expect 0 "1 2.5 -3 4" run "x = input $type[4]; y = identity x; output y f32" --in x="$work/$type.npy"
+done
+expect 0 "1 2 -3 4" run 'x = input e2m1[4]; y = identity x; output y f32' --in x="$work/e2m1.npy"
+expect 0 "1 -2 7 -8" run 'x = input i4[4]; y = identity x; output y i32' --in x="$work/i4.npy"
 head -c 20 "$work/f.npy" >"$work/short.npy"
 expect 2 "truncated" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/short.npy"
 expect 2 "is not a .npy file" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/graph.txt"
@@ -115,7 +173,14 @@ check "explain --json is JSON" json "d['steps'][0]['engine'] == 'reference' and 
 expect 0 "digraph plan" explain "$relu" --dot
 expect 0 "wrote" explain "$relu" --html "$work/page.html"
 check "the page holds a drawing" grep -q "<svg" "$work/page.html"
-check "the page fetches nothing" bash -c "! grep -E 'src=|href=|@import|url\(http' '$work/page.html'"
+check "the page fetches nothing" bash -c "! grep -E 'src=|href=\"[^#]|@import|url\(http' '$work/page.html'"
+check "steps and drawing are linked both ways" bash -c "grep -q 'href=\"#step1\"' '$work/page.html' && grep -q 'id=\"step1\"' '$work/page.html' && grep -q 'href=\"#row1\"' '$work/page.html' && grep -q 'id=\"row1\"' '$work/page.html'"
+check "refusals are folded" grep -q "<details><summary>[0-9]* engines* declined" "$work/page.html"
+check "the page fits a phone" bash -c "grep -q 'initial-scale=1' '$work/page.html' && grep -q 'max-width:760px' '$work/page.html'"
+expect 2 "--json and --dot exclude each other" explain "$relu" --json --dot
+"$tessera" explain "$relu" >/dev/full 2>"$work/log"
+check "a full disk is an error" test $? -eq 2
+check "and said so" grep -q "could not be written" "$work/log"
 expect 2 "cannot write" explain "$relu" --html "$work/none/page.html"
 
 # test
@@ -127,11 +192,13 @@ expect 1 "expected to be refused with 'impossible'" test "$work/bad.txt"
 expect 1 '"failed": 1' test "$work/bad.txt" --json
 check "test --json is JSON" json "len(d['failures']) == 1"
 expect 2 "no case matches" test "$work/good.txt" --filter nothing_like_this
-expect 2 "cannot read case file" test "$work/none.txt"
+expect 2 "neither a file nor a graph" test "$work/none.txt"
 expect 2 "there is no engine named" test "$work/good.txt" --engine abc
 check "the last line sums up" bash -c "'$tessera' test '$work/good.txt' | tail -1 | grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'"
 
 expect 2 "--conversions compares device code" test --conversions
+expect 0 "stopped after 0.5 seconds" test --fuzz 1000000 --seconds 0.5
+expect 0 "stopped after 0.5 seconds" test --filter x --seconds 0.5
 
 # compile and dump, as far as they need no compiler for kernels
 TESSERA_NVRTC="$work/none" TESSERA_KERNEL_PACK="$work/none" expect 2 "no kernel can be compiled: NVIDIA's run-time compiler" compile "$work/good.txt"
@@ -180,7 +247,7 @@ export TESSERA_CACHE="$work/open"
 mkdir -m 777 "$work/open"
 expect 0 "could be written by others" run "$softmax"
 unset TESSERA_CACHE
-expect 2 "too large to allocate" run 'x = input f32[1000000,1000000]; y = relu x; output y'
+expect 2 "too large to allocate here: 4000000000000 bytes" run 'x = input f32[1000000,1000000]; y = relu x; output y'
 
 # list, doctor
 for what in ops engines dtypes settings layouts; do

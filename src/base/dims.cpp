@@ -8,7 +8,7 @@ namespace tsr {
 void append_part(std::string& s, const Dims& d) {
   for (int i = 0; i < d.size(); ++i) {
     s += i ? ',' : '[';
-    append_part(s, d[i]);
+    Part(d[i]).append_to(s);
   }
   s += d.empty() ? "[]" : "]";
 }

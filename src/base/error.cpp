@@ -6,6 +6,14 @@
 
 namespace tsr {
 
+void fail_with(Status status, std::initializer_list<Part> parts) { throw Error(status, join_parts(parts)); }
+
+Reason Reason::because(std::initializer_list<Part> parts) {
+  Reason r;
+  r.text_ = join_parts(parts);
+  return r;
+}
+
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

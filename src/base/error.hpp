@@ -15,9 +15,10 @@ using tessera::Error;
 using tessera::Ints;
 using tessera::Status;
 
+[[noreturn]] void fail_with(Status status, std::initializer_list<Part> parts);
 template <class... Parts>
 [[noreturn]] void fail(Status status, const Parts&... parts) {
-  throw Error(status, cat(parts...));
+  fail_with(status, {Part(parts)...});
 }
 
 // Rejects wrong input of the caller.
@@ -32,10 +33,9 @@ class Reason {
   static Reason yes() { return {}; }
   template <class... Parts>
   static Reason no(const Parts&... parts) {
-    Reason r;
-    r.text_ = cat(parts...);
-    return r;
+    return because({Part(parts)...});
   }
+  static Reason because(std::initializer_list<Part> parts);
   bool ok() const { return text_.empty(); }
   explicit operator bool() const { return ok(); }
   const std::string& text() const { return text_; }

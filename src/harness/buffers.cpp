@@ -50,10 +50,15 @@ double sample(const std::string& kind, const std::vector<double>& args, uint64_t
   if (kind == "zeros") return 0;
   if (kind == "ones") return 1;
   if (kind == "below") return std::floor(u * args.at(0));
+  if (kind == "places") {
+    constexpr uint64_t kPrime = 2654435761;
+    return static_cast<double>(i * kPrime % static_cast<uint64_t>(std::max(1.0, args.at(0))));
+  }
   if (kind == "range") return args.at(0) + u * (args.at(1) - args.at(0));
   if (kind == "values") return args[i % args.size()];
   fail(Status::bad_parameter, "unknown kind of data '", kind,
-       "'; kinds: normal, positive, integers, extreme, special, zeros, ones, below:N, range:lo,hi, values:a,b,...");
+       "'; kinds: normal, positive, integers, extreme, special, zeros, ones, below:N, places:N, range:lo,hi, "
+       "values:a,b,...");
 }
 
 std::string data_kind(const Tensor& t, const DataSpec& spec) {
@@ -101,7 +106,7 @@ double random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
 void check_data_kind(const std::string& kind) {
   std::vector<double> args = reals_after_colon(kind);
   std::string base = kind.substr(0, kind.find(':'));
-  size_t needed = base == "below" || base == "values" ? 1 : base == "range" ? 2 : 0;
+  size_t needed = base == "below" || base == "places" || base == "values" ? 1 : base == "range" ? 2 : 0;
   require(args.size() >= needed, "data '", kind, "' needs values after a colon");
   (void)sample(base, args, 0, 0, 0);
 }
@@ -153,10 +158,17 @@ GraphBuffers::GraphBuffers(const Graph& g, const DataSpec& spec) : g_(g) {
       for (int64_t i = 0; i < o.numel(); ++i) offsets.push_back(load<int64_t>(o.dtype, values, i));
     }
     int64_t n = memory_elements(t, offsets);
-    require(n < (int64_t{1} << 34), "tensor ", describe(t), " is too large to allocate here");
+    auto bytes = static_cast<size_t>(byte_size(t.dtype, n));
+    require(n < (int64_t{1} << 34), "tensor ", describe(t), " is too large to allocate here: ", bytes, " bytes");
     // Aligned exactly as promised and no better.
     size_t skew = t.alignment < 64 ? static_cast<size_t>(std::max<int64_t>(t.alignment, info(t.dtype).bits / 8)) : 0;
-    auto& buffer = buffers_.try_emplace(id, static_cast<size_t>(byte_size(t.dtype, n)), 64, skew).first->second;
+    GuardedBuffer& buffer = [&]() -> GuardedBuffer& {
+      try {
+        return buffers_.try_emplace(id, bytes, 64, skew).first->second;
+      } catch (const std::bad_alloc&) {
+        fail(Status::out_of_memory, "out of memory: tensor ", describe(t), " needs ", bytes, " bytes");
+      }
+    }();
     elements_[id] = n;
     if (g.producer(id) == kNone)
       fill(t, buffer.data(), n, spec);

@@ -29,7 +29,7 @@ class GuardedBuffer {
 
 // How inputs are filled: a default and exceptions by tensor name. Kinds: normal, positive (0.1..2), integers (-3..3),
 // extreme (up to 1e4 in magnitude), special (normal with NaN, infinities and zeros), zeros, ones, below:N (0..N-1),
-// values:a,b,... (repeated), range:lo,hi.
+// places:N (the same, all of them scattered before any comes again), values:a,b,... (repeated), range:lo,hi.
 struct DataSpec {
   std::string all = "normal";
   std::map<std::string, std::string> by_name;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engines/reference/reference.hpp"
+#include "graph/ops/tf32.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/pointwise_modes.hpp"
 #include "graph/text.hpp"
@@ -49,9 +50,15 @@ bool multiplies_small_floats(const Graph& g, const Node& n) {
   return product && n.compute == DType::f32 && small(n.in[0]) && small(n.in[1]);
 }
 
+// Of operands that may lose all but 10 bits of their mantissa products are off by up to 2^-9, in results as above.
+bool rounds_operands(const Graph& g, const Node& n) {
+  return allows_tf32(n) && (g.tensor(n.in[0]).dtype == DType::f32 || g.tensor(n.in[1]).dtype == DType::f32);
+}
+
 // A function of real numbers with jumps: moving its inputs would tell nothing about rounding.
 bool has_steps(const Graph& g, const Node& n) {
   using M = PointwiseMode;
+  if (n.op->name == "argmax" || n.op->name == "top_k") return true;
   if (n.op->name != "pointwise") return false;
   M m = attrs<tessera::PointwiseOptions>(n).mode;
   bool steps = (m >= M::cmp_eq && m <= M::cmp_le) || m == M::floor || m == M::ceil || m == M::mod || m == M::floor_mod;
@@ -165,6 +172,8 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   double base = 2 * error + 4 * 0x1p-23 * std::sqrt(terms) * largest;
   if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return multiplies_small_floats(g, g.node(n)); }))
     base += 4 * 0x1p-13 * largest;
+  if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return rounds_operands(g, g.node(n)); }))
+    base += 2 * 0x1p-9 * largest;
   if (f64)
     base = 8 * error * 0x1p-29 + 64 * 0x1p-52 * std::sqrt(terms) * std::max(largest, largest_input(g, oracle.wide));
   for (int64_t i = 0; i < e.count; ++i) {

@@ -5,7 +5,8 @@
 //
 //   e    largest error of the definition itself when every step is rounded to f32, and every virtual tensor to its type
 //        (the narrow run), also when f32 inputs move by one and results of operations by two units in the last place,
-//        to random sides (of attention on 16-bit numbers also the probabilities, by their rounding to these), when
+//        to random sides (of attention and recurrent networks on 16-bit numbers also what they multiply in between, by
+//        its rounding to these), when
 //        virtual tensors of 16 bits stay unrounded, and when the graph is what it is recognised as
 //   eps  relative spacing of the compute type, n the most terms that an element accumulates in the graph
 //   m    largest finite magnitude of the tensor: another order of summation may move the result by that much

@@ -358,9 +358,10 @@ Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails) {
   return best;
 }
 
-void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions& o, Tally& tally) {
+void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions& o, Tally& tally,
+              const std::function<bool(int64_t done)>& go_on) {
   RunnerOptions quiet = o;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count && go_on(i); ++i) {
     uint64_t s = seed + static_cast<uint64_t>(i);
     Case c;
     c.file = "fuzz";

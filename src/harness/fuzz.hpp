@@ -10,7 +10,9 @@ namespace tsr {
 // Makes `count` random graphs from `seed` and runs each as run_case does. Graph i depends on seed + i alone, so that
 // `--fuzz 1 --seed S` repeats the one that failed.
 using MakeGraph = Graph (*)(uint64_t seed);
-void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions& o, Tally& tally);
+// `go_on` is asked before each graph.
+void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions& o, Tally& tally,
+              const std::function<bool(int64_t done)>& go_on);
 
 Graph random_graph(uint64_t seed);
 // One heavy operation at larger sizes: convolutions, products, recurrent layers, means over windows, transposition.

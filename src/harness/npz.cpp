@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/npz.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 #include "base/error.hpp"
 
@@ -36,14 +38,45 @@ std::string header_value(std::string_view header, std::string_view key) {
   return std::string(header.substr(at, end - at));
 }
 
-DType type_of(const std::string& descr, const std::string& name) {
+// What golden values are made of.
+std::optional<DType> type_of(const std::string& descr) {
   static const std::map<std::string, DType> kTypes = {
-      {"<f8", DType::f64}, {"<f4", DType::f32}, {"<f2", DType::f16},     {"<i8", DType::i64}, {"<i4", DType::i32},
-      {"|i1", DType::i8},  {"|u1", DType::u8},  {"|b1", DType::boolean}, {"<c8", DType::c64}, {"<c16", DType::c128},
+      {"<f8", DType::f64}, {"<f4", DType::f32},   {"<f2", DType::f16},  {"<i8", DType::i64},
+      {"<i4", DType::i32}, {"|i1", DType::i8},    {"|u1", DType::u8},   {"|b1", DType::boolean},
+      {"<c8", DType::c64}, {"<c16", DType::c128}, {"<u2", DType::bf16},
   };
   auto it = kTypes.find(descr);
-  require(it != kTypes.end() || descr == "<u2", name, ": NumPy type ", descr, " is not understood");
-  return it == kTypes.end() ? DType::bf16 : it->second;
+  return it == kTypes.end() ? std::nullopt : std::optional(it->second);
+}
+
+// Bytes of an element by NumPy's type string: order, kind, bytes. Kind V is what ml_dtypes' types are saved as.
+size_t element_bytes(const std::string& descr, const std::string& name) {
+  bool known = descr.size() >= 3 && std::strchr("<>|=", descr[0]) && std::strchr("fiucbV", descr[1]) &&
+               descr.find_first_not_of("0123456789", 2) == std::string::npos && descr.size() <= 4;
+  size_t bytes = known ? std::stoul(descr.substr(2)) : 0;
+  require(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16, name, ": NumPy type ", descr,
+          " is not understood");
+  return bytes;
+}
+
+// To this machine's order. Complex numbers are two parts.
+void swap_bytes(std::vector<char>& data, size_t element, bool complex) {
+  size_t part = complex ? element / 2 : element;
+  for (size_t i = 0; i + part <= data.size(); i += part)
+    std::reverse(data.begin() + static_cast<std::ptrdiff_t>(i), data.begin() + static_cast<std::ptrdiff_t>(i + part));
+}
+
+// From the first dimension fastest to the last.
+std::vector<char> row_major(const std::vector<char>& columns, const Dims& dims, size_t element) {
+  std::vector<char> rows(columns.size());
+  Dims index = Dims::filled(dims.size(), 0);
+  for (int64_t i = 0, n = volume(dims); i < n; ++i, next_index(index, dims)) {
+    int64_t from = 0;
+    for (int d = dims.size() - 1; d >= 0; --d) from = from * dims[d] + index[d];
+    std::memcpy(rows.data() + static_cast<size_t>(i) * element, columns.data() + static_cast<size_t>(from) * element,
+                element);
+  }
+  return rows;
 }
 
 }  // namespace
@@ -57,8 +90,7 @@ NpyArray parse_npy(std::string_view s, const std::string& name) {
   NpyArray a;
   std::string descr = header_value(header, "descr"), shape = header_value(header, "shape");
   a.descr = descr.substr(descr.find('\'') + 1, descr.rfind('\'') - descr.find('\'') - 1);
-  require(header_value(header, "fortran_order").find("True") == std::string::npos, name,
-          ": column-major .npy files are not read");
+  bool columns = header_value(header, "fortran_order").find("True") != std::string::npos;
   for (size_t i = 0; i < shape.size();) {
     if (!std::isdigit(static_cast<unsigned char>(shape[i]))) {
       ++i;
@@ -68,13 +100,17 @@ NpyArray parse_npy(std::string_view s, const std::string& name) {
     a.dims.push_back(std::stoll(shape.substr(i), &end));
     i += end;
   }
-  DType type = type_of(a.descr, name);
+  size_t element = element_bytes(a.descr, name);
   int64_t n = volume(a.dims);
-  auto bytes = static_cast<size_t>(byte_size(type, n));
+  auto bytes = static_cast<size_t>(n) * element;
   require(s.size() - start >= bytes, name, ": ", s.size() - start, " bytes of data, sizes ", a.dims, " need ", bytes);
   a.bytes.assign(s.begin() + static_cast<std::ptrdiff_t>(start),
                  s.begin() + static_cast<std::ptrdiff_t>(start + bytes));
-  for (int64_t i = 0; i < n; ++i) a.values.push_back(load<double>(type, a.bytes.data(), i));
+  if (columns) a.bytes = row_major(a.bytes, a.dims, element);
+  if (a.descr[0] == '>') swap_bytes(a.bytes, element, a.descr[1] == 'c');
+  a.descr[0] = element == 1 ? '|' : '<';
+  if (auto type = type_of(a.descr))
+    for (int64_t i = 0; i < n; ++i) a.values.push_back(load<double>(*type, a.bytes.data(), i));
   return a;
 }
 
@@ -92,6 +128,7 @@ void write_npy(const std::string& path, const std::string& descr, const Dims& di
   out.write(reinterpret_cast<const char*>(&length), 2);
   out << header;
   out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  out.close();
   require(out.good(), "cannot write '", path, "'");
 }
 

@@ -13,9 +13,9 @@ namespace tsr {
 
 struct NpyArray {
   Dims dims;
-  std::string descr;           // NumPy's type string, "<f4"
+  std::string descr;           // NumPy's type string, "<f4"; of this machine's order, whatever the file's
   std::vector<char> bytes;     // packed, row-major
-  std::vector<double> values;  // the same as numbers, for real and integer types
+  std::vector<double> values;  // the same as numbers, for the types that golden values have
 };
 
 NpyArray parse_npy(std::string_view content, const std::string& name);

@@ -27,17 +27,10 @@ std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers) {
 
 namespace {
 
-bool same_outputs(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) {
-  for (TensorId t : g.outputs())
-    if (std::memcmp(a.buffer(t).data(), b.buffer(t).data(), a.buffer(t).size()) != 0) return false;
-  return true;
-}
-
 // Every bit of its memory belongs to an element: nothing of an input shows through.
 bool is_dense(const Tensor& t) { return t.span() == t.numel() && t.bytes() * 8 == t.span() * info(t.dtype).bits; }
 
-// Outputs that may have the memory of an input, and of which.
-using Overlays = std::vector<std::pair<TensorId, TensorId>>;
+}  // namespace
 
 Overlays find_overlays(const Graph& g, uint64_t seed) {
   Overlays found;
@@ -57,6 +50,14 @@ Overlays find_overlays(const Graph& g, uint64_t seed) {
     taken.insert(found.back().second);
   }
   return found;
+}
+
+namespace {
+
+bool same_outputs(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) {
+  for (TensorId t : g.outputs())
+    if (std::memcmp(a.buffer(t).data(), b.buffer(t).data(), a.buffer(t).size()) != 0) return false;
+  return true;
 }
 
 // Memory of a plan on its device: everything is poisoned, uploaded, run and brought back by run().

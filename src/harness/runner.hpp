@@ -26,6 +26,10 @@ struct RunnerOptions {
 // Every buffer of the graph with its unique id, as Plan::execute wants them.
 std::vector<Binding> bind(const Graph& g, GraphBuffers& buffers);
 
+// Outputs that may have the memory of an input, each with that input. Of several that would do, the seed chooses.
+using Overlays = std::vector<std::pair<TensorId, TensorId>>;
+Overlays find_overlays(const Graph& g, uint64_t seed);
+
 // One case: refused as expected, or run on the whole plan and on every engine that accepts part of it.
 void run_case(const Case& c, const RunnerOptions& o, Tally& tally);
 
