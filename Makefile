@@ -1,5 +1,5 @@
 # The commands of the project; each installs what is missing, builds what changed, and runs.
-.PHONY: all setup configure build demo test check bench pack docs clean
+.PHONY: all setup configure build demo test check bench pack wheel docs clean
 all: build
 
 setup:
@@ -8,7 +8,10 @@ setup:
 configure: setup
 	@cmake --preset release >/dev/null
 
-build: configure
+# With the Python package where its tools can be had; where not, the reason is printed.
+build: setup
+	@scripts/python_env build/python >/dev/null || [ $$? -eq 77 ]
+	@cmake --preset release >/dev/null
 	@cmake --build --preset release
 
 # Builds only what it shows: the command line and the library.
@@ -27,6 +30,7 @@ PYTHON ?= python3
 bench: build
 	@build/tessera bench --json build/bench.jsonl --python $(PYTHON)
 	@build/tessera_capi_bench | tee -a build/bench.jsonl
+	@if [ -f build/python/stamp ]; then PYTHONPATH=build/python build/python/env/bin/python bench/python.py | tee -a build/bench.jsonl; fi
 	@bench/gpt.py --python $(PYTHON) -- --steps 200 | tee -a build/bench.jsonl
 	@bench/gpt.py --python $(PYTHON) -- --layers 4 --width 256 --heads 4 --context 128 --steps 20 | tee -a build/bench.jsonl
 
@@ -34,10 +38,15 @@ bench: build
 pack: build
 	@cmake --build --preset release --target pack
 
+# The Python packages `tessera` and `tessera-cudnn`, in build/wheels; with kernels when there is a pack.
+wheel: build
+	@scripts/wheel build
+
 # Regenerates the pages that are made from the code.
 docs: build
 	@build/tessera list ops --markdown > docs/operations.md
 	@scripts/tables.py
+	@PYTHONPATH=build/python build/python/env/bin/python scripts/python_stub > build/_tessera.pyi && mv build/_tessera.pyi python/tessera
 
 clean:
 	rm -rf build build-*

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs every example of the documentation: ```tessera blocks, `build/tessera` lines of ```sh blocks, ```cpp programs,
-```c programs that are clients of cuDNN's interface."""
+```c programs that are clients of cuDNN's interface, ```python programs."""
 import json
 import pathlib
 import re
@@ -25,8 +25,11 @@ def has_nvrtc(build):
 
 def main():
     build = pathlib.Path(sys.argv[1])
-    counts = {"tessera": 0, "sh": 0, "cpp": 0, "c": 0}
+    counts = {"tessera": 0, "sh": 0, "cpp": 0, "c": 0, "python": 0}
     skipped, nvrtc = 0, has_nvrtc(build)
+    package = bool(list(build.glob("python/tessera/_tessera*.so")))
+    if not package:
+        print("examples in Python are not run: the package is not built")
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text()
         for match in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.S | re.M):
@@ -43,6 +46,13 @@ def main():
                     elif line.startswith("build/tessera"):
                         run(line, where)
                         counts[kind] += 1
+            elif kind == "python" and "import tessera" in body:
+                if package:
+                    with tempfile.TemporaryDirectory() as folder:
+                        source = pathlib.Path(folder) / "example.py"
+                        source.write_text(body)
+                        run(f"PYTHONPATH={build}/python {build}/python/env/bin/python {source}", where)
+                counts[kind] += 1
             elif kind == "c":
                 with tempfile.TemporaryDirectory() as folder:
                     source, program = f"{folder}/example.c", f"{folder}/example"

@@ -58,7 +58,7 @@ def gpu_table(name):
         return "No results yet.\n"
     lines = ["| operation | inputs | engine | ms | GB/s | TFLOP/s | cuDNN's ms | ratio |", "|---|---|---|---:|---:|---:|---:|---:|"]
     for r in found:
-        theirs = number(r["peers"].get("cudnn")) or "refused"
+        theirs = number(r["peers"].get("cudnn")) or ("" if r["peer_reason"] == "not asked for" else "refused")
         lines.append(f"| {r['op']} | {sizes(r['case'])} | {r['engine']} | {number(r['ms'])} | {r['gb_s']:.0f} | "
                      f"{number(r['tflop_s'])} | {theirs} | {number(r['ratio'])} |")
     commits = sorted({r["commit"] for r in found})

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -357,6 +358,9 @@ inline Values blended(double alpha, const Values& computed, double beta, const V
   for (size_t i = 0; i < v.size(); ++i) v[i] = alpha * computed[i] + (beta != 0 ? beta * before[i] : 0);
   return v;
 }
+
+// What is expected is computed exactly: products of f32 must not round their operands, as they may otherwise.
+inline const bool kKeepsF32 = setenv("NVIDIA_TF32_OVERRIDE", "0", 0) == 0;
 
 // What tests run through. Every combination of types and layouts is a kernel to compile where GPUs are emulated: there
 // it is some of them.

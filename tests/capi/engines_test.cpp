@@ -250,6 +250,28 @@ TEST(Engines, AskingPreparesAGraphOnce) {
   std::filesystem::remove(log);
 }
 
+// Programs that want f32 as it is leave out engines that tell of tensor cores, or forbid the rounding for all.
+TEST(Engines, RoundingIsToldAndCanBeForbidden) {
+  Handle handle;
+  auto notes = [&](bool allowed) {
+    setenv("NVIDIA_TF32_OVERRIDE", allowed ? "1" : "0", 1);
+    Part graph = Convolution(Kind::forward, CUDNN_DATA_FLOAT).graph(handle);
+    setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+    int with = 0, without = 0;
+    for (const Part& found : configs(graph, CUDNN_HEUR_MODE_A)) {
+      Part e = found.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR).at(0);
+      auto list = e.list<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
+      bool rounds = std::find(list.begin(), list.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) != list.end();
+      ++(rounds ? with : without);
+    }
+    return std::pair(with, without);
+  };
+  EXPECT_EQ(notes(false).first, 0);
+  EXPECT_GT(notes(false).second, 0);
+  EXPECT_EQ(notes(true).first > 0, !on_cpu());
+  EXPECT_GT(notes(true).second, 0);
+}
+
 // Programs that keep only plans without a workspace find one, in every mode, and it is right.
 TEST(Engines, APlanNeedsNoWorkspace) {
   if (!on_cpu()) GTEST_SKIP() << "on GPUs the memory is the program's";

@@ -175,55 +175,6 @@ TEST(Override, SizesGrowAndShrinkInTheSameWorkspace) {
   }
 }
 
-// A graph of the driver's.
-class DriverGraph {
- public:
-  DriverGraph() {
-    find("cuGraphCreate", create_), find("cuGraphDestroy", destroy_), find("cuGraphInstantiateWithFlags", instantiate_);
-    find("cuGraphLaunch", launch_), find("cuGraphExecDestroy", drop_), find("cuGraphAddChildGraphNode", add_child_);
-    find("cuGraphExecChildGraphNodeSetParams", set_child_);
-    Gpu::get()->wait();
-    Gpu::check(create_(&graph_, 0));
-  }
-  DriverGraph(const DriverGraph&) = delete;
-  DriverGraph& operator=(const DriverGraph&) = delete;
-  ~DriverGraph() {
-    if (runnable_) drop_(runnable_);
-    destroy_(graph_);
-  }
-  operator cudaGraph_t() const { return static_cast<cudaGraph_t>(graph_); }
-  void instantiate() { Gpu::check(instantiate_(&runnable_, graph_, 0)); }
-  void launch() {
-    Gpu::check(launch_(runnable_, nullptr));
-    Gpu::get()->wait();
-  }
-  void launch_once() {
-    instantiate();
-    launch();
-    Gpu::check(drop_(std::exchange(runnable_, nullptr)));
-  }
-  void* add_child(const DriverGraph& child) const {
-    void* node = nullptr;
-    Gpu::check(add_child_(&node, graph_, nullptr, 0, child.graph_));
-    return node;
-  }
-  int set_child(void* node, const DriverGraph& child) const { return set_child_(runnable_, node, child.graph_); }
-
- private:
-  template <class F>
-  static void find(const char* name, F& f) {
-    Gpu::get()->find(name, f);
-  }
-  void *graph_ = nullptr, *runnable_ = nullptr;
-  int (*create_)(void**, unsigned) = nullptr;
-  int (*destroy_)(void*) = nullptr;
-  int (*instantiate_)(void**, void*, unsigned long long) = nullptr;
-  int (*launch_)(void*, void*) = nullptr;
-  int (*drop_)(void*) = nullptr;
-  int (*add_child_)(void**, void*, const void*, size_t, void*) = nullptr;
-  int (*set_child_)(void*, void*, void*) = nullptr;
-};
-
 // The launches of a plan as nodes; then the same plan on other memory, in place, so that a graph that holds the nodes
 // as a child and was instantiated before can be told. (tests/cudart does the same on the CPU.)
 TEST(CudaGraphs, AreFilledAndRefilledInPlace) {
@@ -237,7 +188,7 @@ TEST(CudaGraphs, AreFilledAndRefilledInPlace) {
     return pack({{Chain::kX, c.x.data()}, {Chain::kV, c.v.data()}, {Chain::kW, c.w.data()}, {Chain::kY, c.y.data()}},
                 w.data());
   };
-  DriverGraph graph, parent;
+  CudaGraph graph, parent;
   ASSERT_OK(cudnnBackendPopulateCudaGraph(handle, plan, pack_of(first), graph));
   graph.launch_once();
   expect_values(first.y, first.expected(), 1024);
@@ -267,7 +218,7 @@ TEST(CudaGraphs, TakeValuesWhenTheyAreRefilled) {
   Part plan = best_plan(graph);
   Tensor x(f, {2, 3, 4}), y(f, {2, 3, 4});
   x.random(1);
-  DriverGraph inner, parent;
+  CudaGraph inner, parent;
   float value = 2;
   auto pack_now = [&] { return pack({{1, x.data()}, {2, &value}, {3, y.data()}}, nullptr); };
   ASSERT_OK(cudnnBackendPopulateCudaGraph(handle, plan, pack_now(), inner));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend_client.hpp"
+#include "cuda_graph.hpp"
 #include "memory.hpp"
 
 namespace client {
@@ -95,11 +96,34 @@ class Copy {
   size_t bytes_;
 };
 
-// Runs the first plan, in a workspace that begins at an odd address. Bytes around it must stay as they are.
-inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::vector<Place>& places) {
-  std::unique_ptr<Piece> plan = first_plan(graph, handle);
+// Sizes of a tensor that differ from the described ones.
+struct Resized {
+  int64_t uid;
+  Ints dims, strides;
+};
+
+// How a program runs a plan.
+struct Manner {
+  std::vector<Resized> sizes;
+  bool in_child_graph = false;
+};
+
+// Fills a CUDA graph for other memory, makes it a child of another graph, then changes it to the memory that is meant.
+inline void run_as_child(cudnnHandle_t handle, const Piece& plan, const Piece& other, const Piece& pack) {
+  CudaGraph inner, parent;
+  must(cudnnBackendPopulateCudaGraph(handle, plan, other, inner));
+  void* node = parent.add_child(inner);
+  parent.instantiate();
+  must(cudnnBackendUpdateCudaGraph(handle, plan, pack, inner));
+  Gpu::check(parent.set_child(node, inner));
+  parent.launch();
+}
+
+// Runs a plan in a workspace that begins at an odd address. Bytes around it must stay as they are.
+inline void run_plan(const Piece& plan, cudnnHandle_t handle, const std::vector<Place>& places,
+                     const Manner& how = {}) {
   int64_t bytes = 0;
-  must(plan->get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, nullptr, &bytes));
+  must(plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, nullptr, &bytes));
   constexpr size_t kBand = 256;
   std::vector<unsigned char> memory(static_cast<size_t>(bytes) + 3 * kBand, 0xff);
   {
@@ -117,14 +141,37 @@ inline void run_first_plan(const Piece& graph, cudnnHandle_t handle, const std::
     }
     size_t skew = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand;
     Copy room(memory.data() + skew, memory.size() - skew, false);
-    void* workspace = static_cast<unsigned char*>(room.data()) + kBand + 1;
-    Piece pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
-             std::vector<void*>{bytes > 0 ? workspace : nullptr});
-    pack.finalize();
-    must(cudnnBackendExecute(handle, *plan, pack));
+    void* workspace = bytes > 0 ? static_cast<unsigned char*>(room.data()) + kBand + 1 : nullptr;
+    auto pack_of = [&](const std::vector<void*>& data) {
+      auto pack = std::make_unique<Piece>(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+      pack->ints(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
+      pack->set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, data);
+      pack->set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector<void*>{workspace});
+      if (!how.sizes.empty()) {
+        Ints changed;
+        std::vector<Ints> dims, strides;
+        for (const Resized& r : how.sizes)
+          changed.push_back(r.uid), dims.push_back(r.dims), strides.push_back(r.strides);
+        pack->ints(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, changed);
+        must(pack->Part::set(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, CUDNN_TYPE_VOID_PTR, 1, &dims));
+        must(pack->Part::set(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, CUDNN_TYPE_VOID_PTR, 1, &strides));
+      }
+      pack->finalize();
+      return pack;
+    };
+    std::unique_ptr<Piece> pack = pack_of(pointers);
+    if (how.in_child_graph) {
+      std::vector<std::unique_ptr<Memory>> elsewhere;
+      std::vector<void*> other = pointers;
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (places[i].by_value) continue;
+        elsewhere.push_back(std::make_unique<Memory>(places[i].bytes));
+        other[i] = elsewhere.back()->data();
+      }
+      run_as_child(handle, plan, *pack_of(other), *pack);
+    } else {
+      must(cudnnBackendExecute(handle, plan, *pack));
+    }
   }
   size_t first = (kBand - reinterpret_cast<uintptr_t>(memory.data()) % kBand) % kBand + kBand + 1;
   for (size_t i = 0; i < memory.size(); ++i)
@@ -269,7 +316,7 @@ class Net {
         places.push_back({t->uid, t->elsewhere, 0, true});
       else if (!t->hidden)
         places.push_back({t->uid, t->data(), t->bytes(), t->by_value});
-    run_first_plan(*g, handle, places);
+    run_plan(*first_plan(*g, handle), handle, places);
   }
 
   void matmul(GraphTensor* a, GraphTensor* b, GraphTensor* c, GraphTensor* m = nullptr, GraphTensor* n = nullptr,

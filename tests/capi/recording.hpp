@@ -127,6 +127,57 @@ class Recording {
   std::map<std::string, std::unique_ptr<Piece>> parts_;
 };
 
+// Lines of descriptors with changes: CHANGE(attributes) is given the attributes of each tensor, as `902` -> `3:2,4,8`.
+template <class Change>
+std::vector<std::string> with_tensors(std::vector<std::string> lines, const Change& change) {
+  for (std::string& line : lines) {
+    std::vector<std::string> tokens = split(line, ' ');
+    if (tokens[1] != std::to_string(CUDNN_BACKEND_TENSOR_DESCRIPTOR)) continue;
+    std::map<int, std::string> attributes;
+    for (size_t i = 2; i < tokens.size(); ++i) {
+      size_t equal = tokens[i].find('=');
+      attributes[std::stoi(tokens[i])] = tokens[i].substr(equal + 1);
+    }
+    change(attributes);
+    line = tokens[0] + " " + tokens[1];
+    for (const auto& [name, value] : attributes) line += " " + std::to_string(name) + "=" + value;
+  }
+  return lines;
+}
+
+inline Ints numbers_of(const std::string& value) {  // TYPE:VALUE,..
+  Ints v;
+  for (const std::string& n : split(value.substr(value.find(':') + 1), ',')) v.push_back(std::stoll(n));
+  return v;
+}
+
+inline std::vector<std::string> aligned_to(const std::vector<std::string>& lines, int64_t bytes) {
+  return with_tensors(lines, [&](auto& t) { t[CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT] = "3:" + std::to_string(bytes); });
+}
+
+// Sizes of tensors, as a program overrides them.
+inline std::vector<Resized> sizes_of(const std::vector<std::string>& lines, bool virtual_too) {
+  std::vector<Resized> all;
+  with_tensors(lines, [&](auto& t) {
+    if (t.count(CUDNN_ATTR_TENSOR_IS_BY_VALUE) || (t.count(CUDNN_ATTR_TENSOR_IS_VIRTUAL) && !virtual_too)) return;
+    all.push_back({numbers_of(t[CUDNN_ATTR_TENSOR_UNIQUE_ID])[0], numbers_of(t[CUDNN_ATTR_TENSOR_DIMENSIONS]),
+                   numbers_of(t[CUDNN_ATTR_TENSOR_STRIDES])});
+  });
+  return all;
+}
+
+// Another first size, where it is `from`; of offsets of packed sequences, which are one more, too.
+inline std::vector<std::string> with_batch(const std::vector<std::string>& lines, int64_t from, int64_t to) {
+  return with_tensors(lines, [&](auto& t) {
+    std::string& value = t[CUDNN_ATTR_TENSOR_DIMENSIONS];
+    Ints dims = numbers_of(value);
+    bool offsets = dims[0] == from + 1 && count_of(dims) == dims[0];
+    if (dims[0] != from && !offsets) return;
+    size_t colon = value.find(':'), comma = std::min(value.find(','), value.size());
+    value.replace(colon + 1, comma - colon - 1, std::to_string(to + (offsets ? 1 : 0)));
+  });
+}
+
 // A graph of a file: its title, its descriptors line by line, and the line at which its text form begins.
 struct RecordedGraph {
   std::string title;

@@ -197,12 +197,13 @@ TEST(Windows, ConvolutionOfVectors) {
 
 // --- pooling: windows of 3 by 2 with stride 2, one row of padding before and after
 
-Piece& pool_part(Net& net, cudnnResampleMode_t mode, cudnnPaddingMode_t padding) {
+Piece& pool_part(Net& net, cudnnResampleMode_t mode, cudnnPaddingMode_t padding,
+                 cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN) {
   using F = cudnnFraction_t;
   Piece& p = net.part(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
   p.set(CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, std::vector{mode});
   p.set(CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_TYPE_PADDING_MODE, std::vector{padding});
-  p.set(CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, std::vector{CUDNN_PROPAGATE_NAN});
+  p.set(CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, std::vector{nan});
   p.type(CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_DATA_FLOAT).ints(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, {2});
   p.set(CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, CUDNN_TYPE_FRACTION, std::vector<F>{{3, 1}, {2, 1}});
   p.set(CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, CUDNN_TYPE_FRACTION, std::vector<F>{{1, 1}, {0, 1}});
@@ -255,6 +256,37 @@ TEST(Windows, MaxPoolingAndItsGradient) {
     blend(grad, alpha, beta, dx_before);
     expect_near(wanted, y->values());
     expect_near(places, index->values(), 0);
+    expect_near(grad, dx->values());
+  }
+}
+
+TEST(Windows, MaximaOfNan) {
+  for (auto nan : {CUDNN_PROPAGATE_NAN, CUDNN_NOT_PROPAGATE_NAN}) {
+    Net net;
+    GraphTensor *x = net.random({2, 3, 6, 6}), *y = net.output({2, 3, 3, 3}), *dy = net.random({2, 3, 3, 3}),
+                *dx = net.output({2, 3, 6, 6});
+    Values v = x->values(), wanted(54, -INFINITY), grad(216, 0), g = dy->values();
+    for (size_t i = 0; i < v.size(); i += 7) v[i] = NAN;
+    x->fill(v);
+    Piece& p = pool_part(net, CUDNN_RESAMPLE_MAXPOOL, CUDNN_NEG_INF_PAD, nan);
+    net.operation(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, x}, {CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, y}})
+        .set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, {p})
+        .finalize();
+    net.operation(CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC, dx},
+                                                                    {CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC, dy},
+                                                                    {CUDNN_ATTR_OPERATION_RESAMPLE_BWD_XDESC, x}})
+        .set(CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC, {p})
+        .finalize();
+    net.run();
+    bool skipped = nan == CUDNN_NOT_PROPAGATE_NAN;
+    std::vector<size_t> winner(54, 0);
+    each_window([&](size_t i, size_t o, size_t) {
+      if (std::isnan(v[i]) ? skipped || std::isnan(wanted[o]) : !(v[i] > wanted[o])) return;
+      wanted[o] = v[i], winner[o] = i;
+    });
+    for (size_t o = 0; o < 54; ++o) grad[winner[o]] += g[o];
+    expect_near(wanted, y->values());
     expect_near(grad, dx->values());
   }
 }

@@ -36,6 +36,8 @@ std::vector<cudnnBackendNumericalNote_t> numerical_notes(const MadeEngine& e) {
   std::vector<cudnnBackendNumericalNote_t> notes;
   if (!std::all_of(e.engines.begin(), e.engines.end(), [](const Engine* x) { return x->info().deterministic; }))
     notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  if (std::any_of(e.engines.begin(), e.engines.end(), [](const Engine* x) { return x->info().tensor_cores; }))
+    notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   return notes;
 }
 

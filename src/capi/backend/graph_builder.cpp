@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capi/tf32.hpp"
 #include "capi/types.hpp"
+#include "graph/ops/tf32.hpp"
 
 namespace tsr::capi {
 namespace {
 
-constexpr int64_t kZero = int64_t{1} << 62, kBefore = int64_t{1} << 61;
+constexpr int64_t kZero = int64_t{1} << 62, kBefore = int64_t{1} << 61, kBits = int64_t{1} << 59;
 
 size_t at(TensorId t) { return static_cast<size_t>(t); }
 
@@ -43,6 +45,13 @@ const char* text_of(const Descriptor& d, cudnnBackendAttributeName_t name) {
 
 int64_t graph_uid(int64_t uid) { return uid == 0 ? kZero : uid; }
 int64_t before_uid(int64_t uid) { return graph_uid(uid) ^ kBefore; }
+int64_t bits_uid(int64_t uid) { return graph_uid(uid) ^ kBits; }
+
+void count_bits(Dims& dims, Dims& strides) {
+  int last = dims.size() - 1;
+  dims[last] *= 8;
+  for (int i = 0; i < last; ++i) strides[i] *= 8;
+}
 
 std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std::span<void* const> pointers) {
   demand(uids.size() == pointers.size(), CUDNN_STATUS_BAD_PARAM, "the variant pack has ", uids.size(),
@@ -56,6 +65,7 @@ std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std
   for (size_t i = 0; i < uids.size(); ++i) {
     bind(graph_uid(uids[i]), pointers[i]);
     bind(before_uid(uids[i]), pointers[i]);
+    bind(bits_uid(uids[i]), pointers[i]);
   }
   return result;
 }
@@ -199,8 +209,8 @@ void GraphBuilder::read_as_bits(TensorId bytes) {
   demand(t.stored && t.strides.back() == 1, CUDNN_STATUS_NOT_SUPPORTED, "tensor '", t.name,
          "' is read as bits: it must lie in memory, with stride 1 in its last dimension, not ", t.strides.back());
   t.dtype = DType::bit;
-  for (int i = 0; i + 1 < t.rank(); ++i) t.strides[i] *= 8;
-  t.dims[t.rank() - 1] *= 8;
+  t.uid ^= kBits;
+  count_bits(t.dims, t.strides);
 }
 
 // --- nodes
@@ -214,6 +224,7 @@ void GraphBuilder::add(const OpSpec& op, std::vector<TensorId> in, std::vector<T
   n.attrs = op.defaults;
   if (options.has_value()) n.attrs = std::move(options);
   n.compute = compute, n.compute_given = true;
+  if (may_use_tf32() && n.in.size() >= 2) allow_tf32(n.attrs);
   draft_.nodes.push_back(std::move(n));
 }
 

@@ -27,6 +27,9 @@ int64_t graph_uid(int64_t uid);
 // What a result held before it was written (operations with beta != 0) is an input of its own, under this id and bound
 // to the same pointer.
 int64_t before_uid(int64_t uid);
+// Bytes that are read as bits have this id in the graph, and sizes and strides that count bits.
+int64_t bits_uid(int64_t uid);
+void count_bits(Dims& dims, Dims& strides);
 // A variant pack as the graph (Plan::source) wants it: its ids, what results held before, without tensors that the
 // graph does not read or write (constants, placeholders).
 std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std::span<void* const> pointers);
@@ -42,6 +45,7 @@ class GraphBuilder {
   TensorId like(TensorId sizes, DType type);
   // The same with the sizes that its operation gives it.
   TensorId inferred(DType type);
+  TensorId constant(double value, DType type) { return keep(make_scalar_constant(type, value)); }
   // The two statistics of a norm that counts the elements of peers, of these sizes. What computes them from this
   // device's elements becomes a graph of its own; what reads them gets those of all devices.
   std::array<TensorId, kStatistics> peer_statistics(const PeerStatistics& what, const Dims& sizes);

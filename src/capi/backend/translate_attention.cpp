@@ -159,13 +159,9 @@ TensorId mask_of_tiles(TensorId mask, int64_t keys, GraphBuilder& to) {
   int64_t tiles = ceil_div(keys, sdpa::kMaskBlock);
   if (mask == kNone || to[mask].dims.back() != ceil_div(tiles, 8)) return mask;
   to.read_as_bits(mask);
-  TensorId all = to.like(mask, DType::boolean), tile = to.inferred(DType::boolean);
+  TensorId all = to.like(mask, DType::boolean);
   to.add(ops::pointwise, {mask}, {all}, {}, DType::boolean);
-  Ints limit(to[mask].dims.begin(), to[mask].dims.end());
-  limit.back() = tiles;
-  to.add(ops::slice, {all}, {tile}, tessera::SliceOptions{.start = Ints(limit.size(), 0), .limit = limit},
-         DType::boolean);
-  return tile;
+  return all;
 }
 
 }  // namespace

@@ -39,12 +39,14 @@ NormMode mode_of(const Descriptor& op, Attr name) {
 }
 
 // Layer norms: statistics have size 1 in the dimensions that they stand for. Without them the sizes of the scale tell.
+// Dimensions of size 1 in front of these are batches, of which there may be more at execution.
 Ints axes_of(const GraphBuilder& g, NormMode mode, TensorId x, TensorId stats) {
   Ints axes;
   bool layers = mode == NormMode::layer || mode == NormMode::rms || mode == NormMode::ada_layer;
   if (!layers || stats == kNone || g[stats].rank() != g[x].rank()) return axes;
   for (int i = mode == NormMode::ada_layer ? 1 : 0; i < g[x].rank(); ++i)
     if (g[stats].dims[i] == 1) axes.push_back(i);
+  while (axes.size() > 1 && g[x].dims[static_cast<int>(axes[0])] == 1) axes.erase(axes.begin());
   return axes;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling and interpolation.
+#include <limits>
+
 #include "capi/backend/translate.hpp"
 
 namespace tsr::capi {
@@ -61,6 +63,20 @@ tessera::ResampleOptions options_of(const Descriptor& part, const Tensor& data) 
   return o;
 }
 
+// NaN counts as nothing for a maximum, unless it is to be propagated.
+TensorId without_nan(const Descriptor& part, GraphBuilder& to, TensorId x) {
+  DType type = to[x].dtype;
+  if (!is_real(type) || part.one(CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_NOT_PROPAGATE_NAN) == CUDNN_PROPAGATE_NAN)
+    return x;
+  using M = tessera::PointwiseMode;
+  DType compute = compute_for(to, x);
+  TensorId is_number = to.like(x, DType::boolean), clean = to.like(x, type);
+  to.add(ops::pointwise, {x, x}, {is_number}, tessera::PointwiseOptions{.mode = M::cmp_eq}, compute);
+  to.add(ops::pointwise, {x, to.constant(-std::numeric_limits<double>::infinity(), compute), is_number}, {clean},
+         tessera::PointwiseOptions{.mode = M::select}, compute);
+  return clean;
+}
+
 }  // namespace
 
 void translate_resample_fwd(const Descriptor& op, GraphBuilder& to) {
@@ -75,7 +91,7 @@ void translate_resample_fwd(const Descriptor& op, GraphBuilder& to) {
   DType compute = compute_type(part, CUDNN_ATTR_RESAMPLE_COMP_TYPE);
   if (beta == 0) o.alpha = alpha;
   TensorId value = beta == 0 ? y : to.like(y, compute);
-  to.add(ops::resample, {x}, {value, index}, o, compute);
+  to.add(ops::resample, {maxima ? without_nan(part, to, x) : x}, {value, index}, o, compute);
   if (beta != 0) to.blend(y, value, alpha, beta, compute);
 }
 
@@ -85,7 +101,8 @@ void translate_resample_bwd(const Descriptor& op, GraphBuilder& to) {
   TensorId dx = to.required(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC);
   tessera::ResampleOptions o = options_of(part, to[dy]);
   bool maxima = o.mode == tessera::ResampleMode::max_pool;
-  std::vector<TensorId> in = {dy, to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_XDESC),
+  TensorId x = to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_XDESC);
+  std::vector<TensorId> in = {dy, maxima && x != kNone ? without_nan(part, to, x) : x,
                               to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_YDESC),
                               maxima ? to.optional(op, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_IDXDESC) : kNone};
   double alpha = op.number(CUDNN_ATTR_OPERATION_RESAMPLE_BWD_ALPHA, 1);

@@ -72,14 +72,22 @@ std::vector<ShapeOverride> overrides(const Descriptor& pack, const Graph& g) {
   auto shapes = lists_of(pack, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES);
   auto strides = lists_of(pack, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES);
   for (size_t i = 0; i < ids.size(); ++i)
-    for (int64_t id : {graph_uid(ids[i]), before_uid(ids[i])}) {
+    for (int64_t id : {graph_uid(ids[i]), before_uid(ids[i]), bits_uid(ids[i])}) {
       TensorId t = g.find_uid(id);
       if (t == kNone) continue;
       demand(g.tensor(t).rank() == static_cast<int>(shapes[i].size()), CUDNN_STATUS_BAD_PARAM,
              "VARIANT_PACK_OVERRIDE_SHAPES: ", shapes[i].size(), " sizes for unique id ", ids[i], ", whose memory has ",
              g.tensor(t).rank(), " dimensions; those that hold vectors or are reordered keep their sizes");
-      result.push_back({id, Dims(shapes[i]), Dims(strides[i])});
+      Dims dims(shapes[i]), steps(strides[i]);
+      if (id == bits_uid(ids[i])) count_bits(dims, steps);
+      result.push_back({id, dims, steps});
     }
+  // Results that are not named keep their sizes; virtual tensors follow.
+  for (TensorId t : g.outputs()) {
+    const Tensor& y = g.tensor(t);
+    if (std::none_of(result.begin(), result.end(), [&](const ShapeOverride& o) { return o.uid == y.uid; }))
+      result.push_back({y.uid, y.dims, y.strides});
+  }
   return result;
 }
 

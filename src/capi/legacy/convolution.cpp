@@ -4,6 +4,7 @@
 
 #include "capi/legacy/activation.hpp"
 #include "capi/legacy/reordered_filters.hpp"
+#include "capi/tf32.hpp"
 
 using namespace tsr;
 using namespace tsr::capi;
@@ -31,6 +32,7 @@ tessera::ConvOptions options_of(const Convolution& c) {
   tessera::ConvOptions o{.stride = d.stride.to_vector(), .pad = d.pad.to_vector(), .dilation = d.dilation.to_vector()};
   o.mode = d.mode == CUDNN_CONVOLUTION ? tessera::ConvMode::convolution : tessera::ConvMode::cross_correlation;
   o.groups = d.groups;
+  o.tf32 = d.math != CUDNN_FMA_MATH && may_use_tf32();
   const Dims& sized = c.pass == ConvPass::backward_data ? c.x.dims : c.w.dims;
   if (c.pass != ConvPass::forward) o.size.assign(sized.begin() + 2, sized.end());
   return o;
@@ -57,7 +59,7 @@ bool is_reordered(const Convolution& c) { return c.w.type == CUDNN_DATA_INT8x32 
 
 void describe_to(Call& call, const Convolution& c, const ConvPointers& p) {
   const cudnnConvolutionStruct& d = c.conv;
-  call.key(c.pass, d.pad, d.stride, d.dilation, d.mode, d.groups, is_reordered(c), c.w);
+  call.key(c.pass, d.pad, d.stride, d.dilation, d.mode, d.groups, d.math, is_reordered(c), c.w);
   auto add = [&](int64_t id, const Shape& s, const void* data, const char* name) {
     if (id == result_of(c.pass))
       call.output(id, s, const_cast<void*>(data), name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/jit/store.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -58,10 +60,18 @@ bool write_kernel(const std::string& folder, const std::string& key, const Compi
 
 std::string pack_folder() {
   static const std::string folder = [] {
-    std::string given = setting("TESSERA_KERNEL_PACK");
     std::error_code ignored;
-    if (given.empty()) given = (fs::read_symlink("/proc/self/exe", ignored).parent_path() / "kernels").string();
-    return fs::is_directory(given, ignored) ? given : std::string();
+    std::vector<fs::path> places = {setting("TESSERA_KERNEL_PACK")};
+    if (places[0].empty()) {
+      // Beside the program, or beside the library when this is one.
+      places = {fs::read_symlink("/proc/self/exe", ignored).parent_path() / "kernels"};
+      Dl_info here;
+      if (dladdr(reinterpret_cast<void*>(&pack_folder), &here) != 0)
+        places.push_back(fs::path(here.dli_fname).parent_path() / "kernels");
+    }
+    for (const fs::path& p : places)
+      if (fs::is_directory(p, ignored)) return p.string();
+    return std::string();
   }();
   return folder;
 }
