@@ -108,7 +108,8 @@ class Compiler {
       if (!kernels_.insert(kernel).second) continue;
       ++by_target_[d.target];
       families_.insert(family(program.include));
-      if (std::string p = kernel_problem(kernel->info()); !p.empty())
+      std::string p = kernel->code().empty() ? jit::nvrtc().missing : kernel_problem(kernel->info());
+      if (!p.empty())
         problems_.push_back(cat(where, ": ", kernel->name(), " for ", d.target, ": ", p));
     }
   }

@@ -70,12 +70,19 @@ int run(const Arguments& a) {
   auto plan = make_plan(read_graph(a.plan.graph), d, a.plan.options());
   for (const auto& [program, kernel] : recorder.entries()) {
     const KernelInfo& i = kernel->info();
-    std::cout << "// " << program.body << " for " << d.target << ": " << i.registers << " registers, " << i.stack_bytes
-              << " bytes of stack, " << i.spill_bytes << " bytes spilled, " << kernel->code().size() << " bytes\n";
+    std::cout << "// " << program.body << " for " << d.target << ": ";
+    if (kernel->code().empty())
+      std::cout << "not compiled: " << jit::nvrtc().missing << "\n";
+    else
+      std::cout << i.registers << " registers, " << i.stack_bytes << " bytes of stack, " << i.spill_bytes
+                << " bytes spilled, " << kernel->code().size() << " bytes\n";
     if (a.source) std::cout << kernel_text(program, d) << "\n";
     if (a.log) std::cout << i.log << "\n";
     if (a.ptx) std::cout << jit::compile_cuda(kernel_text(program, d), d.target, jit::Form::ptx).code << "\n";
-    if (a.sass) print_sass(kernel->code());
+    if (a.sass) {
+      if (kernel->code().empty()) fail(Status::not_supported, "there is no machine code: ", jit::nvrtc().missing);
+      print_sass(kernel->code());
+    }
   }
   if (recorder.entries().empty()) std::cout << "// the plan has no kernels\n";
   return kOk;

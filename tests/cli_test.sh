@@ -202,6 +202,16 @@ expect 0 "stopped after 0.5 seconds" test --filter x --seconds 0.5
 
 # compile and dump, as far as they need no compiler for kernels
 TESSERA_NVRTC="$work/none" TESSERA_KERNEL_PACK="$work/none" expect 2 "no kernel can be compiled: NVIDIA's run-time compiler" compile "$work/good.txt"
+(
+  export TESSERA_NVRTC="$work/none" TESSERA_KERNEL_PACK="$work/none" TESSERA_CACHE="$work/no_kernels"
+  expect 0 "h200" explain "$relu" --device h200
+  expect 0 "not compiled: NVIDIA's run-time compiler" dump "$relu"
+  expect 0 "__global__" dump "$relu" --src
+  expect 2 "there is no machine code: NVIDIA's run-time compiler" dump "$relu" --sass
+  expect 2 "a kernel must be compiled, but NVIDIA's run-time compiler" dump "$relu" --ptx
+  exit $failures
+)
+failures=$?
 expect 2 "plans for --device cpu have no kernels" compile "$work/good.txt" --device cpu
 expect 2 "there is no device 'h300'" compile "$work/good.txt" --device h300
 expect 2 "no case matches" compile "$work/good.txt" --filter nothing_like_this

@@ -56,7 +56,7 @@ class AbsentKernel : public Kernel {
   void start(const Grid&, void*, const void*) const override { refuse(); }
   void clear(void*, size_t, void*) const override { refuse(); }
   [[noreturn]] void refuse() const {
-    fail(Status::not_supported, "kernel ", name_, " was compiled for ", device_, ", which is not there; it cannot run");
+    fail(Status::not_supported, "kernel ", name_, " is for ", device_, ", which is not there; it cannot run");
   }
   std::string device_;
 };
@@ -173,6 +173,7 @@ struct KernelLibrary {
     std::string versioned = jit::nvrtc() ? cat(key, "-", jit::nvrtc().version()) : key;
     if (auto c = jit::read_kernel(jit::pack_folder(), key)) return count(&KernelCounts::from_pack, key, *c);
     if (auto c = jit::read_kernel(jit::disk_folder(), versioned)) return count(&KernelCounts::from_disk, key, *c);
+    if (!d.memory && !jit::nvrtc()) return {};
     auto start = std::chrono::steady_clock::now();
     jit::Compiled c = jit::compile_cuda(kernel_text(p, d), d.target);
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

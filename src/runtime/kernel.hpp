@@ -44,7 +44,7 @@ class Kernel {
   virtual ~Kernel() = default;
   const std::string& name() const { return name_; }
   const KernelInfo& info() const { return info_; }
-  const std::string& code() const { return code_; }  // the cubin
+  const std::string& code() const { return code_; }  // the cubin; empty where none could be had for an absent device
   template <class Args>
   void launch(const Grid& g, void* stream, const Args& args) const {
     static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= 4096, "what a launch can carry");
@@ -63,7 +63,8 @@ class Kernel {
 };
 
 // From memory, from the pack compiled ahead of time, from disk, or from the compiler. For a device that is absent the
-// kernel is compiled all the same; launching it raises. May be called from many threads at once.
+// kernel is compiled all the same where there is a compiler, and has no code where there is none: planning needs neither.
+// Launching it raises. May be called from many threads at once.
 std::shared_ptr<const Kernel> get_kernel(const Program& p, const Device& d);
 // Several at once, compiled side by side.
 std::vector<std::shared_ptr<const Kernel>> get_kernels(std::span<const Program> programs, const Device& d);
