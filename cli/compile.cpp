@@ -109,8 +109,7 @@ class Compiler {
       ++by_target_[d.target];
       families_.insert(family(program.include));
       std::string p = kernel->code().empty() ? jit::nvrtc().missing : kernel_problem(kernel->info());
-      if (!p.empty())
-        problems_.push_back(cat(where, ": ", kernel->name(), " for ", d.target, ": ", p));
+      if (!p.empty()) problems_.push_back(cat(where, ": ", kernel->name(), " for ", d.target, ": ", p));
     }
   }
 

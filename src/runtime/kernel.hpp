@@ -63,8 +63,8 @@ class Kernel {
 };
 
 // From memory, from the pack compiled ahead of time, from disk, or from the compiler. For a device that is absent the
-// kernel is compiled all the same where there is a compiler, and has no code where there is none: planning needs neither.
-// Launching it raises. May be called from many threads at once.
+// kernel is compiled all the same where there is a compiler, and has no code where there is none: planning needs
+// neither. Launching it raises. May be called from many threads at once.
 std::shared_ptr<const Kernel> get_kernel(const Program& p, const Device& d);
 // Several at once, compiled side by side.
 std::vector<std::shared_ptr<const Kernel>> get_kernels(std::span<const Program> programs, const Device& d);

@@ -101,8 +101,7 @@ TEST_F(Jit, CompileErrorsNameTheCauseAndAreNotKept) {
 
 TEST_F(Jit, AKernelOfAnAbsentDeviceSaysSo) {
   auto k = get_kernel(program("a.out[threadIdx.x] = 1;"), h200());
-  expect_error([&] { k->launch({}, nullptr, Args{}); }, Status::not_supported,
-               {"is for h200, which is not there"});
+  expect_error([&] { k->launch({}, nullptr, Args{}); }, Status::not_supported, {"is for h200, which is not there"});
 }
 
 TEST(KernelLog, ProblemsAreReadFromTheLog) {
