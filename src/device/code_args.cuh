@@ -25,4 +25,12 @@ union Number {
   i64 i;
 };
 
+// What kernels leave of reductions behind products, [group][slot][piece]: a piece is one or several neighbouring
+// results, to which all slots of their group are joined. Where there are many, to `chunks` of them first.
+struct Parts {
+  void *left, *joined;  // the same, and as many chunks as slots, where there is nothing to be joined first
+  i64 pieces;
+  i32 slots, chunks;
+};
+
 }  // namespace tsr::dev

@@ -22,6 +22,15 @@ bool are_multiples(const ProductLoops& list, int side, size_t from, int count) {
 
 }  // namespace
 
+Epilogue::ResultAxes result_axes(const Problem& p) {
+  Epilogue::ResultAxes axes;
+  for (const ProductAxis& x : p.rows) axes.rows.push_back(x.out);
+  for (const ProductAxis& x : p.columns) axes.columns.push_back(x.out);
+  for (const ProductAxis& x : p.batch)
+    if (x.size > 1) axes.batches.push_back(x.out);  // one group of a convolution is no batch
+  return axes;
+}
+
 ProductLayout::ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, ProductForm form)
     : g_(g), p_(p), epilogue_(epilogue), form_(form) {
   batch_ = merged(p.batch);

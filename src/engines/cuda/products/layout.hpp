@@ -16,6 +16,9 @@ struct ProductLoop {
 };
 using ProductLoops = std::vector<ProductLoop>;  // innermost first
 
+// Which axes of the result are rows, columns and batches.
+Epilogue::ResultAxes result_axes(const Problem& p);
+
 // Tiles of CUDA cores, of tensor cores, or none (direct.cuh): threads then take columns of both operands.
 enum class ProductForm { tiles, tensor_tiles, flat };
 

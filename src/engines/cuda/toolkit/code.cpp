@@ -99,6 +99,7 @@ class Printer {
             p_.stages,
             estimates,
             static_cast<int>(partials_.size()),
+            partial_bytes(),
             static_cast<int>(row_values),
             static_cast<int>(across),
             sum_bytes,
@@ -453,6 +454,17 @@ class Printer {
     std::string s;
     for (int i : partials_) s += cat("    ", partial_type(instr(i)), " ", partial_[at(i)], "[W];\n");
     return s;
+  }
+
+  // The size of Partial.
+  int partial_bytes() const {
+    int bytes = 0, largest = 1, rows = l_.columns ? l_.vector : 1;
+    for (int i : partials_) {
+      int each = partial_type(instr(i)) == "float" ? 4 : 8;
+      bytes = (bytes + each - 1) / each * each + each * rows;
+      largest = std::max(largest, each);
+    }
+    return (bytes + largest - 1) / largest * largest;
   }
 
   // Bytes that partial results and values of its rows take in a thread's registers during a pass, at most.

@@ -25,6 +25,7 @@ struct Code {
   int stages = 0;           // of reductions; each needs the results of the one before
   int estimates = 0;        // stages that look at a part of each row only
   int reductions = 0;       // partial results of a thread in one stage at most, for each of its rows
+  int partial_bytes = 0;    // of these, for all rows of a thread
   int row_values = 0;       // what is known of a row at most
   int across = 0;           // sums over all rows
   int sum_bytes = 0;        // that they take for an element

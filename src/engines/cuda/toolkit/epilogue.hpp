@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a finished tile: the pointwise work behind the product, and the stores, as generated code. A product
-// alone is stored by the same means.
+// What becomes of a finished tile: the pointwise work behind the product, the stores, and reductions that end there, as
+// generated code. A product alone is stored by the same means.
 #pragma once
 
 #include "engines/cuda/toolkit/code.hpp"
@@ -8,19 +8,31 @@
 
 namespace tsr::cuda {
 
+// What reductions behind a product run over. With rows or with all of the result go all batches, or none.
+struct Reduction {
+  enum Over : uint8_t { nothing, rows, columns, all } over = nothing;
+  bool batches = false;
+};
+
 class Epilogue {
  public:
   // As prepare_epilogue.
   Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling);
   // Why not, if it cannot be. `most`: operands that the kernel has room for, the product among them.
   Reason check(size_t most) const;
+  // For kernels that reduce. The axes of the result make rows, columns and batches.
+  struct ResultAxes {
+    std::vector<int> rows, columns, batches;
+  };
+  Reason find_reduction(const ResultAxes& axes, Reduction* out) const;
+  int64_t reductions() const;  // how many
 
   const std::vector<OperandPlan>& operands() const { return layout_.operands; }  // the first is the product
   const Tensor& tensor(const OperandPlan& o) const { return parts_.graph.tensor(o.tensor); }
   // Prints the code for `vector` columns at once; accesses of the operands are to be set. `args`: the type that holds
   // them.
-  Code print(const std::vector<OperandPlan::Access>& access, int vector,
-             const std::string& args = "EpilogueArgs") const;
+  Code print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args = "EpilogueArgs",
+             Reduction::Over over = Reduction::nothing) const;
 
   // Pairs of an input and an output of the region, of which the output may lie in the memory of the input.
   std::vector<std::pair<TensorId, TensorId>> overwritable() const;

@@ -42,11 +42,13 @@ struct WgmmaArgs {
     TensorMap c;
     WgmmaWindow window;
     i32 count, tiles;  // tiles of a cluster
+    i32 first_slot;    // of the parts of reduced rows
     i32 steps;         // along the inner dimension
   } rows[kKinds];
   // Dimensions of maps: the one whose elements follow each other, then rows or columns and batches, or those of
   // pictures.
   TensorMap a, b;
+  Parts reduced;
   i32 kinds;
   i32 columns, column_tiles, batches;
   i32 a_batches, b_batches;  // 0: all batches have the same operand, else 1

@@ -65,6 +65,11 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   if (!m.filter_gradient) memory += kAgain * bytes_again(m, t, rows, *r.graph) / d.bytes_per_second;
   memory /= kMemory;
   seconds = std::max(seconds, memory) + (1 - kHidden) * std::min(seconds, memory) + d.step_seconds;
+  if (m.reduction.over != Reduction::nothing) {
+    WgmmaParts p = parts_of(m, t, d, 1);
+    double parts = 4.0 * static_cast<double>(p.groups * p.slots * p.pieces * m.epilogue.reductions());
+    seconds += 2 * parts / d.bytes_per_second + d.step_seconds;
+  }
   if (c.splits == 0) return seconds;
   // Parts mostly stay in the cache.
   double bytes = 4.0 * static_cast<double>(part_lines_of(m) * pitch_of(m)) * splits;
@@ -123,6 +128,31 @@ int64_t part_lines_of(const WgmmaProblem& m) {
   return kinds_of(m)[0].rows * (m.filter_gradient ? m.taps() : m.batches);
 }
 
+int64_t warps_of(const WgmmaTiling& t) { return t.cluster * (t.rows / 64) * 4; }
+int64_t clusters_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d) {
+  return std::min(tiles_of(m, c.tile) * std::max(1, c.splits), room_for(c.tile, d));
+}
+WgmmaParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d, int vector) {
+  WgmmaParts p;
+  switch (m.reduction.over) {
+    case Reduction::rows:
+      p.slots = 0;
+      for (const WgmmaKind& k : kinds_of(m)) p.slots += row_tiles_of(k, t) * warps_of(t);
+      (m.reduction.batches ? p.slots : p.groups) *= m.batches;
+      p.pieces = m.columns / vector;
+      break;
+    case Reduction::columns:
+      p.slots = column_tiles_of(m, t), p.pieces = m.batches * m.rows;
+      break;
+    case Reduction::all:
+      p.slots = clusters_of(m, {t}, d) * warps_of(t);
+      break;
+    case Reduction::nothing:
+      break;
+  }
+  return p;
+}
+
 int64_t out_bytes(const WgmmaChoice& c) { return c.splits ? 0 : c.tile.rows / 64 * 2 * 64 * 128; }
 int64_t stage_bytes(const WgmmaTiling& t) { return (t.rows + t.columns) * 128; }
 int stages_of(const WgmmaChoice& c, const Device& d) {
@@ -148,7 +178,7 @@ std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, cons
       list.push_back(c);
     };
     add(m.filter_gradient ? 1 : 0);
-    if (m.windows.size() > 1) continue;
+    if (m.windows.size() > 1 || m.reduction.over != Reduction::nothing) continue;
     constexpr int64_t kLeastSteps = 4;
     int64_t most = std::min(room_for(t, d) / tiles_of(m, t), kinds_of(m)[0].steps / kLeastSteps);
     for (int64_t splits : {most, most / 2})

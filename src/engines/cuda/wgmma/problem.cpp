@@ -73,7 +73,7 @@ int find_staged(const WgmmaProblem& m) {
   int found = -1;
   const std::vector<OperandPlan>& operands = m.epilogue.operands();
   for (size_t k = 0; k < operands.size(); ++k) {
-    if (operands[k].kind != Instr::store) continue;
+    if (operands[k].kind != Instr::store || operands[k].row) continue;
     const Tensor& t = m.epilogue.tensor(operands[k]);
     int64_t bytes = info(t.dtype).bits / 8;
     // The copy engine stores whole 16 bytes: of a row that ends elsewhere it would overwrite what follows.
@@ -347,16 +347,21 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   if (Reason reason = check_node(r, n); !reason) return decline(reason);
   Expr follows;
   if (Reason reason = lower_epilogue(r, anchor, &follows); !reason) return decline(reason);
-  if (follows.has_reduction) return decline(Reason::no("what follows ", spelling(n), " reduces rows"));
   bool product = n.op == &ops::matmul;
   Problem p = product ? matmul_problem(g, n) : conv_problem(g, n);
   const Tensor& y = lead(r, g.tensor(n.out[0]));
   if (product && smallest_step(p.rows, y) < smallest_step(p.columns, y)) turn(p);
   bool whole = n.compute == DType::i32;
-  WgmmaProblem m{anchor, Epilogue(r, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling), {}, {}};
+  WgmmaProblem m{
+      .anchor = anchor, .epilogue = Epilogue(r, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling)};
   m.type = g.tensor(p.a).dtype, m.sum = whole ? DType::i32 : DType::f32;
   if (Reason reason = m.epilogue.check(dev::WgmmaEpilogue::kOperands); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);
+  if (Reason reason = m.epilogue.find_reduction(result_axes(p), &m.reduction); !reason) return decline(reason);
+  if (m.filter_gradient && m.reduction.over != Reduction::nothing)
+    return decline(Reason::no("what follows ", spelling(n), " reduces it, and its sums are left in parts"));
+  if (m.in_patches && m.reduction.over == Reduction::columns)
+    return decline(Reason::no("what follows ", spelling(n), " reduces channels of positions in patches"));
   constexpr int64_t kMost = int64_t{1} << 30;
   for (int64_t size : {m.rows, m.columns, m.depth, m.batches})
     if (size > kMost) return decline(Reason::no("a dimension of ", size, " elements, the limit is ", kMost));

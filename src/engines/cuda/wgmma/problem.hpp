@@ -38,6 +38,7 @@ struct WgmmaWindow {
 struct WgmmaProblem {
   NodeId anchor;
   Epilogue epilogue;  // what follows the product
+  Reduction reduction{};
   WgmmaOperand a, b;
   DType type = DType::bf16;  // of a; that of b is as wide
   DType sum = DType::f32;    // or i32

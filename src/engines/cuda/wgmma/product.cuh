@@ -25,17 +25,18 @@ namespace tsr::dev {
 // other across the inner dimension. STAGES: places of the ring. BLOCKS: on a multiprocessor. STAGED: the operand of the
 // generated code that leaves in boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond
 // it anything may be computed, of operands from its edge, without a branch. WINDOW: the operand that is pictures which
-// a window walks over. SCATTERED: its positions are not one dimension of the result. PARTS: sums are left in the
-// workspace.
+// a window walks over. PATCHES: its positions are not one dimension of the result. PARTS: sums are left in the
+// workspace. REDUCED: what the generated code reduces.
 enum class Windowed { none, left, right };
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int BLOCKS,
-          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS>
+          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS, Reduced REDUCED>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
   static constexpr bool kClips = CLIPS, kPatches = PATCHES, kParts = PARTS;
   static constexpr bool kPatchRows = PATCHES && WINDOW == Windowed::left;
   static constexpr Windowed kWindow = WINDOW;
+  static constexpr Reduced kReduced = REDUCED;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
   static constexpr int kBlocks = BLOCKS;
@@ -321,11 +322,18 @@ bool row_offsets(const WgmmaArgs& a, const TilePlace& p, int first, const PatchP
   return there;
 }
 
+// Where a piece of reduced values leaves its part.
+template <class C>
+typename C::Partial& left_part(const WgmmaArgs& a, int slot, i64 piece) {
+  return static_cast<typename C::Partial*>(a.reduced.left)[slot * a.reduced.pieces + piece];
+}
+
 // The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to
-// shared memory, whence boxes are stored.
+// shared memory, whence boxes are stored. What is reduced over rows or columns leaves parts, of a warp's 16 rows or of
+// the tile's columns; what is reduced over all goes on in `total`.
 template <class T, class Product, class C, int V>
 void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, const TilePlace& p, int rank,
-                 int consumer, int& stored) {
+                 int consumer, int& stored, typename C::Partial& total) {
   int column = p.column * T::kColumns, number = (p.row * T::kCluster + rank) * T::kConsumers + consumer;
   int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
   typename C::Rows known = known_to_all<C>(a.epilogue);
@@ -335,6 +343,7 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
   bool there[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) there[i] = row_offsets<T, C>(a, p, number * 64, patch, first + 8 * i, row_at[i]);
+  typename C::Partial of_row[2] = {nothing_yet<C>(), nothing_yet<C>()};
 #pragma unroll
   for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
     char* place = out + (stored & 1) * T::kChunkBytes;
@@ -347,10 +356,12 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
 #pragma unroll
     for (int j = 0; j < T::kChunk / 8; ++j)
 #pragma unroll
-      for (int i = 0; i < 2; ++i)
+      for (int e = 0; e < 2; e += V) {
+        int in_chunk = 8 * j + 2 * (lane % 4) + e;
+        typename C::Partial of_columns = nothing_yet<C>();
 #pragma unroll
-        for (int e = 0; e < 2; e += V) {
-          int r = first + 8 * i, in_chunk = 8 * j + 2 * (lane % 4) + e, c = column + chunk * T::kChunk + in_chunk;
+        for (int i = 0; i < 2; ++i) {
+          int r = first + 8 * i, c = column + chunk * T::kChunk + in_chunk;
           if constexpr (T::kClips)
             c = c < a.columns - V ? c : a.columns - V;
           else if (!there[i] || c >= a.columns)
@@ -366,8 +377,19 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           typename Product::Sum sums[V];
 #pragma unroll
           for (int v = 0; v < V; ++v) sums[v] = d[4 * (chunk * (T::kChunk / 8) + j) + 2 * i + e + v];
-          finish_values<C, V>(a.epilogue, at, known, sums);
+          finish_values<C, V>(a.epilogue, at, known, sums,
+                              T::kReduced == Reduced::rows      ? of_columns
+                              : T::kReduced == Reduced::columns ? of_row[i]
+                                                                : total);
         }
+        if constexpr (T::kReduced == Reduced::rows) {
+          join_lanes<C, 4, 16>(of_columns);
+          const WgmmaArgs::Rows& rows = a.rows[p.kind];
+          int warps = rows.tiles * T::kCluster * T::kConsumers * 4, warp = number * 4 + thread / 32;
+          int c = column + chunk * T::kChunk + in_chunk;
+          if (lane < 4 && c < a.columns) left_part<C>(a, rows.first_slot + p.batch * warps + warp, c / V) = of_columns;
+        }
+      }
     if constexpr (T::kStaged >= 0) {
       fence_for_copies();
       named_sync(1 + consumer, 128);
@@ -380,6 +402,14 @@ void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out,
           tensor_store<3>(map, {c, number * 64, p.batch}, place);
         stores_commit();
       }
+    }
+  }
+  if constexpr (T::kReduced == Reduced::columns) {
+    i64 row = i64(p.batch) * a.rows[0].count + number * 64 + first;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      join_lanes<C, 1, 2>(of_row[i]);
+      if (there[i] && lane % 4 == 0) left_part<C>(a, p.column, row + 8 * i) = of_row[i];
     }
   }
 }
@@ -474,6 +504,22 @@ void wgmma_join(const WgmmaArgs& a) {
   finish_values<C, V>(a.epilogue, at, known, sums.v);
 }
 
+// The results of reductions.
+template <class C, int V, Reduced REDUCED, bool LAST>
+void wgmma_reduce(const WgmmaArgs& a) {
+  constexpr int kLanes = REDUCED == Reduced::all ? 1 : 32;
+  join_parts<C, kLanes, LAST>(a.epilogue, a.reduced, [&](i64 group, i64 piece, i64* at) {
+    i64 row = 0, column = 0, batch = group;
+    if constexpr (REDUCED == Reduced::rows) column = piece * V;
+    if constexpr (REDUCED == Reduced::columns) batch = piece / a.rows[0].count, row = piece - batch * a.rows[0].count;
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k) {
+      const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
+      at[k] = batch * o.batch + row * o.row + column * o.column;
+    }
+  });
+}
+
 // The sums of a warpgroup's rows over the steps of a tile.
 template <class T, class Product>
 void multiply(const char* ring, u64* full, u64* empty, int consumer, const TilePlace& p, RingPlace& at,
@@ -516,6 +562,7 @@ void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, i
   int consumer = threadIdx.x / 128, rank = T::kCluster > 1 ? cluster_rank() : 0, stored = 0;
   out += consumer * 2 * T::kChunkBytes;
   RingPlace at;
+  typename C::Partial total = nothing_yet<C>();
   int tiles = tiles_of(a);
   for (int tile = cluster; tile < tiles; tile += clusters) {
     TilePlace p = place_of(a, tile);
@@ -524,7 +571,12 @@ void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, i
     if constexpr (T::kParts)
       keep_sums<T, Product>(a, d, p, (p.row * T::kCluster + rank) * T::kRows + consumer * 64);
     else
-      finish_tile<T, Product, C, V>(a, d, out, p, rank, consumer, stored);
+      finish_tile<T, Product, C, V>(a, d, out, p, rank, consumer, stored, total);
+  }
+  if constexpr (T::kReduced == Reduced::all) {
+    join_lanes<C, 1, 16>(total);
+    int warp = (blockIdx.x * T::kConsumers + consumer) * 4 + threadIdx.x % 128 / 32;
+    if (threadIdx.x % 32 == 0) left_part<C>(a, warp, 0) = total;
   }
   if (T::kStaged >= 0 && threadIdx.x % 128 == 0) stores_wait<0>();
 }

@@ -14,8 +14,9 @@
 namespace tsr::cuda {
 namespace {
 
-// Is the result that leaves in boxes the only one?
+// Is the result that leaves in boxes all that becomes of the product?
 bool clips(const WgmmaProblem& m) {
+  if (m.reduction.over != Reduction::nothing) return false;
   auto stores = std::count_if(m.epilogue.operands().begin(), m.epilogue.operands().end(),
                               [](const OperandPlan& o) { return o.kind == Instr::store; });
   return m.staged >= 0 && stores == 1;
@@ -61,7 +62,7 @@ class WgmmaStep : public Step {
     plan_kernels(m, c, fill_epilogue(g, m, c, d), g.tensor(m.b.tensor).dtype, d);
   }
   size_t workspace_bytes() const override { return workspace_; }
-  int kernels() const override { return join_ ? 2 : 1; }
+  int kernels() const override { return 1 + static_cast<int>(then_.size()); }
   bool may_overwrite(TensorId input, TensorId output) const override {
     return input != a_ && input != b_ &&
            std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
@@ -69,7 +70,7 @@ class WgmmaStep : public Step {
   void run(const StepArgs& s) const override {
     dev::WgmmaArgs args = bound_.filled(s);
     kernel_->launch(grid_, s.stream, args);
-    if (join_) join_->launch(join_grid_, s.stream, args);
+    for (const auto& [kernel, grid] : then_) kernel->launch(grid, s.stream, args);
   }
 
  private:
@@ -92,28 +93,61 @@ class WgmmaStep : public Step {
         cat("tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ", flag(a_across), ", ",
             flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ", t.blocks, ", ",
             c.splits ? -1 : m.staged, ", ", flag(!c.splits && clips(m)), ", tsr::dev::Windowed::", window, ", ",
-            flag(m.in_patches), ", ", flag(c.splits > 0), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
+            flag(m.in_patches), ", ", flag(c.splits > 0), ", ", reduced(m),
+            ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
     program.body = cat("tsr::dev::wgmma_product<", tile, ">");
     program.threads = threads_of(t);
     program.blocks_per_unit = t.blocks;
-    int64_t clusters = std::min(tiles_of(m, t) * args_.splits, room_for(t, d));
-    grid_ = {clusters * t.cluster, program.threads, stages * stage_bytes(t) + out_bytes(c) + int64_t{16} * stages,
-             t.cluster};
-    if (c.splits == 0) {
-      kernel_ = get_kernel(program, d);
-      return;
+    grid_ = {clusters_of(m, c, d) * t.cluster, program.threads,
+             stages * stage_bytes(t) + out_bytes(c) + int64_t{16} * stages, t.cluster};
+    std::vector<Program> all = {program};
+    std::vector<Grid> grids;
+    auto add = [&](const std::string& body, const Grid& grid) {
+      Program p = program;
+      p.body = body;
+      p.threads = kThreads, p.blocks_per_unit = 0;
+      all.push_back(p);
+      grids.push_back(grid);
+    };
+    if (c.splits > 0) {
+      // Many parts of few elements are added by several threads each.
+      constexpr int64_t kManyParts = 8;
+      int64_t groups = c.splits > kManyParts ? 8 : 1;
+      add(cat("tsr::dev::wgmma_join<", tile, ", ", groups, ">"),
+          {ceil_div(part_lines_of(m) * (m.columns / vector_), kThreads / groups), kThreads,
+           groups > 1 ? kThreads * vector_ * 4 : 0});
     }
-    // Many parts of few elements are added by several threads each.
-    constexpr int64_t kThreads = 256, kManyParts = 8;
-    int64_t groups = c.splits > kManyParts ? 8 : 1;
-    Program join = program;
-    join.body = cat("tsr::dev::wgmma_join<", tile, ", ", groups, ">");
-    join.threads = kThreads, join.blocks_per_unit = 0;
-    join_grid_ = {ceil_div(part_lines_of(m) * (m.columns / vector_), kThreads / groups), kThreads,
-                  groups > 1 ? kThreads * vector_ * 4 : 0};
-    const Program both[] = {program, join};
-    auto kernels = get_kernels(both, d);
-    kernel_ = kernels[0], join_ = kernels[1];
+    if (m.reduction.over != Reduction::nothing) plan_reduction(m, c, code, d, add);
+    auto kernels = get_kernels(all, d);
+    kernel_ = kernels[0];
+    for (size_t i = 0; i < grids.size(); ++i) then_.emplace_back(kernels[i + 1], grids[i]);
+  }
+
+  static std::string reduced(const WgmmaProblem& m) {
+    constexpr const char* kNames[] = {"nothing", "rows", "columns", "all"};
+    return cat("tsr::dev::Reduced::", kNames[m.reduction.over]);
+  }
+
+  // What the product leaves of reductions, and the kernels that join it: two, where there is much.
+  template <class Add>
+  void plan_reduction(const WgmmaProblem& m, const WgmmaChoice& c, const Code& code, const Device& d, const Add& add) {
+    constexpr int64_t kLoads = 64, kMostChunks = 128;  // of a thread, one after the other
+    WgmmaParts p = parts_of(m, c.tile, d, vector_);
+    int64_t lanes = m.reduction.over == Reduction::all ? 1 : 32, shares = kThreads / lanes;
+    int64_t across = p.groups * ceil_div(p.pieces, lanes), bytes = code.partial_bytes, chunks = p.slots;
+    if (p.slots > kLoads * shares) chunks = std::min(kMostChunks, ceil_div(p.slots, kLoads / 2 * shares));
+    auto left = static_cast<size_t>(ceil_div(p.groups * p.slots * p.pieces * bytes, 16) * 16);
+    args_.reduced.pieces = p.pieces;
+    args_.reduced.slots = static_cast<int>(p.slots), args_.reduced.chunks = static_cast<int>(chunks);
+    bound_.workspace(args_.reduced.left, 0);
+    bound_.workspace(args_.reduced.joined, chunks < p.slots ? left : 0);
+    workspace_ = left + (chunks < p.slots ? static_cast<size_t>(p.groups * chunks * p.pieces * bytes) : 0);
+    auto body = [&](bool last) {
+      return cat("tsr::dev::wgmma_reduce<tsr::dev::Code<", vector_, ">, ", vector_, ", ", reduced(m), ", ",
+                 last ? "true" : "false", ">");
+    };
+    if (chunks < p.slots) add(body(false), {across * chunks, kThreads, kThreads * bytes});
+    add(body(true), {across, kThreads, kThreads * bytes});
   }
 
   void fill_rows(const WgmmaProblem& m, const WgmmaTiling& t) {
@@ -123,6 +157,7 @@ class WgmmaStep : public Step {
       dev::WgmmaArgs::Rows& to = args_.rows[i];
       to.count = static_cast<int>(kinds[i].rows), to.tiles = static_cast<int>(row_tiles_of(kinds[i], t));
       to.steps = static_cast<int>(kinds[i].steps);
+      if (i > 0) to.first_slot = args_.rows[i - 1].first_slot + args_.rows[i - 1].tiles * static_cast<int>(warps_of(t));
       if (!m.windows.empty()) fill_window(m, m.windows[i], to.window);
     }
   }
@@ -155,7 +190,7 @@ class WgmmaStep : public Step {
       access.push_back(access_of(m, k, !c.splits && static_cast<int>(k) == m.staged));
       bound_.pointer(args_.epilogue.operands[k].data, m.epilogue.id(operands[k].tensor));
     }
-    Code code = m.epilogue.print(access, vector_, "WgmmaEpilogue");
+    Code code = m.epilogue.print(access, vector_, "WgmmaEpilogue", m.reduction.over);
     for (size_t i = 0; i < code.numbers.size(); ++i) {
       const NumberPlan& n = code.numbers[i];
       args_.epilogue.numbers[i] = to_number(n.lane, n.value);
@@ -207,8 +242,10 @@ class WgmmaStep : public Step {
   dev::WgmmaArgs& args_ = bound_.args;
   int vector_ = 1;
   size_t workspace_ = 0;
-  Grid grid_, join_grid_;
-  std::shared_ptr<const Kernel> kernel_, join_;  // join_: null without parts
+  static constexpr int64_t kThreads = 256;  // of kernels that join parts
+  Grid grid_;
+  std::shared_ptr<const Kernel> kernel_;
+  std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> then_;  // kernels that join what it leaves in parts
 };
 
 class WgmmaMatch : public Match {
