@@ -12,6 +12,7 @@
 #include "harness/compare.hpp"
 #include "harness/device_buffers.hpp"
 #include "harness/replay.hpp"
+#include "planner/decomposition.hpp"
 #include "planner/overlap.hpp"
 #include "runtime/devices.hpp"
 
@@ -184,16 +185,24 @@ std::string check_text(const Graph& g) {
   return "";
 }
 
+// Decompositions that are meant for an operation of the graph.
+std::set<std::string_view> rules_for(const Graph& g, const Device& d) {
+  std::set<std::string_view> names;
+  for (const DecompositionRule& rule : all_decompositions()) {
+    bool cpu = d.kind == DeviceKind::cpu;
+    if (rule.where == (cpu ? DecompositionRule::gpu : DecompositionRule::cpu)) continue;
+    for (NodeId n = 0; n < g.node_count(); ++n)
+      if (contains(rule.ops, g.node(n).op) && (!rule.meant || rule.meant(g, g.node(n)))) names.insert(rule.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& device, const PlanOptions& options,
-                       const Oracle& oracle, const DataSpec& data, bool* used_engine, const Engine* engine) {
+                       const Oracle& oracle, const DataSpec& data, bool* ran, const IsMeant& is_meant) {
   auto plan = make_plan(g, device, options);
-  if (used_engine) {
-    *used_engine = false;
-    for (const PlannedStep& s : plan->steps()) *used_engine = *used_engine || s.engine == engine;
-    if (!*used_engine) return "";
-  }
+  if (is_meant && !(*ran = is_meant(*plan))) return "";
   Stage stage(*plan, data);
   if (std::string damage = stage.run(); !damage.empty()) return damage;
   const GraphBuffers& buffers = stage.buffers();
@@ -207,7 +216,7 @@ std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& devi
     if (!same_outputs(*g, buffers, again.buffers()))
       return "a second run gave other bits, though every engine of the plan is deterministic";
     if (std::string why = check_overlays(*plan, data, buffers); !why.empty()) return why;
-    if (is_gpu(device) && options.engines.empty()) return check_streams(*plan, data, buffers);
+    if (is_gpu(device) && options.engines.empty() && options.stages.empty()) return check_streams(*plan, data, buffers);
   }
   return "";
 }
@@ -232,19 +241,19 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
     if (std::string why = check_text(*g); !why.empty()) return fail_case("text", why);
     DataSpec data = c.data;
     Oracle oracle(*g, data);
-    auto attempt = [&](const std::string& name, const PlanOptions& options, const Engine* engine) {
-      bool used = true;
+    auto attempt = [&](const std::string& name, const PlanOptions& options, const IsMeant& is_meant) {
+      bool ran = true;
       std::string why;
       try {
-        why = check_plan(g, o.device, options, oracle, data, engine ? &used : nullptr, engine);
+        why = check_plan(g, o.device, options, oracle, data, &ran, is_meant);
       } catch (const Error& e) {
         // On a GPU the last resort does not take attention over packed sequences: some graphs need several engines.
-        if (!engine || e.status() != Status::not_supported) throw;
+        if (options.engines.empty() || e.status() != Status::not_supported) throw;
         ++tally.skipped;
         ++tally.skip_reasons[name + " alone: neither it nor the last resort takes some operation of the graph"];
         return;
       }
-      if (!used) return;
+      if (!ran) return;
       ++tally.by_engine[name];
       for (NodeId n = 0; n < g->node_count(); ++n) ++tally.by_op[std::string(g->node(n).op->name)];
       if (why.empty())
@@ -259,9 +268,17 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
       std::vector<std::string> engines = {name};
       // Packed sequences come and go through copies, which the last resort of a GPU does not make.
       if (o.device.kind == DeviceKind::cuda && has_ragged(*g)) engines.emplace_back("move_cuda");
-      attempt(name, {.engines = engines, .tuned = false}, e);
+      attempt(name, {.engines = engines, .tuned = false}, [e](const Plan& p) {
+        return std::any_of(p.steps().begin(), p.steps().end(), [&](const PlannedStep& s) { return s.engine == e; });
+      });
     }
-    if (o.engine.empty()) attempt("plan", {.tuned = false}, nullptr);
+    if (!o.engine.empty()) return;
+    attempt("plan", {.tuned = false}, nullptr);
+    for (std::string_view rule : rules_for(*g, o.device))
+      attempt(cat("stages of ", rule), {.stages = std::string(rule), .tuned = false}, [rule](const Plan& p) {
+        return std::any_of(p.stages().begin(), p.stages().end(),
+                           [&](const PlannedStages& s) { return s.rule->name == rule; });
+      });
   } catch (const std::exception& e) {
     fail_case("run", e.what());
   }

@@ -34,8 +34,10 @@ Overlays find_overlays(const Graph& g, uint64_t seed);
 void run_case(const Case& c, const RunnerOptions& o, Tally& tally);
 
 // Plans and runs a graph, checks guard bands, values and, where promised, repeatability. Empty when all is well.
+// `is_meant`: whether the plan is one that should run at all; false there means that it did not.
+using IsMeant = std::function<bool(const Plan&)>;
 std::string check_plan(const std::shared_ptr<const Graph>& g, const Device& device, const PlanOptions& options,
-                       const struct Oracle& oracle, const DataSpec& data, bool* used_engine = nullptr,
-                       const Engine* engine = nullptr);
+                       const struct Oracle& oracle, const DataSpec& data, bool* ran = nullptr,
+                       const IsMeant& is_meant = nullptr);
 
 }  // namespace tsr

@@ -97,6 +97,9 @@ double Choice::seconds(const Asked::Decomposed& d) const {
 
 Choice::Way Choice::best(Asked& region, Takers who) const {
   Way way;
+  if (!o_.stages.empty())
+    for (const Asked::Decomposed& d : region.decomposed())
+      if (double s = seconds(d); d.rule->name == o_.stages && s < kImpossible) return {s, nullptr, nullptr, &d};
   auto ask = [&](const Engine& e) {
     for (const Config& c : configs(region, e)) way.consider({c.seconds, &e, &c});
   };

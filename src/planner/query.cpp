@@ -28,6 +28,7 @@ std::string PlanOptions::key() const {
   std::string s = cat(workspace_limit, ' ', deterministic, fuse, recognise, fallback, tuned);
   for (const std::string& e : engines) s.append(" +").append(e);
   for (const std::string& e : without) s.append(" -").append(e);
+  if (!stages.empty()) s.append(" /").append(stages);
   if (!config.empty()) s.append(" =").append(config);
   return s;
 }

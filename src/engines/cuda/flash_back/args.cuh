@@ -18,6 +18,11 @@ struct BackArgs : ScoreArgs {
   float *row_stats, *row_delta;  // statistics as exponents of 2, +inf where nothing is attended to; sums of do o
   float* dq_sums;                // in the order of registers, see each_columns()
   u32* turns;                    // additions to each part of dq so far, where their order is fixed
+  // The gradient of a bias: f32 of its sizes, row by row, and their strides, 0 where it repeats; where it goes.
+  float* bias_sums;
+  i64 bias_count, bias_strides[4];
+  Sequences dbias, amax_dp;
+  u32* largest;  // magnitude of a score's gradient, but for the scale; as bits, which are in the same order
   // dk and dv of each split, in the order of registers: [b, hk, key_tiles, splits, 2, 128 keys]
   float* key_parts;
 };

@@ -33,13 +33,19 @@ class BackStep : public Step {
       grids_.push_back({.blocks = blocks, .threads = p.threads, .shared_bytes = shared_bytes});
       programs.push_back(std::move(p));
     };
+    constexpr int64_t kThreads = dev::attention::kRestThreads, kMostBlocks = 2048;
+    int64_t bias_blocks = ceil_div(arguments_.base().bias_count, kThreads);
     add(prepare(*r.graph), row_tiles, 0);
+    if (m_.dbias.given() || m_.amax_dp.given())
+      add(rest("clear_sums"), std::clamp<int64_t>(bias_blocks, 1, kMostBlocks), 0);
     int stages = back_stages(m_, c, d);
     add(walk(stages), key_tiles * c.splits, back_bytes(m_, c, stages));
     if (m_.dq.given())
       add(rest(instance("finish_queries", m_.rows(), m_.dq_width(), qualified(m_.dq.type))), row_tiles, 0);
     if (c.splits > 1 && m_.dk.given()) add(join(false, m_.dk), key_tiles, 0);
     if (c.splits > 1 && m_.dv.given()) add(join(true, m_.dv), key_tiles, 0);
+    if (bias_blocks > 0) add(rest("finish_bias"), bias_blocks, 0);
+    if (m_.amax_dp.given()) add(rest("finish_largest"), 1, 0);
     if (m_.dsink.given()) add(rest(instance("sink_gradient", m_.rows())), n.hq, dev::attention::kRestShared);
     kernels_ = get_kernels(programs, d);
   }
@@ -55,8 +61,9 @@ class BackStep : public Step {
     const sdpa::Shape& n = m_.p.n;
     dev::attention::BackArgs& a = arguments_.base();
     const std::pair<dev::attention::Sequences*, const attention::Sequences*> sequences[] = {
-        {&a.o, &m_.o},       {&a.grad_o, &m_.grad_o}, {&a.stats, &m_.stats}, {&a.delta, &m_.delta},
-        {&a.grad_q, &m_.dq}, {&a.grad_k, &m_.dk},     {&a.grad_v, &m_.dv},   {&a.dsink, &m_.dsink}};
+        {&a.o, &m_.o},         {&a.grad_o, &m_.grad_o},  {&a.stats, &m_.stats}, {&a.delta, &m_.delta},
+        {&a.grad_q, &m_.dq},   {&a.grad_k, &m_.dk},      {&a.grad_v, &m_.dv},   {&a.dsink, &m_.dsink},
+        {&a.dbias, &m_.dbias}, {&a.amax_dp, &m_.amax_dp}};
     for (auto [to, from] : sequences) arguments_.set(*to, *from);
     a.dq_whole = is_whole(g, m_.dq), a.dk_whole = is_whole(g, m_.dk);
     a.dv_whole = is_whole(g, m_.dv);
@@ -75,6 +82,13 @@ class BackStep : public Step {
     if (c_.ordered) arguments_.reserve(a.turns, n.b * n.hq * m_.row_tiles() * 2 * 4);
     int64_t keys = n.b * n.hk * m_.key_tiles() * m_.keys();
     if (c_.splits > 1) arguments_.reserve(a.key_parts, keys * c_.splits * m_.depth() * 2 * 4);
+    if (m_.dbias.given()) {
+      Dims strides = packed_strides(m_.dbias.dims);
+      a.bias_count = volume(m_.dbias.dims);
+      for (int i = 0; i < 4; ++i) a.bias_strides[i] = m_.dbias.dims[i] == 1 ? 0 : strides[i];
+      arguments_.reserve(a.bias_sums, a.bias_count * 4);
+    }
+    if (m_.amax_dp.given()) arguments_.reserve(a.largest, 4);
   }
 
   // Can eight elements of a row be read or written at once?
@@ -117,7 +131,11 @@ class BackStep : public Step {
     std::string tile =
         instance("tsr::dev::attention::BackTile", qualified(type), result(m_.dk), result(m_.dv), m_.depth(),
                  m_.columns(), m_.rows(), m_.keys(), stages, flag(m_.cut), flag(c_.splits > 1), flag(c_.ordered),
-                 flag(kDirect && !c_.ordered), flag(static_cast<bool>(m_.p.options.score_mod_bwd)));
+                 flag(kDirect && !c_.ordered), flag(static_cast<bool>(m_.p.options.score_mod_bwd)),
+                 cat("tsr::dev::attention::BiasGradient::", !m_.dbias.given()   ? "none"
+                                                            : m_.bias_repeats() ? "added"
+                                                                                : "stored"),
+                 flag(m_.amax_dp.given()));
     Program p;
     std::string steps;
     if (m_.wide()) {
@@ -183,6 +201,8 @@ class FlashBackEngine : public Engine {
   Matched match(const Region& r, const Device& d) const override {
     if (Reason why = check_back(r, d); !why) return why;
     BackProblem m(r);
+    if (info_.deterministic && m.bias_repeats())
+      return Reason::no("the gradient of a bias that repeats is a sum in no fixed order");
     std::vector<BackChoice> choices = back_choices(m, info_.deterministic, d);
     if (choices.empty())
       return Reason::no("a block needs ", back_bytes(m, {1, info_.deterministic}, 1),

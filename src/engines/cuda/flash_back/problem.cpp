@@ -24,10 +24,14 @@ Reason check_slots(const Region& r, const Node& n) {
                    int{kDescaleDp}, int{kScaleDq}, int{kScaleDk}, int{kScaleDv}, int{kScaleDp}})
     if (const Tensor* t = attention::input(g, n, slot))
       return Reason::no("input ", describe(*t), ": factors of 8-bit numbers are not taken");
-  for (int slot : {int{kDbias}, int{kAmaxDq}, int{kAmaxDk}, int{kAmaxDv}, int{kAmaxDp}})
+  for (int slot : {int{kAmaxDq}, int{kAmaxDk}, int{kAmaxDv}})
     if (attention::Sequences x = attention::make_output(r, slot); x.given())
-      return Reason::no("output ", describe(g.tensor(x.id)),
-                        ": gradients of a bias and largest magnitudes are not made");
+      return Reason::no("output ", describe(g.tensor(x.id)), ": largest magnitudes of gradients are not made");
+  for (int slot : {int{kDbias}, int{kAmaxDp}})
+    if (attention::Sequences x = attention::make_output(r, slot); x.given() && !is_real(x.type))
+      return Reason::no("output ", describe(g.tensor(x.id)), " is of ", x.type);
+  if (attention::make_output(r, kDbias).given() && attention::make_output(r, kAmaxDp).given())
+    return Reason::no("registers hold a bias's gradients or the largest magnitude, not both");
   return Reason::yes();
 }
 
@@ -85,6 +89,8 @@ BackProblem::BackProblem(const Region& r)
       dk(attention::make_output(r, kDk)),
       dv(attention::make_output(r, kDv)),
       dsink(attention::make_output(r, kDsink)),
+      dbias(attention::make_output(r, kDbias)),
+      amax_dp(attention::make_output(r, kAmaxDp)),
       cut(p.seq_len_q.given() || p.cu_seq_len_q.given() || p.seq_len_kv.given() || p.cu_seq_len_kv.given()) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
@@ -94,6 +100,7 @@ BackProblem::BackProblem(const Region& r)
   if (sdpa::has(n, kDelta)) delta = attention::make_sequences(g, n.in[kDelta]);
 }
 
+bool BackProblem::bias_repeats() const { return dbias.given() && dbias.dims != p.n.scores(); }
 bool BackProblem::wide() const { return std::max(p.n.d, p.n.dv) > 2 * kChunk; }
 int BackProblem::depth() const { return padded(wide() ? p.n.d : std::max(p.n.d, p.n.dv), kChunk); }
 int BackProblem::columns() const { return wide() ? padded(p.n.dv, kChunk) : depth(); }
@@ -124,8 +131,8 @@ int64_t back_bytes(const BackProblem& m, const BackChoice& c, int stages) {
   int64_t row = (m.dq_width() + m.dv_width()) * 2, rows = m.rows();
   int64_t operands = m.keys() * row + stages * rows * (row + 2 * 4), scores = 2 * rows * m.keys() * 2;
   int64_t sums = kDirect && !c.ordered ? 0 : rows * m.dq_width() * 4;
-  int64_t kept = m.p.options.score_mod_bwd ? rows * m.keys() * 4 : 0;
-  return operands + scores + sums + kept + kRestBytes;
+  int64_t kept = m.p.options.score_mod_bwd ? rows * m.keys() * 4 : 0, largest = m.amax_dp.given() ? 256 * 4 : 0;
+  return operands + scores + sums + kept + largest + kRestBytes;
 }
 
 int back_stages(const BackProblem& m, const BackChoice& c, const Device& d) {

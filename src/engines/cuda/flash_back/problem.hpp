@@ -16,9 +16,11 @@ struct BackProblem {
   attention::Problem p;
   attention::Sequences o, grad_o, stats, delta;  // delta: not given if the caller has none
   attention::Sequences dq, dk, dv, dsink;        // not given: nobody reads them
-  bool cut;                                      // behind the ends of sequences anything may lie
-  bool wide() const;                             // rows are so long that two warpgroups share the columns of 64 keys
-  int depth() const;                             // elements of a row of q and k, and of v, as multiplied
+  attention::Sequences dbias, amax_dp;
+  bool bias_repeats() const;  // its gradient is a sum over batches, heads, queries or keys
+  bool cut;                   // behind the ends of sequences anything may lie
+  bool wide() const;          // rows are so long that two warpgroups share the columns of 64 keys
+  int depth() const;          // elements of a row of q and k, and of v, as multiplied
   int columns() const;
   int dq_width() const;       // elements of a row of its sums
   int dv_width() const;       // the same of dv

@@ -75,6 +75,32 @@ void sink_gradient(const BackArgs& a) {
   if (threadIdx.x == 0) store_any(a.dsink.data, a.dsink.type, head * a.dsink.strides[1], sum);
 }
 
+// What begins as 0, and is not there for every query.
+inline void clear_sums(const BackArgs& a) {
+  i64 all = i64(gridDim.x) * kRestThreads;
+  for (i64 i = i64(blockIdx.x) * kRestThreads + threadIdx.x; i < a.bias_count; i += all) a.bias_sums[i] = 0.0f;
+  if (a.largest && blockIdx.x == 0 && threadIdx.x == 0) *a.largest = 0;
+}
+
+// One thread for each element.
+inline void finish_bias(const BackArgs& a) {
+  i64 index = i64(blockIdx.x) * kRestThreads + threadIdx.x, rest = index, at = 0;
+  if (index >= a.bias_count) return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (a.bias_strides[i] == 0) continue;
+    i64 here = rest / a.bias_strides[i];
+    rest -= here * a.bias_strides[i];
+    at += here * a.dbias.strides[i];
+  }
+  store_any(a.dbias.data, a.dbias.type, at, a.bias_sums[index]);
+}
+
+inline void finish_largest(const BackArgs& a) {
+  float scale = fabsf(float(a.scale_option) * read<float>(a.scale));
+  if (threadIdx.x == 0) store_any(a.amax_dp.data, a.amax_dp.type, 0, __uint_as_float(*a.largest) * scale);
+}
+
 // Sums as two warpgroups left them, each of COLUMNS columns: [columns / 8][128 threads][4]. A thread takes 32 columns
 // of two rows from there.
 template <int COLUMNS, class Load, class Store>

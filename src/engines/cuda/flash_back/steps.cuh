@@ -160,6 +160,12 @@ struct StepBase {
   void end() {
     part_left();
     if (!T::kDirect && leads()) stores_wait<0>();
+    if constexpr (T::kLargest) {
+      u32 largest = m.largest[threadIdx.x - 128];
+#pragma unroll
+      for (int bits = 1; bits < 32; bits *= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, bits));
+      if (threadIdx.x % 32 == 0) atomicMax(a.largest, largest);
+    }
   }
 
   Result result(const Sequences& to, i32 width, bool whole, float factor) const {
@@ -185,6 +191,7 @@ void flash_backward(const BackArgs& a) {
     if (threadIdx.x == 0) produce<T>(a, m);
   } else {
     registers_more<240>();
+    if constexpr (T::kLargest) m.largest[threadIdx.x - 128] = 0;
     BackWork w = work_of<T>(a);
     QueryWalk walk(a, w);
     Steps steps{{a, m, w, walk}};

@@ -14,15 +14,19 @@ namespace tsr::dev::attention {
 // multiplied. ROWS: queries of a step. KEYS: of a block, 64 for each of two warpgroups, or 64 for both, where rows are
 // long (kWide): these then share columns of results. CUT: behind the ends of sequences anything may lie in memory.
 // SPLIT: several blocks share the heads of q of the same keys. ORDERED: dq is the sum of keys in a fixed order. DIRECT:
-// dq is added to memory from registers, not from shared memory. KEEPS: gradients want the scores.
+// dq is added to memory from registers, not from shared memory. KEEPS: gradients want the scores. BIAS: how scores'
+// gradients become that of a bias. LARGEST: the largest of them is wanted.
+enum class BiasGradient { none, stored, added };  // added: the bias repeats
 template <class T, class TK, class TV, int DEPTH, int COLUMNS, int ROWS, int KEYS, int STAGES, bool CUT, bool SPLIT,
-          bool ORDERED, bool DIRECT, bool KEEPS>
+          bool ORDERED, bool DIRECT, bool KEEPS, BiasGradient BIAS, bool LARGEST>
 struct BackTile {
   using In = T;
   using GradK = TK;
   using GradV = TV;
   static constexpr int kDepth = DEPTH, kColumns = COLUMNS, kRows = ROWS, kKeys = KEYS, kStages = STAGES;
   static constexpr bool kCut = CUT, kSplit = SPLIT, kOrdered = ORDERED, kDirect = DIRECT, kKeeps = KEEPS;
+  static constexpr BiasGradient kBias = BIAS;
+  static constexpr bool kLargest = LARGEST;
   static constexpr bool kWide = KEYS == 64;
   static constexpr int kQueries = kWide ? ROWS / 2 : ROWS;  // whose scores a warpgroup has
   // Boxes of 64 elements, 128 bytes, lie side by side; in halves where warpgroups share columns.
@@ -53,7 +57,8 @@ struct alignas(1024) BackMemory {
   RingBarriers<T::kStages> ring;  // `full` tells of q
   u64 o_full[T::kStages];
   ScoreFactors<float> factors;
-  float exponent;  // what makes a score an exponent of 2
+  float exponent;                      // what makes a score an exponent of 2
+  u32 largest[T::kLargest ? 256 : 1];  // magnitude of a gradient of scores so far, of each thread, as bits
 };
 
 // What a block does: keys of one head, and the tiles [first, end) of the queries of each head that shares them, of

@@ -165,9 +165,16 @@ void to_weights(const BackArgs& a, Meeting t, const float (&s)[N], u32 (&words)[
   }
 }
 
+// Where the gradient of a bias that this thread's first key and query share goes.
+inline float* bias_place(const BackArgs& a, const Meeting& t) {
+  const i64* s = a.bias_strides;
+  return a.bias_sums + t.b * s[0] + t.head * s[1] + t.query * s[2] + t.key * s[3];
+}
+
 // Gradients of probabilities become those of products, but for the scale.
 template <class T, class O, int N>
 void differentiate(const BackArgs& a, BackMemory<T>& m, Meeting t, int slot, const float (&s)[N], float (&dp)[N]) {
+  u32 largest = 0;
 #pragma unroll
   for (int j = 0; j < N / 4; ++j) {
     Vec<float, 2> delta = of_queries(m.delta[slot] + first_query<T>(), j);
@@ -180,13 +187,25 @@ void differentiate(const BackArgs& a, BackMemory<T>& m, Meeting t, int slot, con
         if constexpr (O::kRandom) x = p < 0.0f ? 0.0f : x * m.factors.keep, p = fabsf(p);
         if constexpr (O::kDrops && !O::kRandom) x *= mask_of<O>(a, t, i, j, e) * m.factors.keep;
         x = p * (x - delta.v[e]);
+        if (T::kBias != BiasGradient::none && p != 0.0f) {  // what is masked, or no query of the sequence, has none
+          float* to = bias_place(a, t) + (8 * j + e) * a.bias_strides[2] + 8 * i * a.bias_strides[3];
+          if constexpr (T::kBias == BiasGradient::added)
+            atomicAdd(to, x);
+          else
+            *to = x;
+        }
         if constexpr (O::kBackward)
           if (p != 0.0f)  // what was masked stays 0
             x = O::template backward<float>(a, x, kept_score(m, 4 * j + 2 * i + e), t.b, t.head, t.query + 8 * j + e,
                                             t.key + 8 * i);
+        if constexpr (T::kLargest) largest = max(largest, __float_as_uint(fabsf(x)));
         if constexpr (O::kDrops && !O::kRandom) step_on(t);
       }
-    if constexpr (O::kBackward) step_on(t);
+    if constexpr (O::kBackward || T::kBias != BiasGradient::none) step_on(t);
+  }
+  if constexpr (T::kLargest) {
+    u32& so_far = m.largest[threadIdx.x - 128];
+    so_far = max(so_far, largest);
   }
 }
 

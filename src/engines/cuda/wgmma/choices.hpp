@@ -36,15 +36,16 @@ int64_t tiles_of(const WgmmaProblem& m, const WgmmaTiling& t);  // of clusters
 int64_t room_for(const WgmmaTiling& t, const Device& d);        // clusters that run at once
 int64_t pitch_of(const WgmmaProblem& m);                        // elements of a row of a part
 int64_t part_lines_of(const WgmmaProblem& m);                   // rows of a part, all batches
-// What reductions leave: pieces of one or `vector` neighbouring results, the parts of each, and how many groups of both.
+// What reductions leave: pieces of one or `vector` neighbouring results, the parts of each, and how many groups of
+// both.
 struct WgmmaParts {
   int64_t groups = 1, slots = 1, pieces = 1;
 };
 WgmmaParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d, int vector);
 int64_t clusters_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d);  // of a launch
 int64_t warps_of(const WgmmaTiling& t);                                             // that multiply, of a cluster
-int64_t out_bytes(const WgmmaChoice& c);                        // of shared memory, for results on their way
-int64_t stage_bytes(const WgmmaTiling& t);                      // of a place of the ring
+int64_t out_bytes(const WgmmaChoice& c);    // of shared memory, for results on their way
+int64_t stage_bytes(const WgmmaTiling& t);  // of a place of the ring
 int stages_of(const WgmmaChoice& c, const Device& d);
 int threads_of(const WgmmaTiling& t);
 

@@ -352,8 +352,8 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   const Tensor& y = lead(r, g.tensor(n.out[0]));
   if (product && smallest_step(p.rows, y) < smallest_step(p.columns, y)) turn(p);
   bool whole = n.compute == DType::i32;
-  WgmmaProblem m{
-      .anchor = anchor, .epilogue = Epilogue(r, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling)};
+  WgmmaProblem m{.anchor = anchor,
+                 .epilogue = Epilogue(r, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling)};
   m.type = g.tensor(p.a).dtype, m.sum = whole ? DType::i32 : DType::f32;
   if (Reason reason = m.epilogue.check(dev::WgmmaEpilogue::kOperands); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);

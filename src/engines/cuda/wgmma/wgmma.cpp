@@ -89,12 +89,11 @@ class WgmmaStep : public Step {
     program.args = "tsr::dev::WgmmaArgs";
     auto flag = [](bool b) { return b ? "true" : "false"; };
     const char* window = m.filter_gradient ? "right" : m.windows.empty() ? "none" : "left";
-    std::string tile =
-        cat("tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ", flag(a_across), ", ",
-            flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ", t.blocks, ", ",
-            c.splits ? -1 : m.staged, ", ", flag(!c.splits && clips(m)), ", tsr::dev::Windowed::", window, ", ",
-            flag(m.in_patches), ", ", flag(c.splits > 0), ", ", reduced(m),
-            ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
+    std::string tile = cat("tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ", flag(a_across),
+                           ", ", flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ",
+                           t.blocks, ", ", c.splits ? -1 : m.staged, ", ", flag(!c.splits && clips(m)),
+                           ", tsr::dev::Windowed::", window, ", ", flag(m.in_patches), ", ", flag(c.splits > 0), ", ",
+                           reduced(m), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
     program.body = cat("tsr::dev::wgmma_product<", tile, ">");
     program.threads = threads_of(t);
     program.blocks_per_unit = t.blocks;

@@ -121,8 +121,7 @@ void value_gradient(const Gradient<R>& g, Array<R> p) {
   const sdpa::Slots& s = sdpa::slots(g.c.node());
   const Attention<R>& a = g.a;
   drop(a, p);
-  if (a.rounds_to_fp8) quantize(p, g.c.template scalar<R>(s.scale_s, R(1)), g.c.in_tensor(s.v).dtype);
-  round_somewhere(p, g.c.in_tensor(kDo).dtype, jitter(g.c));
+  round_for_products(g.c, p, a.rounds_to_fp8, s.scale_s, g.c.in_tensor(a.rounds_to_fp8 ? s.v : kDo).dtype, jitter(g.c));
   Array<R> dv(a.v.dims);
   each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
     for (int64_t i = 0; i < a.n.dv; ++i)
@@ -164,11 +163,11 @@ void sdpa_bwd(const Context<R>& c) {
   if (c.wants(kDbias)) c.out(kDbias, bias_gradient(ds, c.out_tensor(kDbias).dims));
   if (c.wants(kDsink)) c.out(kDsink, sink_gradient(g, c.in(s.sink)));
   if (c.template options<SdpaOptions>().score_mod_bwd) ds = unmodified(g, ds);
-  round_somewhere(ds, c.in_tensor(s.q).dtype, jitter(c));
   multiply(ds, a.scale);
   c.out(kAmaxDp, amax(ds));
   DType type = c.in_tensor(kDo).dtype;
-  if (a.rounds_to_fp8 && sdpa::is_fp8(type)) quantize(ds, c.template scalar<R>(kScaleDp, R(1)), type);
+  bool narrow = a.rounds_to_fp8 && sdpa::is_fp8(type);
+  round_for_products(c, ds, narrow, kScaleDp, narrow ? type : c.in_tensor(s.q).dtype, jitter(c));
   query_and_key_gradients(g, ds);
 }
 

@@ -239,13 +239,11 @@ void multiply(Array<R>& x, R factor) {
 }
 
 template <class R>
-void quantize(Array<R>& x, R factor, DType type) {
-  for (R& v : x.data) v = static_cast<R>(round_to(type, v * factor));
-}
-
-template <class R>
-void round_somewhere(Array<R>& x, DType type, uint64_t jitter) {
-  for (R& v : x.data) v = ref::round_somewhere(v, type, jitter);
+void round_for_products(const Context<R>& c, Array<R>& x, bool narrow, int factor, DType type, uint64_t jitter) {
+  if (narrow) multiply(x, c.template scalar<R>(factor, R(1)));
+  for (R& v : x.data)
+    v = narrow && jitter == 0 ? static_cast<R>(round_to(type, v))
+                              : round_somewhere(v, sdpa::is_fp8(type) ? DType::bf16 : type, jitter);
 }
 
 template Attention<double> attention(const Context<double>&);
@@ -266,9 +264,7 @@ template Array<double> amax(const Array<double>&);
 template Array<float> amax(const Array<float>&);
 template void multiply(Array<double>&, double);
 template void multiply(Array<float>&, float);
-template void quantize(Array<double>&, double, DType);
-template void quantize(Array<float>&, float, DType);
-template void round_somewhere(Array<double>&, DType, uint64_t);
-template void round_somewhere(Array<float>&, DType, uint64_t);
+template void round_for_products(const Context<double>&, Array<double>&, bool, int, DType, uint64_t);
+template void round_for_products(const Context<float>&, Array<float>&, bool, int, DType, uint64_t);
 
 }  // namespace tsr::ref

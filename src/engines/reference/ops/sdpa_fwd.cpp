@@ -71,9 +71,9 @@ void sdpa_fwd(const Context<R>& c) {
   Softmax<R> y = softmax(c, a);
   drop(a, y.p);
   c.out(kAmaxS, amax(y.p));
-  if (a.rounds_to_fp8) quantize(y.p, c.template scalar<R>(s.scale_s, R(1)), c.in_tensor(s.v).dtype);
-  // Probabilities are multiples of the largest so far there.
-  round_somewhere(y.p, c.in_tensor(s.v).dtype, c.wants(kO) ? c.out_memory(kO).jitter : 0);
+  // On tensor cores probabilities are multiples of the largest so far.
+  round_for_products(c, y.p, a.rounds_to_fp8, s.scale_s, c.in_tensor(s.v).dtype,
+                     c.wants(kO) ? c.out_memory(kO).jitter : 0);
   Array<R> o = weighted_sum(a, y.p);
   multiply(o, c.template scalar<R>(s.descale_s, R(1)));
   c.out(kAmaxO, amax(o));

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on 8-bit numbers, by way of copies in 16 bits, which tensor cores take and which are exact. A factor of a
+// whole tensor does not touch its copy: it goes into the scale of the scores, or behind the products.
+#include <algorithm>
+
+#include "graph/ops/list.hpp"
+#include "graph/ops/sdpa_common.hpp"
+#include "planner/decompose/list.hpp"
+
+namespace tsr {
+namespace {
+
+using M = tessera::PointwiseMode;
+using tessera::ReduceMode;
+
+const Dims kOne = {1, 1, 1, 1};
+
+class NarrowAttention {
+ public:
+  NarrowAttention(const Region& r, const Node& n, Decomposition& d)
+      : r_(r), g_(*r.graph), n_(n), d_(d), s_(sdpa::slots(n)), inner_(n) {
+    for (TensorId& t : inner_.in)
+      if (t != kNone) t = d.whole(t);
+    for (TensorId& t : inner_.captures) t = d.whole(t);
+    for (TensorId& t : inner_.out) t = kNone;
+    for (int slot : {s_.q, s_.k, s_.v})
+      if (tensor(slot).dtype == DType::f16) type_ = DType::f16;
+  }
+
+  void forward() {
+    using namespace sdpa::fwd;
+    if (is_wanted(kAmaxS) && (attrs<tessera::SdpaOptions>(n_).dropout != 0 || sdpa::has(n_, s_.dropout_mask)))
+      decline("output ", describe(g_.tensor(n_.out[kAmaxS])), " of probabilities that are dropped");
+    if (is_wanted(kAmaxS) && sdpa::has(n_, s_.sink))
+      decline("output ", describe(g_.tensor(n_.out[kAmaxS])), " of probabilities beside a sink");
+    if (!is_wanted(kO)) decline("nobody wants the output of ", spelling(n_));
+    widen(s_.q, s_.descale_q, sdpa::kBlockOfQk);
+    widen(s_.k, s_.descale_k, sdpa::kBlockOfQk);
+    widen(s_.v, s_.descale_v, sdpa::kBlockOfV);
+    set_scale({take(s_.scale), take(s_.descale_q), take(s_.descale_k)});
+    std::vector<TensorId> factors = {take(s_.descale_v), take(s_.scale_s), take(s_.descale_s)};
+    TensorId scale_o = take(kScaleO);
+    const Tensor& o = g_.tensor(n_.out[kO]);
+    TensorId result = d_.temporary(DType::f32, o.dims);
+    inner_.out[kO] = result;
+    for (int slot : {int{kStats}, int{kMax}, int{kSumExp}, int{kRngDump}})
+      if (is_wanted(slot)) inner_.out[at(slot)] = d_.whole(n_.out[at(slot)]);
+    if (is_wanted(kAmaxS) && !is_wanted(kSumExp))
+      inner_.out[kSumExp] = d_.temporary(DType::f32, {o.dims[0], o.dims[1], o.dims[2], 1});
+    d_.add(inner_);
+    d_.end_stage();
+    finish(result, factors, kAmaxO, scale_o, kO);
+    if (is_wanted(kAmaxS)) largest_probability(inner_.out[kSumExp]);
+  }
+
+ private:
+  static size_t at(int slot) { return static_cast<size_t>(slot); }
+  const Tensor& tensor(int slot) const { return g_.tensor(n_.in[at(slot)]); }
+  bool is_wanted(int out) const {
+    TensorId t = slot(n_.out, at(out));
+    return t != kNone && wanted(r_, t);
+  }
+
+  // A factor of the whole tensor, which the products do without; kNone where there is none.
+  TensorId take(int slot) {
+    if (!sdpa::has(n_, slot)) return kNone;
+    TensorId t = inner_.in[at(slot)];
+    inner_.in[at(slot)] = kNone;
+    return t;
+  }
+
+  void widen(int slot, int descale, const Dims& block) {
+    const Tensor& x = tensor(slot);
+    if (x.dtype == type_) return;
+    if (!sdpa::is_fp8(x.dtype)) decline("input ", describe(x), " beside one of ", type_);
+    TensorId to = d_.temporary(type_, x.dims);
+    if (sdpa::has(n_, descale) && tensor(descale).dtype == DType::e8m0) {  // powers of two: still exact
+      if (tensor(descale).reordering != Reordering::none)
+        decline("input ", describe(tensor(descale)), " is reordered");
+      Node n;
+      n.op = &ops::block_scale_dequantize;
+      n.attrs = tessera::BlockScaleOptions{.block = {block[2], block[3]}};
+      n.in = {inner_.in[at(slot)], take(descale)};
+      n.out = {to};
+      n.compute = DType::f32;
+      d_.add(n);
+    } else {
+      d_.apply(M::identity, DType::f32, inner_.in[at(slot)], kNone, to);
+    }
+    d_.end_stage();
+    inner_.in[at(slot)] = to;
+  }
+
+  TensorId product(std::vector<TensorId> factors, TensorId to = kNone) {
+    std::erase(factors, kNone);
+    TensorId p = kNone;
+    for (size_t i = 0; i < factors.size(); ++i)
+      p = p == kNone ? factors[i] : d_.apply(M::mul, DType::f32, p, factors[i], i + 1 == factors.size() ? to : kNone);
+    return p;
+  }
+
+  void set_scale(const std::vector<TensorId>& factors) {
+    if (std::count(factors.begin(), factors.end(), kNone) + 1 >= static_cast<int64_t>(factors.size())) {
+      inner_.in[at(s_.scale)] = product(factors);
+      return;
+    }
+    inner_.in[at(s_.scale)] = product(factors, d_.temporary(DType::f32, kOne));
+    d_.end_stage();
+  }
+
+  // Largest magnitude, scale and store: how results end.
+  void finish(TensorId x, std::vector<TensorId> factors, int amax, TensorId scale, int out) {
+    factors.insert(factors.begin(), x);
+    TensorId y = product(factors);
+    if (is_wanted(amax)) d_.reduce(ReduceMode::amax, DType::f32, y, d_.view(n_.out[at(amax)], kOne, kOne));
+    d_.apply(M::identity, DType::f32, product({y, scale}), kNone, d_.whole(n_.out[at(out)]));
+    d_.end_stage();
+  }
+
+  // Of a row it is 1 / sum: the largest score was subtracted. Rows without keys have a sum of 0.
+  void largest_probability(TensorId sums) {
+    using namespace sdpa::fwd;
+    TensorId zero = d_.constant(DType::f32, 0);
+    TensorId p =
+        d_.apply({.mode = M::select}, DType::f32,
+                 {zero, d_.apply(M::reciprocal, DType::f32, sums), d_.apply(M::cmp_eq, DType::f32, sums, zero)});
+    d_.reduce(ReduceMode::amax, DType::f32, p, d_.view(n_.out[kAmaxS], kOne, kOne));
+    d_.end_stage();
+  }
+
+  const Region& r_;
+  const Graph& g_;
+  const Node& n_;
+  Decomposition& d_;
+  const sdpa::Slots& s_;
+  Node inner_;  // the same on numbers of 16 bits
+  DType type_ = DType::bf16;
+};
+
+}  // namespace
+
+bool has_narrow_operands(const Graph& g, const Node& n) {
+  const sdpa::Slots& s = sdpa::slots(n);
+  for (int slot : {s.q, s.k, s.v})
+    if (sdpa::is_fp8(g.tensor(n.in[static_cast<size_t>(slot)]).dtype)) return n.compute == DType::f32;
+  return false;
+}
+
+void decompose_narrow_attention(const Region& r, const Node& n, Decomposition& d) {
+  NarrowAttention(r, n, d).forward();
+}
+
+}  // namespace tsr
