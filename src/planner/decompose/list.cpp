@@ -30,7 +30,7 @@ std::span<const DecompositionRule> all_decompositions() {
        decompose_box_norm},
       {"tensor_layout", {&conv_fprop, &conv_dgrad, &conv_wgrad, &matmul}, gpu, wants_tensor_layout, check_plain,
        decompose_tensor_layout},
-      {"narrow_attention", {&sdpa_fwd}, gpu, has_narrow_operands, check_single, decompose_narrow_attention},
+      {"narrow_attention", {&sdpa_fwd, &sdpa_bwd}, gpu, has_narrow_operands, check_single, decompose_narrow_attention},
   };
   // clang-format on
   return list;

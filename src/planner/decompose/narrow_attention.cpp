@@ -25,6 +25,9 @@ class NarrowAttention {
     for (TensorId& t : inner_.out) t = kNone;
     for (int slot : {s_.q, s_.k, s_.v})
       if (tensor(slot).dtype == DType::f16) type_ = DType::f16;
+    widen(s_.q, s_.descale_q, sdpa::kBlockOfQk);
+    widen(s_.k, s_.descale_k, sdpa::kBlockOfQk);
+    widen(s_.v, s_.descale_v, sdpa::kBlockOfV);
   }
 
   void forward() {
@@ -34,11 +37,8 @@ class NarrowAttention {
     if (is_wanted(kAmaxS) && sdpa::has(n_, s_.sink))
       decline("output ", describe(g_.tensor(n_.out[kAmaxS])), " of probabilities beside a sink");
     if (!is_wanted(kO)) decline("nobody wants the output of ", spelling(n_));
-    widen(s_.q, s_.descale_q, sdpa::kBlockOfQk);
-    widen(s_.k, s_.descale_k, sdpa::kBlockOfQk);
-    widen(s_.v, s_.descale_v, sdpa::kBlockOfV);
     set_scale({take(s_.scale), take(s_.descale_q), take(s_.descale_k)});
-    std::vector<TensorId> factors = {take(s_.descale_v), take(s_.scale_s), take(s_.descale_s)};
+    Factors factors{{take(s_.descale_v), take(s_.scale_s), take(s_.descale_s)}, {}};
     TensorId scale_o = take(kScaleO);
     const Tensor& o = g_.tensor(n_.out[kO]);
     TensorId result = d_.temporary(DType::f32, o.dims);
@@ -53,11 +53,45 @@ class NarrowAttention {
     if (is_wanted(kAmaxS)) largest_probability(inner_.out[kSumExp]);
   }
 
+  // With ds' of the copies alone, ds = ds' g for g = descale_do descale_v. The copies' scale already holds descale_q
+  // and descale_k, of which each result is to have one.
+  void backward() {
+    using namespace sdpa::bwd;
+    const auto& options = attrs<tessera::SdpaOptions>(n_);
+    if (options.dropout != 0 || sdpa::has(n_, s_.dropout_mask)) decline(spelling(n_), " drops probabilities");
+    if (options.score_mod_bwd) decline(spelling(n_), " has a gradient of its own for scores");
+    widen(kDo, kDescaleDo, {});
+    TensorId q = take(s_.descale_q), k = take(s_.descale_k), v = take(s_.descale_v), grad_o = take(kDescaleDo);
+    set_delta(grad_o, v);
+    set_scale({take(s_.scale), q, k});
+    TensorId scale_p = take(s_.scale_s), descale_p = take(s_.descale_s);
+    TensorId scale_ds = take(kScaleDp), descale_ds = take(kDescaleDp);
+    const TensorId scales[] = {take(kScaleDq), take(kScaleDk), take(kScaleDv)};
+    auto result = [&](int out) {
+      if (is_wanted(out)) inner_.out[at(out)] = d_.temporary(DType::f32, g_.tensor(n_.out[at(out)]).dims);
+    };
+    for (int out : {int{kDq}, int{kDk}, int{kDv}, int{kDbias}, int{kDsink}, int{kAmaxDp}}) result(out);
+    d_.add(inner_);
+    d_.end_stage();
+    finish(inner_.out[kDq], {{grad_o, v, scale_ds, descale_ds}, {q}}, kAmaxDq, scales[0], kDq);
+    finish(inner_.out[kDk], {{grad_o, v, scale_ds, descale_ds}, {k}}, kAmaxDk, scales[1], kDk);
+    finish(inner_.out[kDv], {{grad_o, scale_p, descale_p}, {}}, kAmaxDv, scales[2], kDv);
+    finish(inner_.out[kDbias], {{grad_o, v}, {}}, -1, kNone, kDbias);
+    finish(inner_.out[kDsink], {{grad_o, v}, {}}, -1, kNone, kDsink);
+    if (!is_wanted(kAmaxDp)) return;
+    d_.apply(M::abs, DType::f32, scaled(inner_.out[kAmaxDp], {{grad_o, v}, {q, k}}), kNone, d_.whole(n_.out[kAmaxDp]));
+    d_.end_stage();
+  }
+
  private:
+  struct Factors {
+    std::vector<TensorId> times, over;  // kNone: 1
+  };
+
   static size_t at(int slot) { return static_cast<size_t>(slot); }
   const Tensor& tensor(int slot) const { return g_.tensor(n_.in[at(slot)]); }
   bool is_wanted(int out) const {
-    TensorId t = slot(n_.out, at(out));
+    TensorId t = out < 0 ? kNone : slot(n_.out, at(out));
     return t != kNone && wanted(r_, t);
   }
 
@@ -75,8 +109,7 @@ class NarrowAttention {
     if (!sdpa::is_fp8(x.dtype)) decline("input ", describe(x), " beside one of ", type_);
     TensorId to = d_.temporary(type_, x.dims);
     if (sdpa::has(n_, descale) && tensor(descale).dtype == DType::e8m0) {  // powers of two: still exact
-      if (tensor(descale).reordering != Reordering::none)
-        decline("input ", describe(tensor(descale)), " is reordered");
+      if (tensor(descale).reordering != Reordering::none) decline("input ", describe(tensor(descale)), " is reordered");
       Node n;
       n.op = &ops::block_scale_dequantize;
       n.attrs = tessera::BlockScaleOptions{.block = {block[2], block[3]}};
@@ -91,29 +124,56 @@ class NarrowAttention {
     inner_.in[at(slot)] = to;
   }
 
-  TensorId product(std::vector<TensorId> factors, TensorId to = kNone) {
-    std::erase(factors, kNone);
-    TensorId p = kNone;
-    for (size_t i = 0; i < factors.size(); ++i)
-      p = p == kNone ? factors[i] : d_.apply(M::mul, DType::f32, p, factors[i], i + 1 == factors.size() ? to : kNone);
-    return p;
+  TensorId scaled(TensorId x, const Factors& f) {
+    for (TensorId t : f.times)
+      if (t != kNone) x = d_.apply(M::mul, DType::f32, x, t);
+    for (TensorId t : f.over)
+      if (t != kNone) x = d_.apply(M::div, DType::f32, x, t);
+    return x;
   }
 
-  void set_scale(const std::vector<TensorId>& factors) {
-    if (std::count(factors.begin(), factors.end(), kNone) + 1 >= static_cast<int64_t>(factors.size())) {
-      inner_.in[at(s_.scale)] = product(factors);
+  void set_scale(std::vector<TensorId> factors) {
+    std::erase(factors, kNone);
+    TensorId& scale = inner_.in[at(s_.scale)];
+    if (factors.size() < 2) {
+      scale = factors.empty() ? kNone : factors[0];
       return;
     }
-    inner_.in[at(s_.scale)] = product(factors, d_.temporary(DType::f32, kOne));
+    scale = d_.temporary(DType::f32, kOne);
+    d_.apply(M::identity, DType::f32, scaled(factors[0], {{factors.begin() + 1, factors.end()}, {}}), kNone, scale);
     d_.end_stage();
   }
 
+  // Sums of do o, over g. Where they are given o is not read, which may have a type of its own: any sequence will do.
+  void set_delta(TensorId descale_do, TensorId descale_v) {
+    using namespace sdpa::bwd;
+    const Tensor& o = tensor(kO);
+    Dims rows = {o.dims[0], o.dims[1], o.dims[2], 1};
+    TensorId sums = d_.internal(DType::f32, rows), descale_o = take(kDescaleO);
+    Factors factors{{descale_o}, {descale_v}};
+    if (sdpa::has(n_, kDelta)) {
+      sums = inner_.in[kDelta];
+      factors = {{}, {descale_do, descale_v}};
+    } else {
+      d_.reduce(ReduceMode::add, DType::f32, d_.apply(M::mul, DType::f32, d_.whole(n_.in[kDo]), d_.whole(n_.in[kO])),
+                sums);
+      inner_.in.resize(kDelta + 1, kNone);
+    }
+    inner_.in[kDelta] = d_.temporary(DType::f32, rows);
+    d_.apply(M::identity, DType::f32, scaled(sums, factors), kNone, inner_.in[kDelta]);
+    d_.end_stage();
+    inner_.in[kO] = inner_.in[kDo];
+  }
+
   // Largest magnitude, scale and store: how results end.
-  void finish(TensorId x, std::vector<TensorId> factors, int amax, TensorId scale, int out) {
-    factors.insert(factors.begin(), x);
-    TensorId y = product(factors);
+  void finish(TensorId x, const Factors& f, int amax, TensorId scale, int out) {
+    if (!is_wanted(out)) {
+      if (is_wanted(amax)) decline("the largest magnitude of what nobody wants");
+      return;
+    }
+    TensorId y = scaled(x, f);
     if (is_wanted(amax)) d_.reduce(ReduceMode::amax, DType::f32, y, d_.view(n_.out[at(amax)], kOne, kOne));
-    d_.apply(M::identity, DType::f32, product({y, scale}), kNone, d_.whole(n_.out[at(out)]));
+    d_.apply(M::identity, DType::f32, scaled(y, {{scale}, {}}), kNone, d_.whole(n_.out[at(out)]));
     d_.end_stage();
   }
 
@@ -147,7 +207,8 @@ bool has_narrow_operands(const Graph& g, const Node& n) {
 }
 
 void decompose_narrow_attention(const Region& r, const Node& n, Decomposition& d) {
-  NarrowAttention(r, n, d).forward();
+  NarrowAttention a(r, n, d);
+  n.op == &ops::sdpa_fwd ? a.forward() : a.backward();
 }
 
 }  // namespace tsr
