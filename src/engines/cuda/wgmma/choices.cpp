@@ -37,12 +37,15 @@ double tile_clocks(const WgmmaProblem& m, const WgmmaTiling& t, double steps) {
   return std::max(t.blocks * products, products + results);
 }
 
-double bytes_again(const WgmmaProblem& m, const WgmmaTiling& t, double row_tiles, const Graph& g) {
+// What memory gives again because the cache did not keep it.
+double bytes_again(const WgmmaProblem& m, const WgmmaTiling& t, double row_tiles, const Graph& g, const Device& d) {
   auto bytes = [&](const WgmmaOperand& o) {
     const Tensor& x = g.tensor(o.tensor);
     return static_cast<double>(byte_size(x.dtype, x.numel()));
   };
-  return bytes(m.a) * static_cast<double>(column_tiles_of(m, t) - 1) + bytes(m.b) * (row_tiles - 1);
+  if (bytes(m.a) + bytes(m.b) < static_cast<double>(d.cache_bytes) / 2) return 0;
+  constexpr double kAgain = 0.45;
+  return kAgain * (bytes(m.a) * static_cast<double>(column_tiles_of(m, t) - 1) + bytes(m.b) * (row_tiles - 1));
 }
 
 double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Region& r, const Device& d) {
@@ -60,9 +63,8 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   // What takes less time hides behind the other, but not all of it.
   constexpr double kHidden = 0.8;
   double memory = region_limits(r, d).memory;
-  // Tiles of columns read the same rows again, those of rows the same columns: from the cache, mostly.
-  constexpr double kAgain = 0.45;
-  if (!m.filter_gradient) memory += kAgain * bytes_again(m, t, rows, *r.graph) / d.bytes_per_second;
+  // Tiles of columns read the same rows again, those of rows the same columns.
+  if (!m.filter_gradient) memory += bytes_again(m, t, rows, *r.graph, d) / d.bytes_per_second;
   memory /= kMemory;
   seconds = std::max(seconds, memory) + (1 - kHidden) * std::min(seconds, memory) + d.step_seconds;
   if (m.reduction.over != Reduction::nothing) {
