@@ -66,6 +66,6 @@ struct alignas(16) FewMemory {
 inline i32 few_pitch(i32 d) { return (d + kFewVector - 1) / kFewVector * kFewVector; }
 
 // --- kernels around those
-constexpr int kRestThreads = 128, kRestShared = 64;  // bytes: one number for each warp
+constexpr int kAroundThreads = 128, kAroundShared = 64;  // bytes: one number for each warp
 
 }  // namespace tsr::dev::attention

@@ -20,7 +20,7 @@ class BackwardStep : public AttentionStep {
     dev::attention::AttentionArgs& a = arguments_.base();
     arguments_.reserve(a.row_stats, rows * lane_bytes_);
     arguments_.reserve(a.row_delta, rows * lane_bytes_);
-    launches_.add(plain("prepare<", {o.type, do_type_}), ceil_div(rows, dev::attention::kRestThreads / 32), 0, {});
+    launches_.add(plain("prepare<", {o.type, do_type_}), ceil_div(rows, dev::attention::kAroundThreads / 32), 0, {});
     Columns of_d = columns_of(p_.n.d), of_dv = columns_of(p_.n.dv);
     if (wants(r, {kDq, kAmaxDq, kAmaxDp})) {
       int64_t blocks = add(r, kDq, {"query_gradient<", "query_gradient_beyond<", p_.open.q}, of_d,
@@ -37,7 +37,7 @@ class BackwardStep : public AttentionStep {
                add(r, kDv, {"key_gradient<true, ", "key_gradient_beyond<true, ", p_.open.kv}, of_dv,
                    p_.n.b * p_.n.hv * of_dv.parts, a.key_tiles));
     if (wants(r, {kDbias})) add_bias();
-    if (wants(r, {kDsink})) launches_.add(plain("sink_gradient<"), p_.n.hq, dev::attention::kRestShared, {});
+    if (wants(r, {kDsink})) launches_.add(plain("sink_gradient<"), p_.n.hq, dev::attention::kAroundShared, {});
     join_amax();
     launches_.compile(d);
   }
@@ -99,7 +99,7 @@ class BackwardStep : public AttentionStep {
     arguments_.reserve(a.bias_parts, splits * all * lane_bytes_);
     launches_.add(tiles("backward", "bias_gradient<", {p_.q.type, p_.k.type, p_.v.type, do_type_}, "", 1),
                   blocks * splits, tile_bytes(), {1, splits});
-    launches_.add(plain("join_bias<"), ceil_div(all, dev::attention::kRestThreads), 0, {1, splits});
+    launches_.add(plain("join_bias<"), ceil_div(all, dev::attention::kAroundThreads), 0, {1, splits});
   }
 
   DType do_type_;

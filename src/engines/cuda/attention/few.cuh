@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward for few queries (generating token by token): every key and value is read once from memory and
 // meets up to ROWS queries that share it. Eight threads share a key; threads that hold the same columns of the result
-// take turns with the values. Keys are split among blocks; rest.cuh joins what they found.
+// take turns with the values. Keys are split among blocks; around.cuh joins what they found.
 #pragma once
 
 #include "engines/cuda/attention/forward.cuh"

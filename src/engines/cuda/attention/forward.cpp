@@ -26,8 +26,8 @@ class ForwardStep : public AttentionStep {
       add_tiles(r);
     if (attention::make_output(r, kRngDump).given()) {
       int64_t runs = p_.n.b * p_.n.hq * p_.n.sq * ceil_div(p_.n.skv, 4);
-      launches_.add(program("rest", "dump<", {}, ", tsr::dev::attention::Options", dev::attention::kRestThreads),
-                    ceil_div(runs, dev::attention::kRestThreads), 0, {});
+      launches_.add(program("around", "dump<", {}, ", tsr::dev::attention::Options", dev::attention::kAroundThreads),
+                    ceil_div(runs, dev::attention::kAroundThreads), 0, {});
     }
     join_amax();
     launches_.compile(d);
@@ -68,8 +68,8 @@ class ForwardStep : public AttentionStep {
   }
 
   Program tile_kernel(const Region& r, const char* function, Columns c) const {
-    std::string rest = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
-    return tiles("forward", function, {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, rest, c.slices);
+    std::string more = cat(", ", c.slices, two_passes_ ? ", true" : ", false");
+    return tiles("forward", function, {p_.q.type, p_.k.type, p_.v.type, o_type(r)}, more, c.slices);
   }
 
   // Queries of sequences that are longer than the sizes say. `blocks`: those that know largest magnitudes without them.
@@ -91,7 +91,7 @@ class ForwardStep : public AttentionStep {
     arguments_.reserve(a.part_o, numbers * p_.n.dv * lane_bytes_);
     arguments_.reserve(a.part_max, numbers * lane_bytes_);
     arguments_.reserve(a.part_sum, numbers * lane_bytes_);
-    launches_.add(plain("combine<", {type}), rows, dev::attention::kRestShared, {1, splits});
+    launches_.add(plain("combine<", {type}), rows, dev::attention::kAroundShared, {1, splits});
   }
 
   int64_t rows_;  // that share keys and values

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward: a block takes 64 queries and walks along their keys, 64 at a time, with the running maximum and
 // sum of the softmax and up to SLICES * 64 columns of the result in registers. Where there are few queries the keys are
-// split among blocks, and rest.cuh joins what they found.
+// split among blocks, and around.cuh joins what they found.
 #pragma once
 
 #include "engines/cuda/attention/tile.cuh"

@@ -56,13 +56,13 @@ AttentionStep::Columns AttentionStep::columns_of(int64_t width) const {
 }
 
 Program AttentionStep::program(const char* include, const std::string& function, std::initializer_list<DType> types,
-                               const std::string& rest, int threads, int blocks_per_unit) const {
+                               const std::string& more, int threads, int blocks_per_unit) const {
   std::string list;
   for (DType t : types) list += ", " + qualified(t);
   return {.include = cat("engines/cuda/attention/", include, ".cuh"),
-          .generated = rest.empty() ? "" : options_.text,
+          .generated = more.empty() ? "" : options_.text,
           .args = "tsr::dev::attention::AttentionArgs",
-          .body = cat("tsr::dev::attention::", function, wide_ ? "double" : "float", list, rest, ">"),
+          .body = cat("tsr::dev::attention::", function, wide_ ? "double" : "float", list, more, ">"),
           .threads = threads,
           .blocks_per_unit = blocks_per_unit};
 }
@@ -93,7 +93,7 @@ void AttentionStep::add_amax(const Region& r, int which, int slot, int64_t block
 }
 
 void AttentionStep::join_amax() {
-  if (wants_amax_) launches_.add(plain("join_amax<"), dev::attention::kAmaxes, dev::attention::kRestShared, {});
+  if (wants_amax_) launches_.add(plain("join_amax<"), dev::attention::kAmaxes, dev::attention::kAroundShared, {});
 }
 
 }  // namespace tsr::cuda

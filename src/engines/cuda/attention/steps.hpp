@@ -49,16 +49,16 @@ class AttentionStep : public Step {
   Columns columns_of(int64_t width) const;
   // A kernel of `include`: its types are the lane and `types`, then come the other template arguments.
   Program program(const char* include, const std::string& function, std::initializer_list<DType> types,
-                  const std::string& rest, int threads, int blocks_per_unit = 0) const;
+                  const std::string& more, int threads, int blocks_per_unit = 0) const;
   // One with tiles, for the options of this node. Two blocks hide each other's barriers, as long as registers last.
   Program tiles(const char* include, const std::string& function, std::initializer_list<DType> types,
-                const std::string& rest, int slices) const {
+                const std::string& more, int slices) const {
     int blocks_per_unit = wide_ || slices > 2 || p_.options.score_mod_bwd ? 1 : 2;
-    return program(include, function, types, rest + ", tsr::dev::attention::Options", dev::attention::kTileThreads,
+    return program(include, function, types, more + ", tsr::dev::attention::Options", dev::attention::kTileThreads,
                    blocks_per_unit);
   }
   Program plain(const std::string& function, std::initializer_list<DType> types = {}) const {
-    return program("rest", function, types, "", dev::attention::kRestThreads);
+    return program("around", function, types, "", dev::attention::kAroundThreads);
   }
   int64_t tile_bytes() const;
   // Splits so that all units of the device have work, each with at least `least` of `length`.

@@ -27,7 +27,7 @@ struct BackArgs : ScoreArgs {
   float* key_parts;
 };
 
-constexpr int kBackKeys = 128, kWideKeys = 64;       // of a block; the second where rows are long
-constexpr int kRestThreads = 256, kRestShared = 64;  // bytes: one number for each warp
+constexpr int kBackKeys = 128, kWideKeys = 64;           // of a block; the second where rows are long
+constexpr int kAroundThreads = 256, kAroundShared = 64;  // bytes: one number for each warp
 
 }  // namespace tsr::dev::attention

@@ -33,20 +33,20 @@ class BackStep : public Step {
       grids_.push_back({.blocks = blocks, .threads = p.threads, .shared_bytes = shared_bytes});
       programs.push_back(std::move(p));
     };
-    constexpr int64_t kThreads = dev::attention::kRestThreads, kMostBlocks = 2048;
+    constexpr int64_t kThreads = dev::attention::kAroundThreads, kMostBlocks = 2048;
     int64_t bias_blocks = ceil_div(arguments_.base().bias_count, kThreads);
     add(prepare(*r.graph), row_tiles, 0);
     if (m_.dbias.given() || m_.amax_dp.given())
-      add(rest("clear_sums"), std::clamp<int64_t>(bias_blocks, 1, kMostBlocks), 0);
+      add(around("clear_sums"), std::clamp<int64_t>(bias_blocks, 1, kMostBlocks), 0);
     int stages = back_stages(m_, c, d);
     add(walk(stages), key_tiles * c.splits, back_bytes(m_, c, stages));
     if (m_.dq.given())
-      add(rest(instance("finish_queries", m_.rows(), m_.dq_width(), qualified(m_.dq.type))), row_tiles, 0);
+      add(around(instance("finish_queries", m_.rows(), m_.dq_width(), qualified(m_.dq.type))), row_tiles, 0);
     if (c.splits > 1 && m_.dk.given()) add(join(false, m_.dk), key_tiles, 0);
     if (c.splits > 1 && m_.dv.given()) add(join(true, m_.dv), key_tiles, 0);
-    if (bias_blocks > 0) add(rest("finish_bias"), bias_blocks, 0);
-    if (m_.amax_dp.given()) add(rest("finish_largest"), 1, 0);
-    if (m_.dsink.given()) add(rest(instance("sink_gradient", m_.rows())), n.hq, dev::attention::kRestShared);
+    if (bias_blocks > 0) add(around("finish_bias"), bias_blocks, 0);
+    if (m_.amax_dp.given()) add(around("finish_largest"), 1, 0);
+    if (m_.dsink.given()) add(around(instance("sink_gradient", m_.rows())), n.hq, dev::attention::kAroundShared);
     kernels_ = get_kernels(programs, d);
   }
   size_t workspace_bytes() const override { return arguments_.workspace_bytes(); }
@@ -101,21 +101,21 @@ class BackStep : public Step {
   }
 
   // One of the kernels around the walk, with template arguments.
-  static Program rest(const std::string& function) {
+  static Program around(const std::string& function) {
     Program p;
-    p.include = "engines/cuda/flash_back/rest.cuh";
+    p.include = "engines/cuda/flash_back/around.cuh";
     p.args = "tsr::dev::attention::BackArgs";
     p.body = "tsr::dev::attention::" + function;
-    p.threads = dev::attention::kRestThreads;
+    p.threads = dev::attention::kAroundThreads;
     return p;
   }
   Program prepare(const Graph& g) const {
     bool quick = is_whole(g, m_.o) && is_whole(g, m_.grad_o);
-    return rest(
+    return around(
         instance("prepare", m_.rows(), m_.dq_width(), qualified(m_.o.type), qualified(m_.grad_o.type), flag(quick)));
   }
   Program join(bool values, const attention::Sequences& to) const {
-    return rest(instance("finish_keys", m_.depth(), flag(values), qualified(to.type)));
+    return around(instance("finish_keys", m_.depth(), flag(values), qualified(to.type)));
   }
   Program walk(int stages) const {
     DType type = m_.p.q.type;

@@ -127,12 +127,12 @@ Reason check_back(const Region& r, const Device& d) {
 }
 
 int64_t back_bytes(const BackProblem& m, const BackChoice& c, int stages) {
-  constexpr int64_t kRestBytes = 512;  // barriers and factors
+  constexpr int64_t kOtherBytes = 512;  // barriers and factors
   int64_t row = (m.dq_width() + m.dv_width()) * 2, rows = m.rows();
   int64_t operands = m.keys() * row + stages * rows * (row + 2 * 4), scores = 2 * rows * m.keys() * 2;
   int64_t sums = kDirect && !c.ordered ? 0 : rows * m.dq_width() * 4;
   int64_t kept = m.p.options.score_mod_bwd ? rows * m.keys() * 4 : 0, largest = m.amax_dp.given() ? 256 * 4 : 0;
-  return operands + scores + sums + kept + largest + kRestBytes;
+  return operands + scores + sums + kept + largest + kOtherBytes;
 }
 
 int back_stages(const BackProblem& m, const BackChoice& c, const Device& d) {

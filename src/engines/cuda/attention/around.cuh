@@ -26,7 +26,7 @@ void combine(const AttentionArgs& a) {
   scale *= all.sum == L(0) ? L(0) : read<L>(a.keep_factor) / all.sum;
   Place at = place(a.o, b);
   bool there = a.o.data && holds(a.o, at, query, length);
-  for (i32 c = threadIdx.x; c < a.dv; c += kRestThreads) {
+  for (i32 c = threadIdx.x; c < a.dv; c += kAroundThreads) {
     L sum = L(0);
     for (i32 s = 0; s < a.splits; ++s) {
       L f = factor(s);
@@ -38,7 +38,7 @@ void combine(const AttentionArgs& a) {
       static_cast<TO*>(a.o.data)[row_offset(a.o, at, head, query) + c * a.o.strides[3]] = from_lane<TO>(y * stored);
   }
   if (!a.amax[1]) return;
-  largest = group_reduce<Max, kRestThreads>(largest, reinterpret_cast<L*>(shared_memory()));
+  largest = group_reduce<Max, kAroundThreads>(largest, reinterpret_cast<L*>(shared_memory()));
   if (threadIdx.x == 0) static_cast<L*>(a.amax[1])[blockIdx.x] = largest;
 }
 
@@ -48,16 +48,16 @@ void join_amax(const AttentionArgs& a) {
   int which = blockIdx.x;
   if (!a.amax_to[which].data) return;
   L largest = L(0);
-  for (i64 i = threadIdx.x; i < a.amax_count[which]; i += kRestThreads)
+  for (i64 i = threadIdx.x; i < a.amax_count[which]; i += kAroundThreads)
     largest = Max::join(largest, static_cast<const L*>(a.amax[which])[i]);
-  largest = group_reduce<Max, kRestThreads>(largest, reinterpret_cast<L*>(shared_memory()));
+  largest = group_reduce<Max, kAroundThreads>(largest, reinterpret_cast<L*>(shared_memory()));
   if (threadIdx.x == 0) store_any(a.amax_to[which].data, a.amax_to[which].type, 0, largest);
 }
 
 // The factors of dropout of all scores, four keys to a thread.
 template <class L, class O>
 void dump(const AttentionArgs& a) {
-  i64 runs = (a.skv + 3) / 4, index = i64(blockIdx.x) * kRestThreads + threadIdx.x;
+  i64 runs = (a.skv + 3) / 4, index = i64(blockIdx.x) * kAroundThreads + threadIdx.x;
   i32 key = i32(index % runs) * 4;
   index /= runs;
   i32 query = i32(index % a.sq), head = i32(index / a.sq % a.hq);
@@ -78,7 +78,7 @@ void dump(const AttentionArgs& a) {
 // caller gave them without. One warp for each query.
 template <class L, class TO, class TD>
 void prepare(const AttentionArgs& a) {
-  i64 index = i64(blockIdx.x) * (kRestThreads / 32) + threadIdx.x / 32;
+  i64 index = i64(blockIdx.x) * (kAroundThreads / 32) + threadIdx.x / 32;
   i32 query = i32(index % a.sq), head = i32(index / a.sq % a.hq), lane = threadIdx.x % 32;
   i64 batch = index / a.sq / a.hq;
   i32 b = i32(batch);
@@ -107,19 +107,19 @@ void sink_gradient(const AttentionArgs& a) {
   L sink = read<L>(a.sink, head), sum = L(0);
   for (i32 b = 0; b < a.b; ++b) {
     i32 length = length_q(a, b);
-    for (i32 i = threadIdx.x; i < length; i += kRestThreads) {
+    for (i32 i = threadIdx.x; i < length; i += kAroundThreads) {
       RowNumbers<L> row = row_numbers<L>(a, b, head, i);
       if (row.stats != -L(infinity())) sum -= f_exp(sink - row.stats) * row.delta;
     }
   }
-  sum = group_reduce<Add, kRestThreads>(sum, reinterpret_cast<L*>(shared_memory()));
+  sum = group_reduce<Add, kAroundThreads>(sum, reinterpret_cast<L*>(shared_memory()));
   if (threadIdx.x == 0) store_any(a.dsink.data, a.dsink.type, head * a.dsink.strides[1], sum);
 }
 
 // Joins the parts of a bias gradient, one thread for each element.
 template <class L>
 void join_bias(const AttentionArgs& a) {
-  i64 index = i64(blockIdx.x) * kRestThreads + threadIdx.x, rest = index, offset = 0, all = 1;
+  i64 index = i64(blockIdx.x) * kAroundThreads + threadIdx.x, rest = index, offset = 0, all = 1;
   for (int i = 3; i >= 0; --i) {
     offset += rest % a.dbias_sizes[i] * a.dbias.strides[i];
     rest /= a.dbias_sizes[i];

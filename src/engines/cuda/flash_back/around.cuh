@@ -44,10 +44,10 @@ void prepare(const BackArgs& a) {
   i32 head_of_all = i32(tile / a.row_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
   i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS, length = length_q(a, b);
   float* sums = a.dq_sums + tile * ROWS * DEPTH;
-  for (int i = threadIdx.x; i < ROWS * DEPTH / 4; i += kRestThreads) store_vector(sums + i * 4, Vec<float, 4>{});
+  for (int i = threadIdx.x; i < ROWS * DEPTH / 4; i += kAroundThreads) store_vector(sums + i * 4, Vec<float, 4>{});
   if (a.turns && threadIdx.x < 2) a.turns[tile * 2 + threadIdx.x] = 0;
 #pragma unroll 1
-  for (int row = threadIdx.x / kLanes; row < ROWS; row += kRestThreads / kLanes) {
+  for (int row = threadIdx.x / kLanes; row < ROWS; row += kAroundThreads / kLanes) {
     i32 query = first + row;
     bool there = query < length;
     float sum = 0.0f;
@@ -68,23 +68,23 @@ void sink_gradient(const BackArgs& a) {
   float sink = read<float>(a.sink, head) * kLog2e, sum = 0.0f;
   for (i32 b = 0; b < a.b; ++b) {
     i64 first = (i64(b) * a.hq + head) * rows;
-    for (i32 i = threadIdx.x; i < rows; i += kRestThreads)
+    for (i32 i = threadIdx.x; i < rows; i += kAroundThreads)
       sum -= exp2f(sink - a.row_stats[first + i]) * a.row_delta[first + i];
   }
-  sum = group_reduce<Add, kRestThreads>(sum, reinterpret_cast<float*>(shared_memory()));
+  sum = group_reduce<Add, kAroundThreads>(sum, reinterpret_cast<float*>(shared_memory()));
   if (threadIdx.x == 0) store_any(a.dsink.data, a.dsink.type, head * a.dsink.strides[1], sum);
 }
 
 // What begins as 0, and is not there for every query.
 inline void clear_sums(const BackArgs& a) {
-  i64 all = i64(gridDim.x) * kRestThreads;
-  for (i64 i = i64(blockIdx.x) * kRestThreads + threadIdx.x; i < a.bias_count; i += all) a.bias_sums[i] = 0.0f;
+  i64 all = i64(gridDim.x) * kAroundThreads;
+  for (i64 i = i64(blockIdx.x) * kAroundThreads + threadIdx.x; i < a.bias_count; i += all) a.bias_sums[i] = 0.0f;
   if (a.largest && blockIdx.x == 0 && threadIdx.x == 0) *a.largest = 0;
 }
 
 // One thread for each element.
 inline void finish_bias(const BackArgs& a) {
-  i64 index = i64(blockIdx.x) * kRestThreads + threadIdx.x, rest = index, at = 0;
+  i64 index = i64(blockIdx.x) * kAroundThreads + threadIdx.x, rest = index, at = 0;
   if (index >= a.bias_count) return;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -106,7 +106,7 @@ inline void finish_largest(const BackArgs& a) {
 template <int COLUMNS, class Load, class Store>
 void each_columns(const Load& load, const Store& store) {
   constexpr int kGroups = COLUMNS / 32;
-  for (int i = threadIdx.x; i < 2 * kGroups * 128; i += kRestThreads) {
+  for (int i = threadIdx.x; i < 2 * kGroups * 128; i += kAroundThreads) {
     int thread = i % 128, group = i / 128 % kGroups, part = i / 128 / kGroups;
     Vec<float, 4> fours[4];
 #pragma unroll
