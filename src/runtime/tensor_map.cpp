@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tensor_map.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 
@@ -92,7 +93,13 @@ Reason check_box(const TensorBox& b, int64_t alignment) {
   return Reason::yes();
 }
 
+namespace {
+std::atomic<size_t> encoded_count{0};
+}
+size_t maps_encoded() { return encoded_count; }
+
 dev::TensorMap encode_map(const TensorBox& b, const void* pointer, const Device& d) {
+  encoded_count.fetch_add(1, std::memory_order_relaxed);
   const void* data = static_cast<const std::byte*>(pointer) + b.offset;
   if (d.target == "emulated") return emulator::encode_map(b, data);
   dev::TensorMap map;

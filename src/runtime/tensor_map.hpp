@@ -34,5 +34,6 @@ struct TensorBox {
 Reason check_box(const TensorBox& b, int64_t alignment);
 // The driver's function is looked up here, once. Raises if the driver refuses.
 dev::TensorMap encode_map(const TensorBox& b, const void* data, const Device& d);
+size_t maps_encoded();  // so far, by all threads
 
 }  // namespace tsr

@@ -24,7 +24,21 @@ void Binder::bits(size_t place, size_t bytes, TensorId t) {
   entries_.push_back({.kind = Kind::bits, .tensor = t, .place = place, .offset = static_cast<int64_t>(bytes)});
 }
 void Binder::map(size_t place, const TensorBox& box, TensorId t, const Device& d) {
-  maps_.push_back({place, t, box, d});
+  maps_.push_back({place, t, box, d, std::make_unique<Map::Kept>()});
+}
+
+dev::TensorMap Binder::Map::encoded(const void* pointer) const {
+  if (kept->busy.test_and_set(std::memory_order_acquire)) return encode_map(box, pointer, device);
+  struct Release {
+    std::atomic_flag& flag;
+    ~Release() { flag.clear(std::memory_order_release); }
+  } release{kept->busy};
+  if (pointer != kept->pointer) {
+    kept->pointer = nullptr;  // should the driver refuse
+    kept->map = encode_map(box, pointer, device);
+    kept->pointer = pointer;
+  }
+  return kept->map;
 }
 
 void Binder::fill(std::byte* args, void* const* tensors, std::byte* workspace) const {
@@ -53,7 +67,7 @@ void Binder::fill(std::byte* args, void* const* tensors, std::byte* workspace) c
     }
   }
   for (const Map& m : maps_) {
-    dev::TensorMap map = encode_map(m.box, tensors[m.tensor], m.device);
+    dev::TensorMap map = m.encoded(tensors[m.tensor]);
     std::memcpy(args + m.place, &map, sizeof map);
   }
 }

@@ -4,7 +4,9 @@
 // belongs and fills it in at each run, without allocating.
 #pragma once
 
+#include <atomic>
 #include <cstring>
+#include <memory>
 
 #include "device/code_args.cuh"
 #include "device/operand.cuh"
@@ -38,10 +40,19 @@ class Binder {
     int64_t offset = 0;  // in the tensor, in the workspace, or a number of bytes
   };
   struct Map {
+    // The last encoding, which serves the next run with the same pointer. Who finds it in use encodes for itself.
+    struct Kept {
+      std::atomic_flag busy;
+      const void* pointer = nullptr;
+      dev::TensorMap map;
+    };
     size_t place;
     TensorId tensor;
     TensorBox box;
     Device device;
+    std::unique_ptr<Kept> kept;
+
+    dev::TensorMap encoded(const void* pointer) const;
   };
   std::vector<Entry> entries_;
   std::vector<Map> maps_;
