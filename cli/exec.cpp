@@ -158,6 +158,14 @@ void set_environment(const ProgramFile& program, const Folders& folders, const s
   if (!device.empty()) setenv("TESSERA_DEVICE", device.c_str(), 1);
 }
 
+void warn_of_static_runtime(const ProgramFile& program) {
+  if (holds_cuda_runtime(program))
+    std::cerr << "tessera exec: warning: '" << program.path
+              << "' holds CUDA's runtime itself, so nothing can stand in for it and its calls will fail without a GPU; "
+                 "link it with `nvcc -cudart shared`"
+              << std::endl;
+}
+
 int start(const ProgramFile& program, const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
@@ -178,6 +186,7 @@ int run_program(const std::vector<std::string>& words, const std::string& device
   set_environment(program, folders, device);
   std::cerr << "tessera exec: " << ours.path << " reports " << ours.version << ", " << replaced << "; on " << on.name
             << (device == "cpu" ? ", with a stand-in of CUDA's runtime" : "") << std::endl;
+  if (device == "cpu") warn_of_static_runtime(program);
   return start(program, words);
 }
 

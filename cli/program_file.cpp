@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -84,6 +85,15 @@ std::map<std::string, std::string> libraries_of(const ProgramFile& p) {
     if (words >> name >> arrow >> path && arrow == "=>" && path.front() == '/') libraries[name] = path;
   }
   return libraries;
+}
+
+bool holds_cuda_runtime(const ProgramFile& p) {
+  if (p.kind != Kind::dynamic_binary) return false;
+  std::ifstream in(p.path, std::ios::binary);
+  std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  // The library that it opens, and one of its own errors' names; programs that only handle errors have no such text.
+  return content.find("libcuda.so.1") != std::string::npos &&
+         content.find("cudaErrorCudartUnloading") != std::string::npos;
 }
 
 }  // namespace tsr::cli

@@ -21,4 +21,7 @@ ProgramFile find_program(const std::string& name);
 // nothing is run. Empty where the loader cannot say.
 std::map<std::string, std::string> libraries_of(const ProgramFile& p);
 
+// Whether a binary holds CUDA's runtime itself, as nvcc links it unless told otherwise.
+bool holds_cuda_runtime(const ProgramFile& p);
+
 }  // namespace tsr::cli

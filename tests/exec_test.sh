@@ -56,6 +56,43 @@ done
 expect 0 "reports 91900" env TESSERA_REPORT_VERSION=91900 "$tessera" exec --device cpu -- "$work/client12"
 expect 0 "cuDNN 91900" env TESSERA_REPORT_VERSION=91900 "$tessera" exec --device cpu -- "$work/client12"
 
+# memory that a GPU could not read, or that ends too early, is refused by name; arguments are logged
+cat >"$work/pointers.c" <<'END'
+#include <cudnn.h>
+#include <stdio.h>
+#ifndef TESSERA_HAS_CUDA_HEADERS
+int cudaMalloc(void** p, size_t bytes);
+#endif
+int main(void) {
+  cudnnHandle_t h;
+  cudnnTensorDescriptor_t d;
+  float one = 1, zero = 0, host[256] = {0}, *small, *large;
+  char text[400];
+  cudnnCreate(&h);
+  cudnnCreateTensorDescriptor(&d);
+  cudnnSetTensor4dDescriptor(d, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 4, 8, 8);
+  cudaMalloc((void**)&small, 64);
+  cudaMalloc((void**)&large, 1024);
+  for (int i = 0; i < 3; ++i) {
+    float* from = i == 0 ? small : i == 1 ? host : large;
+    int status = cudnnSoftmaxForward(h, CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_MODE_CHANNEL, &one, d, from, &zero, d, large);
+    cudnnGetLastErrorString(text, sizeof text);
+    printf("%d %s\n", status, status ? text : "fine");
+  }
+  return 0;
+}
+END
+${CC:-cc} -I"$source/include/cudnn" "$work/pointers.c" -o "$work/pointers" "$build/host_cuda/libcudart.so.13" "$build/libcudnn.so.9" || exit 1
+expect 0 "2000 cudnnSoftmaxForward: 'x' f32[1,4,8,8] takes 1024 bytes, but the memory at " "$tessera" exec --device cpu -- "$work/pointers"
+expect 0 "which is no memory of cudaMalloc or its like, or was freed" "$tessera" exec --device cpu -- "$work/pointers"
+expect 0 "0 fine" "$tessera" exec --device cpu -- "$work/pointers"
+expect 0 "arguments: x FLOAT [1,4,8,8] strides [256,64,8,1] at 0x" \
+  env CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG=stdout "$tessera" exec --device cpu -- "$work/pointers"
+# a program that holds CUDA's runtime is told so: by two texts that every such runtime has
+printf 'const char* used[] = {"libcuda.so.1", "cudaErrorCudartUnloading"};\nint main(int n, char** v) { return used[n - 1] == v[0]; }\n' |
+  ${CC:-cc} -x c - -o "$work/static_runtime" || exit 1
+expect 0 "link it with \`nvcc -cudart shared\`" "$tessera" exec --device cpu -- "$work/static_runtime"
+
 # paths that a program opens itself: the file of that name is ours, whatever its path and the rest of its version
 opener="$work/opener"
 ${CC:-cc} -x c - -o "$opener" -ldl -Wl,-rpath,"$work/beside" <<'C'

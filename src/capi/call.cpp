@@ -2,6 +2,7 @@
 #include "capi/call.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "capi/host_graph.hpp"
 #include "runtime/cuda/driver.hpp"
@@ -28,13 +29,17 @@ void demand_set(const Shape& s, const char* name) {
 Call& Call::input(int64_t id, const Shape& s, const void* data, const char* name) {
   demand_set(s, name);
   demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", s);
-  return optional_input(id, &s, data);
+  optional_input(id, &s, data);
+  arguments_.back().name = name;
+  return *this;
 }
 
 Call& Call::output(int64_t id, const Shape& s, void* data, const char* name) {
   demand_set(s, name);
   demand(data, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, name, " is a null pointer; its descriptor is ", s);
-  return optional_output(id, &s, data);
+  optional_output(id, &s, data);
+  arguments_.back().name = name;
+  return *this;
 }
 
 Call& Call::optional_input(int64_t id, const Shape* s, const void* data) {
@@ -163,10 +168,31 @@ void Call::execute(void* workspace, size_t bytes, bool own_workspace) {
   if (!is_gpu(handle_.device) && is_recording(handle_.stream) && record(own_workspace ? nullptr : workspace)) return;
   if (own_workspace) bytes = needed, workspace = handle_.scratch(bytes);
   workspace = stage(workspace), bytes -= staged_bytes();
+  if (logs(CUDNN_SEV_INFO)) log_arguments(workspace, bytes);
   std::vector<Binding> bindings;
   bindings.reserve(2 * arguments_.size());
-  for_each_binding([&](const Binding& b, const Argument&) { bindings.push_back(b); });
+  bool on_cpu = handle_.device.kind == DeviceKind::cpu;
+  for_each_binding([&](const Binding& b, const Argument& a) {
+    bindings.push_back(b);
+    if (on_cpu && !a.on_host) check_memory(plan_->source(), {&b, 1});
+  });
   plan_->execute(bindings, workspace, bytes, handle_.stream);
+}
+
+void Call::log_arguments(void* workspace, size_t bytes) const {
+  std::string text = "arguments:";
+  for (const Argument& a : arguments_) {
+    if (a.by_value)
+      text += cat(" ",
+                  a.id < kAlphaId              ? "number"
+                  : (a.id - kAlphaId) % 2 == 0 ? "alpha"
+                                               : "beta",
+                  " = ", load<double>(from_data_type(a.shape.type), a.data, 0), ";");
+    else
+      text +=
+          cat(" ", a.name ? a.name : "tensor", " ", a.shape, " at ", address(a.data), a.on_host ? " (host)" : "", ";");
+  }
+  log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat(text, " workspace ", bytes, " bytes at ", address(workspace)));
 }
 
 bool Call::record(void* workspace) const {
@@ -205,9 +231,19 @@ Maker::Maker(const Call& c) : call_(c) {
   }
 }
 
+namespace {
+
+// Can it be a name in the text form?
+bool is_word(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char c) { return c == '_' || std::isalnum(c) != 0; });
+}
+
+}  // namespace
+
 TensorId Maker::add_memory(const Call::Argument& a, int64_t uid) {
   Shape s = a.by_value ? a.shape : in_memory(a.shape);
   Tensor t;
+  if (a.name && uid == a.id && is_word(a.name) && graph_.find(a.name) == kNone) t.name = a.name;
   t.uid = uid, t.uid_given = true;
   t.dtype = from_data_type(s.type), t.dtype_given = true;
   t.dims = s.dims, t.strides = s.strides, t.dims_given = t.strides_given = true;

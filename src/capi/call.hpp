@@ -83,6 +83,7 @@ class Call {
     void* data;
     bool written, by_value;
     bool on_host = false;
+    const char* name = nullptr;  // in messages; null: it has none
   };
   template <class T>
   void append(const T& v) {
@@ -110,6 +111,7 @@ class Call {
   void make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(void* workspace, size_t bytes, bool own_workspace);
   bool record(void* workspace) const;  // of a handle on the CPU
+  void log_arguments(void* workspace, size_t bytes) const;
   // Calls f(binding, argument) for what the graph reads and writes; not every graph needs every argument.
   template <class F>
   void for_each_binding(const F& f) const {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 namespace tsr::capi {
 namespace {
@@ -16,6 +17,7 @@ class Runtime {
   explicit Runtime(const char* name)
       : library_(name ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr),
         owns_(find<int(const void*)>("tesseraOwns")),
+        room_(find<int(const void*, size_t*)>("tesseraRoom")),
         is_capturing_(find<int(void*, int*)>("cudaStreamIsCapturing")) {}
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -39,6 +41,14 @@ class Runtime {
   bool is_ours() const { return owns_ != nullptr; }
   // Whether it is our stand-in, and knows this stream or graph.
   bool owns(const void* handle) const { return owns_ && owns_(handle) == 1; }
+  // Bytes from the pointer to the end of its memory; kForeign where that is not the stand-in's, which gave other
+  // memory, and nothing where it gave none.
+  static constexpr size_t kForeign = SIZE_MAX;
+  std::optional<size_t> room(const void* pointer) const {
+    size_t bytes = 0;
+    int answer = room_ ? room_(pointer, &bytes) : -1;
+    return answer < 0 ? std::nullopt : std::optional(answer == 1 ? bytes : kForeign);
+  }
   bool captures(void* stream) const {
     if (!is_capturing_ || (owns_ && !owns(stream))) return false;  // the stand-in complains about what it does not know
     int status = 0;
@@ -52,6 +62,7 @@ class Runtime {
   }
   void* library_;
   int (*owns_)(const void*);
+  int (*room_)(const void*, size_t*);
   int (*is_capturing_)(void*, int*);
 };
 
@@ -187,6 +198,28 @@ bool record(void* stream, Later work) {
 
 bool has_host_graphs() {
   return any_runtime([](const Runtime& r) { return r.is_ours(); });
+}
+
+void check_memory(const Graph& g, std::span<const Binding> bindings) {
+  if (!has_host_graphs()) return;
+  // Elsewhere programs of our own tests hand over memory of the process.
+  static const bool all_ours = std::getenv("TESSERA_EXEC_FOLDERS") != nullptr;
+  for (const Binding& b : bindings) {
+    TensorId id = g.find_uid(b.uid);
+    if (id == kNone || !b.data) continue;
+    const Tensor& t = g.tensor(id);
+    if (t.by_value || t.numel() == 0) continue;
+    std::optional<size_t> room;
+    for (const Runtime& r : runtimes())
+      if (std::optional<size_t> found = r.room(b.data); found && room.value_or(Runtime::kForeign) == Runtime::kForeign)
+        room = found;
+    demand(room != Runtime::kForeign || !all_ours, CUDNN_STATUS_BAD_PARAM, describe(t), " was given ", address(b.data),
+           ", which is no memory of cudaMalloc or its like, or was freed");
+    // Of packed sequences only the offsets tell how much there is.
+    if (!room || t.ragged != kNone) continue;
+    demand(*room >= static_cast<size_t>(t.bytes()), CUDNN_STATUS_BAD_PARAM, describe(t), " takes ", t.bytes(),
+           " bytes, but the memory at ", address(b.data), " ends after ", *room);
+  }
 }
 
 bool is_host_graph(cudaGraph_t graph) {

@@ -129,6 +129,11 @@ void log_graph(const Graph& g) {
     log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat("graph: ", print_graph(g, {.one_line = true})));
 }
 
+std::string address(const void* p) {
+  char digits[2 * sizeof p + 3];
+  return {digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "%p", p))};
+}
+
 void LoggedCall::start(const char* function) {
   log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat("function ", function, "() called"));
 }

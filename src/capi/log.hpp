@@ -16,7 +16,8 @@ namespace tsr::capi {
 
 bool logs(cudnnSeverity_t severity);  // cheap: asked by every call
 void log_message(cudnnSeverity_t severity, cudnnStatus_t status, const std::string& text);
-void log_graph(const Graph& g);  // as information, if that is logged
+void log_graph(const Graph& g);      // as information, if that is logged
+std::string address(const void* p);  // as messages write it
 
 // Says that a function was called, if anyone wants to know.
 class LoggedCall {

@@ -8,6 +8,9 @@
 extern "C" {
 // For our own libraries: whether a stream or a graph is one of this runtime, so that its work is host work.
 int tesseraOwns(const void* handle);
+// And whether memory is (1): then how much there is from the pointer on. 0: it is not, though the program has some;
+// -1: it has none.
+int tesseraRoom(const void* pointer, size_t* bytes);
 
 // errors.cpp
 cudaError_t cudaGetLastError();

@@ -120,6 +120,16 @@ void check_range(const void* pointer, size_t bytes, const char* name) {
 
 using namespace cudart;
 
+int tesseraRoom(const void* pointer, size_t* bytes) {
+  Found f;
+  if (find(pointer, f)) {
+    *bytes = f.start + f.block.bytes - number(pointer);
+    return 1;
+  }
+  std::lock_guard guard(blocks().lock);
+  return blocks().by_start.empty() ? -1 : 0;
+}
+
 cudaError_t cudaMalloc(void** pointer, size_t size) {
   return answer("cudaMalloc", [&] { hand_out(pointer, size, Kind::device); });
 }

@@ -21,6 +21,19 @@ TEST(Memory, IsAlignedAndOfAnySize) {
   }
 }
 
+TEST(Memory, TellsOurLibrariesHowMuchThereIs) {
+  char* p = nullptr;
+  size_t bytes = 7;
+  EXPECT_LE(tesseraRoom(&bytes, &bytes), 0);  // 0 where other tests have memory
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&p), 100));
+  EXPECT_EQ(tesseraRoom(p + 40, &bytes), 1);
+  EXPECT_EQ(bytes, 60U);
+  EXPECT_EQ(tesseraRoom(p + 100, &bytes), 0);
+  EXPECT_EQ(tesseraRoom(&bytes, &bytes), 0);
+  EXPECT_CUDA(cudaFree(p));
+  EXPECT_LE(tesseraRoom(p, &bytes), 0);
+}
+
 TEST(Memory, MoreThanTheMachineHasIsRefused) {
   void* p = nullptr;
   std::string text = said([&] { EXPECT_EQ(cudaMalloc(&p, size_t{1} << 60), cudaErrorMemoryAllocation); });
