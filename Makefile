@@ -1,5 +1,5 @@
 # The commands of the project; each installs what is missing, builds what changed, and runs.
-.PHONY: all setup configure build demo test check bench pack wheel docs clean
+.PHONY: all setup configure build demo test check bench pack wheel deb docs clean
 all: build
 
 setup:
@@ -41,6 +41,12 @@ pack: build
 # The Python packages `tessera` and `tessera-cudnn`, in build/wheels; with kernels when there is a pack.
 wheel: build
 	@scripts/wheel build
+
+# The Debian packages, in build-deb/packages.
+deb: setup
+	@cmake --preset deb >/dev/null
+	@cmake --build --preset deb
+	@cd build-deb && cpack
 
 # Regenerates the pages that are made from the code.
 docs: build
