@@ -61,6 +61,7 @@ NB_MODULE(_tessera, m) {
   add_graph(m);
   add_operations(m, tensor);
   add_plan(m);
+  add_jax(m);
   m.def("thread_count", &tessera::thread_count, "Threads that the CPU engines use together, the caller's included.");
   m.def("set_thread_count", &tessera::set_thread_count, nb::arg("n"));
   m.attr("__version__") = TESSERA_VERSION;
