@@ -90,9 +90,11 @@ Value to_value(nb::handle number, const tsr::Tensor& t) {
   Value v{};
   int64_t whole = 0;
   double real = 0;
-  if (tsr::is_integer(t.dtype) && nb::try_cast(number, whole))
+  if (tsr::is_integer(t.dtype) && nb::try_cast(number, whole)) {
     tsr::store(t.dtype, v.bytes, 0, whole);
-  else if (!tsr::is_integer(t.dtype) && nb::try_cast(number, real))
+    require(tsr::load<int64_t>(t.dtype, v.bytes, 0) == whole, "scalar ", tsr::describe(t), " was given ", whole,
+            ", which is no number of its type");
+  } else if (!tsr::is_integer(t.dtype) && nb::try_cast(number, real))
     tsr::store(t.dtype, v.bytes, 0, real);
   else
     fail(Status::bad_parameter, "scalar ", tsr::describe(t), " was given ", nb::cast<std::string>(nb::repr(number)),

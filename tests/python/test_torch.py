@@ -1,5 +1,7 @@
 """PyTorch: tensors as arrays, operators with gradients, and the backend of torch.compile; on the processor, and on a GPU
 where there is one."""
+import types
+
 import numpy
 import pytest
 
@@ -60,6 +62,13 @@ def test_wrong_devices_are_named():
         plan(torch.zeros(4))
     with pytest.raises(tessera.Error, match="input 'x' f32.4. was given .* on GPU 0; its memory must be on the host"):
         tessera.Graph.parse("x = input f32[4]; y = relu x; output y").plan()(torch.zeros(4, device="cuda"))
+
+    class Elsewhere:
+        device = types.SimpleNamespace(id=1)
+        __cuda_array_interface__ = {"version": 3, "shape": (4,), "typestr": "<f4", "data": (4096, False)}
+
+    with pytest.raises(tessera.Error, match="input 'x' f32.4. was given an array of f32.4. on GPU 1; its memory must be on GPU 0"):
+        plan(Elsewhere(), y=torch.zeros(4, device="cuda"))
 
 
 def test_freed_storage_is_named():
