@@ -10,6 +10,7 @@ import numpy
 import pytest
 
 import tessera
+from conftest import expected
 
 jax = pytest.importorskip("jax", reason="JAX is not installed: `pip install jax` into the environment to test with it")
 jnp = jax.numpy
@@ -28,7 +29,7 @@ def rows():
     return jnp.asarray(rng.standard_normal((8, 64), "f")), jnp.asarray(rng.standard_normal((1, 64), "f"))
 
 
-def norm(x, scale, eps=1e-5):
+def norm_gelu(x, scale, eps=1e-5):
     return tessera.gelu(tessera.rms_norm(x, scale, eps=eps))
 
 
@@ -36,9 +37,18 @@ def reference(x, scale, eps=1e-5):
     return jax.nn.gelu(x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + eps) * scale, approximate=False)
 
 
+def test_arrays_are_read_by_plans(norm):
+    plan, a = norm
+    y = plan(**{name: jnp.asarray(x) for name, x in a.items()})
+    assert isinstance(y, numpy.ndarray)  # arrays of JAX cannot be written
+    numpy.testing.assert_allclose(y, expected(a), atol=1e-5)
+    with pytest.raises(tessera.Error, match="output 'y' .* may only be read"):
+        plan(**a, y=jnp.zeros((4, 64)))
+
+
 def test_functions_are_compiled_derived_and_mapped(fuse, rows):
-    mine = fuse(norm)
-    assert mine.__name__ == "norm"
+    mine = fuse(norm_gelu)
+    assert mine.__name__ == "norm_gelu"
     numpy.testing.assert_allclose(mine(*rows), reference(*rows), atol=1e-5)
     numpy.testing.assert_allclose(jax.jit(mine)(*rows), reference(*rows), atol=1e-5)
     numpy.testing.assert_allclose(mine(*rows, eps=0.5), reference(*rows, 0.5), atol=1e-5)
@@ -110,7 +120,7 @@ assert numpy.allclose(jax.jit(lambda x: tessera.jax.call(plan, x))(x), numpy.exp
 
 
 def test_threads_share_a_call(fuse, rows):
-    call, wrong = jax.jit(fuse(norm)), []
+    call, wrong = jax.jit(fuse(norm_gelu)), []
 
     def work(factor):
         for _ in range(50):

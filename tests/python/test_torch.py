@@ -150,6 +150,22 @@ def test_block_scaled_products(device):
     torch.testing.assert_close(y, wide(a, s) @ wide(b, t).T, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])
+def test_dropout_behind_a_norm(name, device):
+    import tessera.torch  # noqa: F401
+    operator = getattr(torch.ops.tessera, name)
+    tensors = [t.requires_grad_() for t in CASES[name][0](device)]
+    plain = operator(*tensors, activation="tanh")
+    y = operator(*tensors, activation="tanh", dropout=0.25, seed=7)
+    kept = y != 0
+    assert 0.6 < kept.float().mean().item() < 0.9
+    torch.testing.assert_close(y, torch.where(kept, plain / 0.75, 0), rtol=1e-4, atol=1e-4)
+    assert not torch.equal(y, operator(*tensors, activation="tanh", dropout=0.25, seed=8))
+    dy = torch.randn_like(y)
+    for mine, theirs in zip(torch.autograd.grad(y, tensors, dy), torch.autograd.grad(plain, tensors, torch.where(kept, dy / 0.75, 0))):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-3)  # the same elements are dropped backward
+
+
 def alibi(scores, slopes):
     """A bias that grows with the distance of a key, below a soft cap: it reads where a score is, and a tensor."""
     distance = tessera.gen_index(scores, axis=3) - tessera.gen_index(scores, axis=2)
