@@ -30,7 +30,9 @@ PYTHON ?= python3
 bench: build
 	@build/tessera bench --json build/bench.jsonl --python $(PYTHON)
 	@build/tessera_capi_bench | tee -a build/bench.jsonl
-	@if [ -f build/python/stamp ]; then PYTHONPATH=build/python build/python/env/bin/python bench/python.py | tee -a build/bench.jsonl; fi
+	@if [ -f build/python/stamp ]; then export PYTHONPATH=build/python; \
+	  python=$$($(PYTHON) -c 'import sys, numpy, torch, tessera; print(sys.executable)' 2>/dev/null || echo build/python/env/bin/python); \
+	  $$python bench/python.py | tee -a build/bench.jsonl; fi
 	@bench/gpt.py --python $(PYTHON) -- --steps 200 | tee -a build/bench.jsonl
 	@bench/gpt.py --python $(PYTHON) -- --layers 4 --width 256 --heads 4 --context 128 --steps 20 | tee -a build/bench.jsonl
 

@@ -56,7 +56,8 @@ def main():
             elif kind == "python" and "import tessera" in body:
                 if package and lacking(build / "python/env/bin/python", body):
                     missing.append(where)
-                elif package:
+                    continue
+                if package:
                     with tempfile.TemporaryDirectory() as folder:
                         source = pathlib.Path(folder) / "example.py"
                         source.write_text(body)

@@ -113,9 +113,13 @@ class _Kind(typing.NamedTuple):
 
 
 def _kind(tensor):
-    aligned = 16 if isinstance(tensor, torch._subclasses.FakeTensor) or tensor.data_ptr() % 16 == 0 else tensor.element_size()
-    place = "cpu" if tensor.device.type == "cpu" else f"cuda:{tensor.device.index or 0}"
-    return _Kind(str(tensor.dtype), tuple(tensor.shape), tensor.stride(), aligned, place)
+    dims, strides, place = tensor.shape, tensor.stride(), tensor.device
+    place = "cpu" if place.type == "cpu" else f"cuda:{place.index or 0}"
+    if isinstance(tensor, torch._subclasses.FakeTensor):
+        # Plans are for sizes: a program that is compiled for any is compiled for these instead, and again for others.
+        return _Kind(str(tensor.dtype), tuple(map(int, dims)), tuple(map(int, strides)), 16, place)
+    aligned = 16 if tensor.data_ptr() % 16 == 0 else tensor.element_size()
+    return _Kind(str(tensor.dtype), tuple(dims), strides, aligned, place)
 
 
 def _each(function, argument):
