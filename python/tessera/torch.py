@@ -217,6 +217,11 @@ def _register(name, schema, slopes):
     _library.impl(f"{name}_backward", backward, "CompositeExplicitAutograd")
     torch.library.register_fake(f"tessera::{name}_backward", backward_fake, lib=_library)
 
+    def derive_twice(ctx, *_):
+        raise RuntimeError(f"tessera::{name} has no second derivative")
+
+    torch.library.register_autograd(f"tessera::{name}_backward", derive_twice, lib=_library)
+
     def remember(ctx, inputs, output, keyword_only_inputs=()):
         for t in _flat(inputs[slopes:]):
             if t.requires_grad:

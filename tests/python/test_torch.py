@@ -132,6 +132,14 @@ def test_operators_follow_pytorch(name, device):
             torch.testing.assert_close(a.grad, b.grad, rtol=2e-3, atol=2e-3)
 
 
+def test_second_derivatives_are_refused(device):
+    import tessera.torch  # noqa: F401
+    x, y = (torch.randn(8, 64, device=device, requires_grad=True) for _ in range(2))
+    slope, = torch.autograd.grad(torch.ops.tessera.swiglu(x, y).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="tessera::swiglu has no second derivative"):
+        slope.sum().backward()
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_operators_are_what_they_declare(name, device):
     import tessera.torch  # noqa: F401
