@@ -5,7 +5,8 @@ set(CPACK_COMPONENTS_ALL library dev cli cudnn)
 set(CPACK_SET_DESTDIR ON)  # files that name the prefix name the one of the packages
 set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+    WORLD_READ WORLD_EXECUTE)
 set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_PACKAGE_CONTACT "Tessera developers <maintainers@tessera.invalid>")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -54,7 +55,8 @@ execute_process(COMMAND git log -1 --format=%cD WORKING_DIRECTORY ${PROJECT_SOUR
 configure_file(cmake/debian/changelog.in ${PROJECT_BINARY_DIR}/debian/changelog @ONLY)
 configure_file(cmake/debian/tessera.1 ${PROJECT_BINARY_DIR}/debian/tessera.1 COPYONLY)
 if(GZIP)
-  execute_process(COMMAND ${GZIP} -9nfk changelog tessera.1 WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/debian COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${GZIP} -9nfk changelog tessera.1 WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/debian
+                  COMMAND_ERROR_IS_FATAL ANY)
 endif()
 install(FILES ${PROJECT_BINARY_DIR}/debian/tessera.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cli EXCLUDE_FROM_ALL)
 # The linker's cache follows the shared library, and so do dependencies of packages that are linked with it. CPack would

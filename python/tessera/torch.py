@@ -137,7 +137,8 @@ def _flat(arguments):
 
 def _inputs(graph, kinds):
     names = map("x{}".format, itertools.count())
-    return [_each(lambda k: graph.input(next(names), k.dtype, k.dims, strides=k.strides, alignment=k.alignment), k) for k in kinds]
+    add = lambda k: graph.input(next(names), k.dtype, k.dims, strides=k.strides, alignment=k.alignment)
+    return [_each(add, k) for k in kinds]
 
 
 @functools.lru_cache(maxsize=1024)
