@@ -1,5 +1,5 @@
 # The commands of the project; each installs what is missing, builds what changed, and runs.
-.PHONY: all setup configure build demo test check bench pack wheel docs clean
+.PHONY: all setup configure build demo test check bench pack wheel deb docs clean
 all: build
 
 setup:
@@ -30,7 +30,9 @@ PYTHON ?= python3
 bench: build
 	@build/tessera bench --json build/bench.jsonl --python $(PYTHON)
 	@build/tessera_capi_bench | tee -a build/bench.jsonl
-	@if [ -f build/python/stamp ]; then PYTHONPATH=build/python build/python/env/bin/python bench/python.py | tee -a build/bench.jsonl; fi
+	@if [ -f build/python/stamp ]; then export PYTHONPATH=build/python; \
+	  python=$$($(PYTHON) -c 'import sys, numpy, torch, tessera; print(sys.executable)' 2>/dev/null || echo build/python/env/bin/python); \
+	  $$python bench/python.py | tee -a build/bench.jsonl; fi
 	@bench/gpt.py --python $(PYTHON) -- --steps 200 | tee -a build/bench.jsonl
 	@bench/gpt.py --python $(PYTHON) -- --layers 4 --width 256 --heads 4 --context 128 --steps 20 | tee -a build/bench.jsonl
 
@@ -41,6 +43,12 @@ pack: build
 # The Python packages `tessera` and `tessera-cudnn`, in build/wheels; with kernels when there is a pack.
 wheel: build
 	@scripts/wheel build
+
+# The Debian packages, in build-deb/packages.
+deb: setup
+	@cmake --preset deb >/dev/null
+	@cmake --build --preset deb
+	@cd build-deb && cpack
 
 # Regenerates the pages that are made from the code.
 docs: build

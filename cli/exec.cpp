@@ -44,7 +44,7 @@ Folders find_folders() {
     searched += cat(searched.empty() ? "" : ", ", f.cudnn.string());
   }
   fail(Status::bad_parameter, kLibrary, " of this project is in none of ", searched,
-       "; build the target `cudnn` or install the project");
+       "; build the target `cudnn`, or install the project or its package tessera-cudnn");
 }
 
 struct Library {

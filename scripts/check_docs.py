@@ -23,10 +23,17 @@ def has_nvrtc(build):
     return json.loads(report.stdout)["nvrtc"]["found"]
 
 
+def lacking(python, program):
+    """Frameworks that a program imports and that are not installed."""
+    named = {m for m in ("torch", "jax") if re.search(rf"^import (tessera\.)?{m}\b", program, re.M)}
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    return {m for m in named if subprocess.run([python, "-c", code, m]).returncode != 0}
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     counts = {"tessera": 0, "sh": 0, "cpp": 0, "c": 0, "python": 0}
-    skipped, nvrtc = 0, has_nvrtc(build)
+    skipped, nvrtc, missing = 0, has_nvrtc(build), []
     package = bool(list(build.glob("python/tessera/_tessera*.so")))
     if not package:
         print("examples in Python are not run: the package is not built")
@@ -47,6 +54,9 @@ def main():
                         run(line, where)
                         counts[kind] += 1
             elif kind == "python" and "import tessera" in body:
+                if package and lacking(build / "python/env/bin/python", body):
+                    missing.append(where)
+                    continue
                 if package:
                     with tempfile.TemporaryDirectory() as folder:
                         source = pathlib.Path(folder) / "example.py"
@@ -70,6 +80,8 @@ def main():
                     run([program], where)
                     counts[kind] += 1
     print(", ".join(f"{n} {kind}" for kind, n in counts.items()), f"examples ran, {skipped} skipped for want of NVRTC")
+    if missing:
+        print("not run for want of PyTorch or JAX:", ", ".join(missing))
     if min(counts.values()) == 0:
         sys.exit("a kind of example is missing")
 

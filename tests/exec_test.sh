@@ -158,7 +158,7 @@ expect 0 "exec: $work/prefix/lib/tessera/libcudnn.so.9" "$work/prefix/bin/tesser
 rm "$work/prefix/lib/tessera/host/libcudart.so.13"
 expect 2 "host/libcudart.so.13, is missing" "$work/prefix/bin/tessera" exec --device cpu -- "$work/client12"
 rm "$work/prefix/lib/tessera/libcudnn.so.9"
-expect 2 "build the target \`cudnn\` or install the project" "$work/prefix/bin/tessera" exec -- true
+expect 2 "build the target \`cudnn\`, or install the project" "$work/prefix/bin/tessera" exec -- true
 
 # what cannot be started
 expect 2 "PROGRAM is required" "$tessera" exec

@@ -17,10 +17,10 @@ compile() { g++ -std=c++20 "$source/tests/install/main.cpp" "$@"; }
 # shellcheck disable=SC2046
 compile $(pkg-config --cflags --libs tessera) -o "$work/by_pkg_config"
 LD_LIBRARY_PATH=$folder "$work/by_pkg_config"
-readelf -d "$work/by_pkg_config" | grep -q 'NEEDED.*libtessera\.so\.0\.1'
-# The C++ API and nothing else.
+readelf -d "$work/by_pkg_config" | grep -q 'NEEDED.*libtessera\.so\.0\]'
+# The C++ API and nothing else, under the version of the symbols.
 exported=$(nm -DC --defined-only "$folder/libtessera.so" | cut -d' ' -f3-)
-if others=$(grep -vE '^(tessera::|(typeinfo|typeinfo name|vtable) for tessera::)' <<<"$exported"); then
+if others=$(grep -vE '^(TESSERA_[0-9.]+$|((typeinfo|typeinfo name|vtable) for )?tessera::.*@@TESSERA_[0-9.]+$)' <<<"$exported"); then
   echo "libtessera.so also exports: $(head -5 <<<"$others")"
   exit 1
 fi

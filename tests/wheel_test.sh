@@ -42,5 +42,9 @@ ctypes.CDLL("libcudnn_ops.so.9")
 END
 run python -m tessera exec --device cpu -- python client.py 2>message || { cat message >&2; exit 1; }
 grep -q "reports 9" message
+if [ -e "$build/kernels" ]; then  # a pack: its kernels are at hand
+  run python -m tessera exec --device cpu -- sh -c 'ls "$TESSERA_KERNEL_PACK"' >kernels 2>/dev/null
+  grep -q '\.kernel$' kernels
+fi
 if run python client.py 2>/dev/null; then echo "libcudnn.so.9 is found without exec" >&2; exit 1; fi
 echo "both wheels work without the source tree"

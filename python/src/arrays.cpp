@@ -178,6 +178,8 @@ Array::Array(nb::handle object, Stream& stream) {
   require(
       taken, "an object of type ", class_name(object),
       " was given, which lends no memory; allowed is what has the buffer protocol, __dlpack__ or __array_interface__");
+  for (int64_t d : dims) require(d >= 0, "an array of sizes ", dims, " was given");
+  tsr::volume(dims);  // raises where they multiply to too much
 }
 
 Lease::Lease(Lease&& other) noexcept

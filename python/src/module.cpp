@@ -3,6 +3,9 @@
 // beside it.
 #include "module.hpp"
 
+#include <nanobind/stl/string.h>
+
+#include "base/cache_folder.hpp"
 #include "operations.hpp"
 #include "tessera/plan.hpp"
 
@@ -61,7 +64,10 @@ NB_MODULE(_tessera, m) {
   add_graph(m);
   add_operations(m, tensor);
   add_plan(m);
+  add_jax(m);
   m.def("thread_count", &tessera::thread_count, "Threads that the CPU engines use together, the caller's included.");
   m.def("set_thread_count", &tessera::set_thread_count, nb::arg("n"));
+  m.def(
+      "_cache_folder", [](const std::string& name) { return tsr::cache_folder(name); }, nb::arg("name"));
   m.attr("__version__") = TESSERA_VERSION;
 }

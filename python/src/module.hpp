@@ -9,5 +9,6 @@ namespace tessera::python {
 nanobind::object add_tensor(nanobind::module_& m);  // returns the class
 void add_graph(nanobind::module_& m);
 void add_plan(nanobind::module_& m);
+void add_jax(nanobind::module_& m);
 
 }  // namespace tessera::python

@@ -7,8 +7,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
-#include <map>
-#include <mutex>
 
 #include "api/state.hpp"
 #include "arrays.hpp"
@@ -17,39 +15,13 @@
 #include "harness/tune.hpp"
 #include "module.hpp"
 #include "planner/explain.hpp"
-#include "runtime/devices.hpp"
+#include "runner.hpp"
 
 namespace tessera::python {
 namespace {
 
 using tsr::fail;
 using tsr::require;
-
-// Scratch memory of a plan. A call takes a piece and gives it back when its work is launched: what is launched later
-// into the same stream runs later, so pieces are kept for each stream.
-class Workspaces {
- public:
-  OwnedMemory take(size_t bytes, const tsr::Device& d, void* stream) {
-    {
-      std::lock_guard guard(lock_);
-      std::vector<OwnedMemory>& free = free_[stream];
-      if (!free.empty()) {
-        OwnedMemory m = std::move(free.back());
-        free.pop_back();
-        return m;
-      }
-    }
-    return allocate(bytes, d.memory, "a workspace");
-  }
-  void give_back(OwnedMemory m, void* stream) {
-    std::lock_guard guard(lock_);
-    free_[stream].push_back(std::move(m));
-  }
-
- private:
-  std::mutex lock_;
-  std::map<void*, std::vector<OwnedMemory>> free_;
-};
 
 class PlanObject {
  public:
@@ -59,15 +31,15 @@ class PlanObject {
   };
 
   explicit PlanObject(std::shared_ptr<const tsr::Plan> plan, std::string device)
-      : plan_(std::move(plan)), device_(std::move(device)), workspaces_(std::make_unique<Workspaces>()) {
-    const tsr::Graph& g = plan_->source();
+      : runner_(std::make_unique<Runner>(std::move(plan))), device_(std::move(device)) {
+    const tsr::Graph& g = runner_->plan().source();
     for (tsr::TensorId t : g.inputs()) places_.push_back({&g.tensor(t), false});
     inputs_ = places_.size();
     for (tsr::TensorId t : g.outputs()) places_.push_back({&g.tensor(t), true});
     makers_.resize(places_.size() - inputs_);
   }
 
-  const tsr::Plan& plan() const { return *plan_; }
+  const tsr::Plan& plan() const { return runner_->plan(); }
   const std::string& device() const { return device_; }
   const std::vector<Place>& places() const { return places_; }
   size_t inputs() const { return inputs_; }
@@ -99,21 +71,14 @@ class PlanObject {
   }
 
   // Launches; the GIL is not held.
-  void execute(std::span<const tsr::Binding> bindings, void* stream) const {
-    size_t bytes = plan_->workspace_bytes();
-    if (bytes == 0) return plan_->execute(bindings, nullptr, 0, stream);
-    OwnedMemory workspace = workspaces_->take(bytes, plan_->device(), stream);
-    plan_->execute(bindings, workspace.get(), bytes, stream);
-    workspaces_->give_back(std::move(workspace), stream);
-  }
+  void execute(std::span<const tsr::Binding> bindings, void* stream) const { runner_->execute(bindings, stream); }
 
  private:
-  std::shared_ptr<const tsr::Plan> plan_;
+  std::unique_ptr<Runner> runner_;
   std::string device_;
   std::vector<Place> places_;  // inputs, then outputs
   size_t inputs_ = 0;
   mutable std::vector<nb::object> makers_;  // of arrays for outputs, when the first was asked for
-  std::unique_ptr<Workspaces> workspaces_;
 };
 
 // The value of a scalar, where the plan reads it.
@@ -125,9 +90,11 @@ Value to_value(nb::handle number, const tsr::Tensor& t) {
   Value v{};
   int64_t whole = 0;
   double real = 0;
-  if (tsr::is_integer(t.dtype) && nb::try_cast(number, whole))
+  if (tsr::is_integer(t.dtype) && nb::try_cast(number, whole)) {
     tsr::store(t.dtype, v.bytes, 0, whole);
-  else if (!tsr::is_integer(t.dtype) && nb::try_cast(number, real))
+    require(tsr::load<int64_t>(t.dtype, v.bytes, 0) == whole, "scalar ", tsr::describe(t), " was given ", whole,
+            ", which is no number of its type");
+  } else if (!tsr::is_integer(t.dtype) && nb::try_cast(number, real))
     tsr::store(t.dtype, v.bytes, 0, real);
   else
     fail(Status::bad_parameter, "scalar ", tsr::describe(t), " was given ", nb::cast<std::string>(nb::repr(number)),
@@ -293,6 +260,16 @@ nb::tuple to_tuple(const List& list) {
   return nb::tuple(out);
 }
 
+// Inputs, then outputs: name, type, sizes, strides, and whether it is an output.
+nb::list places_of(const PlanObject& p) {
+  nb::list all;
+  for (const PlanObject::Place& place : p.places()) {
+    const tsr::Tensor& t = *place.tensor;
+    all.append(nb::make_tuple(t.name, tsr::name(t.dtype), to_tuple(t.dims), to_tuple(t.strides), place.produced));
+  }
+  return all;
+}
+
 // What fuse() tells arguments apart by: type, sizes, strides, alignment and device of an array, None for anything else.
 nb::object describe_array(nb::handle object) {
   if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) return nb::none();
@@ -358,6 +335,7 @@ void add_plan(nb::module_& m) {
       .def_prop_ro("device", &PlanObject::device)
       .def_prop_ro("workspace_bytes", [](const PlanObject& p) { return p.plan().workspace_bytes(); })
       .def_prop_ro("steps", [](const PlanObject& p) { return p.plan().steps().size(); })
+      .def_prop_ro("_places", &places_of)
       .def_prop_ro(
           "inputs", [](const PlanObject& p) { return names_of(p, false); }, "The names of the inputs.")
       .def_prop_ro(

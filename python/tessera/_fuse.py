@@ -34,26 +34,33 @@ def fuse(function=None, *, device=None, **options):
 
 def _build(function, arguments, named, views, device, options):
     """The plan, and whether the function returned one tensor rather than several."""
-    graph = _tessera.Graph()
+    graph, _, results, single = trace(function, arguments, named, views)
+    for i, tensor in enumerate(results):
+        # Its own copy, so that an input or a tensor that is returned twice is an output too.
+        graph.output(tensor.identity(), f"result{i}", tensor.dtype)
+    return graph.plan(device or next(v[-1] for v in views if v is not None), **options), single
+
+
+def trace(function, arguments, named, views):
+    """The graph of a function whose arguments are tensors where there are views of arrays; its inputs, its results, and
+    whether it returned one tensor rather than several."""
+    graph, inputs, values = _tessera.Graph(), [], []
     names = _names(function, len(arguments)) + list(named)
-    values = []
     for value, view, name in zip([*arguments, *named.values()], views, names):
         if view is not None:
-            dtype, dims, strides, alignment, place = view
+            dtype, dims, strides, alignment, _ = view
             value = graph.input(name, dtype, dims, strides=strides, alignment=alignment)
-            device = device or place
+            inputs.append(value)
         values.append(value)
-    if device is None:
+    if not inputs:
         raise TypeError(f"{function.__name__}: none of the arguments is an array")
     result = function(*values[:len(arguments)], **dict(zip(named, values[len(arguments):])))
     single = isinstance(result, _tessera.Tensor) and not isinstance(result, _tessera.Outputs)
     results = [result] if single else list(result)
-    for i, tensor in enumerate(results):
+    for tensor in results:
         if not isinstance(tensor, _tessera.Tensor):
             raise TypeError(f"{function.__name__} must return tensors, not {type(tensor).__name__}")
-        # Its own copy, so that an input or a tensor that is returned twice is an output too.
-        graph.output(tensor.identity(), f"result{i}", tensor.dtype)
-    return graph.plan(device, **options), single
+    return graph, inputs, results, single
 
 
 def _names(function, count):

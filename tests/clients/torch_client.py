@@ -5,6 +5,7 @@ Usage: LD_PRELOAD=.../libcudnn.so.9 torch_client.py [--json OUT] [--beside OTHER
 NVIDIA's library the same way, which tells a client's fault from ours; --beside then compares the losses of the two runs."""
 import copy
 import json
+import os
 
 import torch
 import torch.nn.functional as F
@@ -236,8 +237,8 @@ def train(model, optimizer, loss_of, steps=50):
     return {"losses": [round(v, 5) for v in losses]}
 
 
-@check
-def resnet_training():
+def resnet():
+    """A model, and what computes its loss."""
     torch.manual_seed(4)
 
     class Block(torch.nn.Module):
@@ -257,7 +258,35 @@ def resnet_training():
     def loss_of(model):
         y = torch.randint(0, 4, (32,), device="cuda")
         return F.cross_entropy(model(centres[y] + 0.5 * torch.randn(32, 3, 16, 16, device="cuda")), y)
+    return model, loss_of
+
+
+@check
+def resnet_training():
+    model, loss_of = resnet()
     return train(model, torch.optim.SGD(model.parameters(), lr=0.02), loss_of)
+
+
+@check
+def distributed():
+    """The same model with its parameters copied and sharded, over NCCL: by torchrun, or alone."""
+    from torch import distributed
+    from torch.distributed.fsdp import fully_shard
+    alone = {} if "RANK" in os.environ else {"store": distributed.HashStore(), "rank": 0, "world_size": 1}
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    distributed.init_process_group("nccl", **alone)
+    mesh = distributed.init_device_mesh("cuda", (distributed.get_world_size(),))
+    losses = []
+    for shard in (False, True):
+        model, loss_of = resnet()
+        model = fully_shard(model, mesh=mesh) if shard else torch.nn.parallel.DistributedDataParallel(model)
+        losses.append(train(model, torch.optim.SGD(model.parameters(), lr=0.02), loss_of)["losses"])
+    distributed.barrier()
+    distributed.destroy_process_group()
+    apart = max(abs(a - b) for a, b in zip(*losses)) / losses[0][0]
+    if not apart <= 0.05:
+        raise AssertionError(f"losses with sharded parameters are {apart:.1%} of the first apart")
+    return {"losses": losses[0]}
 
 
 @check

@@ -1,4 +1,7 @@
 """What the tests of the Python package share."""
+import importlib.util
+import pathlib
+
 import numpy
 import pytest
 
@@ -20,3 +23,14 @@ def expected(a):
     x, s, b = a["x"], a["s"], a["b"]
     centred = x - x.mean(1, keepdims=True)
     return numpy.maximum(centred / numpy.sqrt((centred ** 2).mean(1, keepdims=True) + 1e-5) * s + b, 0)
+
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
+
+
+def example(name):
+    """An example as a module."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

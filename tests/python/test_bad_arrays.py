@@ -1,5 +1,6 @@
 """Whatever is given in the place of an array, an exception names the tensor, what was given and what is wanted."""
 import ctypes
+import threading
 
 import numpy
 import pytest
@@ -128,20 +129,75 @@ class DLTensor(ctypes.Structure):
                 ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
+
+
+def capsule_of(structure, name):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(structure), name, None)
+
+
+DLTENSOR, VERSIONED = ctypes.create_string_buffer(b"dltensor"), ctypes.create_string_buffer(b"dltensor_versioned")
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 20), st.integers(0, 255), st.integers(0, 4), st.integers(0, 9), st.integers(0, 20), st.integers(-3, 3))
 def test_any_dlpack_tensor(code, bits, lanes, ndim, device_type, device_id):
     shape = (ctypes.c_int64 * 10)(2, 3, 4, 1, 1, 1, 1, 1, 1, 1)
     t = DLTensor(GOOD.ctypes.data, device_type, device_id, ndim, code, bits, lanes, ctypes.addressof(shape), None, 0, None, None)
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    name = ctypes.create_string_buffer(b"dltensor")
-    capsule = new(ctypes.addressof(t), name, None)
+    capsule = capsule_of(t, DLTENSOR)
     if (code, bits, lanes, ndim) == (2, 32, 1, 3) and device_type in (1, 3):
         PLAN(Lender(capsule), y=numpy.empty((2, 3, 4), "f"))
         return
     with pytest.raises(tessera.Error, match="input 'x' f32.2,3,4."):
         PLAN(Lender(capsule, device=(1, 0)), y=numpy.empty((2, 3, 4), "f"))
+
+
+ANY_SIZE = st.one_of(st.integers(-3, 5), st.sampled_from([2 ** 31, 2 ** 62, -2 ** 63, 2 ** 63 - 1]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ANY_SIZE, min_size=3, max_size=3), st.lists(ANY_SIZE, min_size=3, max_size=3), st.booleans(), st.sampled_from([0, 1, 2, 9]),
+       st.sampled_from(["x", "y"]), st.booleans())
+def test_any_dlpack_sizes_strides_and_versions(dims, steps, freed, major, place, read_only):
+    shape, strides, own = (ctypes.c_int64 * 3)(*dims), (ctypes.c_int64 * 3)(*steps), numpy.zeros((2, 3, 4), "f")
+    t = DLTensor(0 if freed else own.ctypes.data, 1, 0, 3, 2, 32, 1, ctypes.addressof(shape), ctypes.addressof(strides), 0, None, None)
+    v = Versioned(major, 0, None, None, int(read_only), t)
+    arrays = {"x": GOOD, "y": numpy.zeros((2, 3, 4), "f"), place: Lender(capsule_of(v, VERSIONED))}
+    fits = dims == [2, 3, 4] and steps == [12, 4, 1] and not freed and major == 1 and not (place == "y" and read_only)
+    if fits:
+        PLAN.run(arrays)
+    else:
+        with pytest.raises(tessera.Error, match=f"put '{place}' f32.2,3,4."):
+            PLAN.run(arrays)
+
+
+def test_threads_with_good_and_bad_arrays():
+    """Errors of one thread are its own, whatever the others give to the same plan."""
+    wrong = []
+
+    def work(seed):
+        rng = numpy.random.default_rng(seed)
+        for _ in range(300):
+            x = rng.standard_normal((2, 3, 4), "f")
+            if rng.random() < 0.5:
+                x = [x.astype("d"), x[:, :2], x.transpose(1, 0, 2), None, b"", "x"][rng.integers(6)]
+                try:
+                    PLAN.run({"x": x, "y": numpy.empty((2, 3, 4), "f")})
+                    wrong.append(x)
+                except tessera.Error as e:
+                    if "input 'x' f32[2,3,4]" not in str(e):
+                        wrong.append(e)
+            elif not (PLAN(x) == x).all():
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
 
 
 class Interface:

@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import numpy
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tessera
 
@@ -130,3 +132,38 @@ def test_names_people_look_for():
     values = numpy.array([[0, 1, 2], [3, 4, 5]], "f")
     expected = (values / (1 + numpy.exp(-values))).sum(axis=1, keepdims=True)
     numpy.testing.assert_allclose(g.plan()(values), expected, rtol=1e-6)
+
+
+OPERATIONS = sorted(name for op in registry() for name in op["spellings"])
+WORDS = sorted({o["name"] for op in registry() for o in op["options"]} | {s["name"] for op in registry() for s in op["inputs"]})
+ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-2 ** 65, 2 ** 65), st.integers(-2, 4), st.floats(), st.text(max_size=8), st.sampled_from(
+    ["TENSOR", "OTHER", len, lambda s: s, lambda *s: s[0] * 2, [1, 2], (0,), [0.5], {}, Fraction(1, 3), b"x"]),
+    st.lists(st.integers(-3, 9), max_size=5))
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.sampled_from(OPERATIONS), st.lists(ANYTHING, max_size=4), st.dictionaries(st.sampled_from(WORDS + ["wanted"]), ANYTHING, max_size=3))
+def test_any_arguments_of_operations(name, arguments, named):
+    """Whatever operations are called with, they return tensors or raise."""
+    g = tessera.Graph()
+    tensors = {"TENSOR": g.input("x", "f32", [2, 8, 6, 6]), "OTHER": g.input("i", "i32", [4])}
+    given_as = lambda v: tensors.get(v, v) if isinstance(v, str) else v
+    try:
+        result = getattr(tessera, name)(*map(given_as, arguments), **{k: given_as(v) for k, v in named.items()})
+    except (tessera.Error, TypeError, ValueError, OverflowError):
+        return
+    for t in result if isinstance(result, (tuple, list)) else [result]:
+        assert isinstance(t, tessera.Tensor) and t.dims
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANYTHING, ANYTHING, ANYTHING)
+def test_any_arguments_of_graphs(name, dtype, dims):
+    g = tessera.Graph()
+    for call in (lambda: g.input(name, dtype, dims), lambda: g.scalar(name, dtype), lambda: g.constant(dims, name, dtype),
+                 lambda: g.output(g.input("x", "f32", [2]) + 1, name, dtype), lambda: g.plan(name), lambda: tessera.Graph.parse(name)):
+        try:
+            call()
+        except (tessera.Error, TypeError, ValueError, OverflowError):
+            pass
+    g.text()

@@ -48,6 +48,8 @@ def test_several_outputs_scalars_and_types():
     assert y.tolist() == [0, 7, 14] and z.tolist() == [7, 8, 9] and z.dtype == "int64"
     with pytest.raises(tessera.Error, match="scalar 'k' i32.1. was given 0.5; it takes a whole number"):
         plan(numpy.arange(3, dtype="i"), 0.5)
+    with pytest.raises(tessera.Error, match="scalar 'k' i32.1. was given 2147483648, which is no number of its type"):
+        plan(numpy.arange(3, dtype="i"), 1 << 31)
     with pytest.raises(ValueError, match="output 'y' was not given, and"):
         tessera.Graph.parse("a = scalar f32; y = add a a; output y").plan()(1.5)
 

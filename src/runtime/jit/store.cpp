@@ -63,11 +63,15 @@ std::string pack_folder() {
     std::error_code ignored;
     std::vector<fs::path> places = {setting("TESSERA_KERNEL_PACK")};
     if (places[0].empty()) {
-      // Beside the program, or beside the library when this is one.
-      places = {fs::read_symlink("/proc/self/exe", ignored).parent_path() / "kernels"};
+      // Beside the program or, when this is one, the library; or in the folder of libraries of an installation.
+      fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+      places = {program / "kernels", program.parent_path() / TESSERA_LIBDIR / "tessera/kernels"};
       Dl_info here;
-      if (dladdr(reinterpret_cast<void*>(&pack_folder), &here) != 0)
-        places.push_back(fs::path(here.dli_fname).parent_path() / "kernels");
+      if (dladdr(reinterpret_cast<void*>(&pack_folder), &here) != 0) {
+        fs::path library = fs::path(here.dli_fname).parent_path();
+        for (const char* folder : {"kernels", "tessera/kernels", "lib/tessera/kernels"})
+          places.push_back(library / folder);  // libcudnn.so.9, libtessera.so, the Python module
+      }
     }
     for (const fs::path& p : places)
       if (fs::is_directory(p, ignored)) return p.string();
