@@ -140,11 +140,16 @@ Reason check_conv(const Anchored& a) {
   return check_frame(a, conv_frame(a, c));
 }
 
-bool conv_is_wide(const Anchored& a) {
+Packing conv_packing(const Anchored& a) {
   const auto& o = attrs<tessera::ConvOptions>(a.node());
+  Conv c = conv_of(a);
+  if (a.node().compute == DType::f64) return Packing::f64;
   // Factors make exact sums real before they are rounded again.
   bool scaled = is_integer(a.node().compute) && (o.alpha != 1 || o.beta != 0);
-  return scaled || needs_wide(a, kFirst, kSecond, conv_of(a).depth());
+  bool wide = scaled || needs_wide(a, kFirst, kSecond, c.depth());
+  if (!wide && is_depthwise(a, c)) return Packing::f32;
+  if (Packing p = narrow_packing(a, kFirst, kSecond, c.depth()); p != Packing::f32) return p;
+  return wide ? Packing::f64 : Packing::f32;
 }
 
 template <class T>
@@ -182,5 +187,7 @@ Problem<T> conv_problem(const Anchored& a) {
 
 template Problem<float> conv_problem(const Anchored&);
 template Problem<double> conv_problem(const Anchored&);
+template Problem<Bf16> conv_problem(const Anchored&);
+template Problem<Byte> conv_problem(const Anchored&);
 
 }  // namespace tsr::cpu

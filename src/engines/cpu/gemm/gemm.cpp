@@ -12,8 +12,22 @@
 namespace tsr::cpu {
 namespace {
 
-// Part of the machine's multiply-adds that large products and convolutions reach, packing included.
-constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65;
+// Part of the machine's multiply-adds that large products and convolutions reach, packing included. Those of bytes are
+// counted in multiply-adds of 16-bit numbers, which take twice as long.
+constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65, kBytes = 1.8;
+
+double peak(Packing p, const Rates& r) {
+  switch (p) {
+    case Packing::f64:
+      return r.f64;
+    case Packing::bf16:
+      return r.bits16;
+    case Packing::bytes:
+      return kBytes * r.bits16;
+    default:
+      return r.f32;
+  }
+}
 
 // Gradients of strided convolutions multiply by the zeros between the strides too.
 double wasted(const Node& n) {
@@ -38,7 +52,10 @@ std::vector<TensorId> product_reads(const Anchored& a, const Scaling& s) {
 }
 
 template <class T>
-class GemmStep : public Step, private Result<T> {
+class GemmStep : public Step, private Result<SumOf<T>> {
+  using Sum = SumOf<T>;
+  using Tile = ResultTile<Sum>;
+
  public:
   GemmStep(const Anchored& a, Problem<T> problem)
       : problem_(std::move(problem)),
@@ -56,11 +73,12 @@ class GemmStep : public Step, private Result<T> {
   void run(const StepArgs& args) const override { product_.run(problem_.shape, args.tensors, args.workspace, *this); }
 
  private:
-  static constexpr DType kType = sizeof(T) == 4 ? DType::f32 : DType::f64;
+  static constexpr DType kType = std::is_integral_v<Sum> ? DType::i32 : sizeof(Sum) == 4 ? DType::f32 : DType::f64;
 
-  bool place(void* const* tensors, ResultTile<T>& t) const override {
+  bool place(void* const* tensors, Tile& t) const override {
     if (in_place_ == kNone) return false;
-    t.at = static_cast<T*>(tensors[in_place_]) + problem_.place.batch.offset(t.batch) + t.row * row_stride_ + t.column;
+    t.at =
+        static_cast<Sum*>(tensors[in_place_]) + problem_.place.batch.offset(t.batch) + t.row * row_stride_ + t.column;
     t.stride = row_stride_;
     return true;
   }
@@ -69,7 +87,7 @@ class GemmStep : public Step, private Result<T> {
     return problem_.limits.depth.value(tensors, batch / problem_.limits.batches, depth);
   }
 
-  void finish(void* const* tensors, const ResultTile<T>& t, std::byte* scratch) const override {
+  void finish(void* const* tensors, const Tile& t, std::byte* scratch) const override {
     fill_beyond_limits(tensors, t);
     if (in_place_ != kNone) return;
     int64_t step = problem_.place.row_count;
@@ -79,15 +97,17 @@ class GemmStep : public Step, private Result<T> {
       epilogue_.run(tensors, first + i * step, t.columns, t.at + i * t.stride, scratch);
   }
 
-  void fill_beyond_limits(void* const* tensors, const ResultTile<T>& t) const {
+  void fill_beyond_limits(void* const* tensors, const Tile& t) const {
     const Limits& l = problem_.limits;
     if (l.rows.tensor == kNone && l.columns.tensor == kNone) return;
     int64_t index = t.batch / l.batches, rows = l.rows.value(tensors, index, problem_.shape.rows) - t.row,
             columns = l.columns.value(tensors, index, problem_.shape.columns) - t.column;
     columns = std::clamp<int64_t>(columns, 0, t.columns);
+    Sum fill;
+    store(kType, &fill, 0, l.fill);
     for (int64_t i = 0; i < t.rows; ++i) {
       int64_t from = i < rows ? columns : 0;
-      std::fill(t.at + i * t.stride + from, t.at + i * t.stride + t.columns, static_cast<T>(l.fill));
+      std::fill(t.at + i * t.stride + from, t.at + i * t.stride + t.columns, fill);
     }
   }
 
@@ -99,35 +119,50 @@ class GemmStep : public Step, private Result<T> {
   Product<T> product_;
 };
 
-template <Problem<float> (*narrow)(const Anchored&), Problem<double> (*wide)(const Anchored&),
-          bool (*is_wide)(const Anchored&)>
-std::unique_ptr<Step> build_product(const Anchored& a) {
-  if (is_wide(a)) return std::make_unique<GemmStep<double>>(a, wide(a));
-  return std::make_unique<GemmStep<float>>(a, narrow(a));
-}
-
 // What the engine knows of a kind of anchor.
 struct Kind {
   std::string_view op;
   Reason (*check)(const Anchored& a);
-  bool (*is_wide)(const Anchored& a);
+  Packing (*packing)(const Anchored& a);
   std::unique_ptr<Step> (*build)(const Anchored& a);
 };
 
-constexpr auto kBuildMatmul = build_product<matmul_problem<float>, matmul_problem<double>, matmul_is_wide>;
+// f(T()) for the type that operands are packed as.
+template <class F>
+std::unique_ptr<Step> packed_as(Packing p, const F& f) {
+  switch (p) {
+    case Packing::f64:
+      return f(double{});
+    case Packing::bf16:
+      return f(Bf16{});
+    case Packing::bytes:
+      return f(Byte{});
+    default:
+      return f(float{});
+  }
+}
+
+std::unique_ptr<Step> build_matmul(const Anchored& a) {
+  return packed_as(matmul_packing(a), [&]<class T>(T) -> std::unique_ptr<Step> {
+    return std::make_unique<GemmStep<T>>(a, matmul_problem<T>(a));
+  });
+}
+
 std::unique_ptr<Step> build_conv(const Anchored& a) {
-  if (!conv_is_wide(a))
-    if (auto step = depthwise_conv(a)) return step;
-  return build_product<conv_problem<float>, conv_problem<double>, conv_is_wide>(a);
+  return packed_as(conv_packing(a), [&]<class T>(T) -> std::unique_ptr<Step> {
+    if constexpr (std::is_same_v<T, float>)
+      if (auto step = depthwise_conv(a)) return step;
+    return std::make_unique<GemmStep<T>>(a, conv_problem<T>(a));
+  });
 }
 
 constexpr Kind kKinds[] = {
-    {"matmul", check_matmul, matmul_is_wide, kBuildMatmul},
-    {"conv_fprop", check_conv, conv_is_wide, build_conv},
-    {"conv_dgrad", check_conv, conv_is_wide, build_conv},
-    {"conv_wgrad", check_conv, conv_is_wide, build_conv},
-    {"moe_matmul", check_moe, moe_is_wide, build_moe},
-    {"moe_matmul_bwd", check_moe_bwd, moe_bwd_is_wide, build_moe_bwd},
+    {"matmul", check_matmul, matmul_packing, build_matmul},
+    {"conv_fprop", check_conv, conv_packing, build_conv},
+    {"conv_dgrad", check_conv, conv_packing, build_conv},
+    {"conv_wgrad", check_conv, conv_packing, build_conv},
+    {"moe_matmul", check_moe, moe_packing, build_moe},
+    {"moe_matmul_bwd", check_moe_bwd, moe_bwd_packing, build_moe_bwd},
 };
 
 const Kind* kind_of(const Node& n) {
@@ -163,9 +198,8 @@ class GemmEngine : public Engine {
     if (Reason why = lower_epilogue(r, anchor, &a.epilogue); !why) return why;
     const Kind* kind = kind_of(a.node());
     if (Reason why = kind->check(a); !why) return why;
-    double peak = kind->is_wide(a) ? d.rates.f64 : d.rates.f32;
     double part = a.node().op->family == Family::conv ? kConvEfficiency : kEfficiency;
-    double arithmetic = region_flops(r) * wasted(a.node()) / (part * peak);
+    double arithmetic = region_flops(r) * wasted(a.node()) / (part * peak(kind->packing(a), d.rates));
     double seconds = std::max(region_bytes(r) / d.bytes_per_second, arithmetic) + 2 * d.step_seconds;
     return one_way(seconds, [kind, a = std::move(a)] { return kind->build(a); });
   }

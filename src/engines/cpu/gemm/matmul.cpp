@@ -75,7 +75,13 @@ Reason check_matmul(const Anchored& a) {
   return check_frame(a, matmul_frame(a));
 }
 
-bool matmul_is_wide(const Anchored& a) { return needs_wide(a, kA, kB, a.in(kA).dims.back()); }
+Packing matmul_packing(const Anchored& a) {
+  int64_t depth = a.in(kA).dims.back();
+  if (a.node().compute == DType::f64) return Packing::f64;
+  // A limit may end within a word.
+  if (Packing p = narrow_packing(a, kA, kB, depth); p != Packing::f32 && !a.has(kK)) return p;
+  return needs_wide(a, kA, kB, depth) ? Packing::f64 : Packing::f32;
+}
 
 template <class T>
 Problem<T> matmul_problem(const Anchored& a) {
@@ -99,5 +105,7 @@ Problem<T> matmul_problem(const Anchored& a) {
 
 template Problem<float> matmul_problem(const Anchored&);
 template Problem<double> matmul_problem(const Anchored&);
+template Problem<Bf16> matmul_problem(const Anchored&);
+template Problem<Byte> matmul_problem(const Anchored&);
 
 }  // namespace tsr::cpu

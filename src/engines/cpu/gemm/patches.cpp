@@ -103,7 +103,7 @@ void PatchOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, in
     each_depth(first, n, [&](int64_t i, const Depth& d) {
       each_line(from, depth, [&](int64_t k, const Line& l) {
         each_piece(l, d.tap, [&](int64_t p, int64_t count, int64_t offset) {
-          Panels<T> part{to.at + (k + p) * to.width, to.width, to.panel};
+          Panels<T> part = to.from(k + p);
           if (offset == kZeros) return pack_zeros(part, i, d.count, 0, count);
           cpu::pack<T>({source_.type, base, matrix + offset + d.channel * stride, d.count, stride, count, step_}, part,
                        i);
@@ -113,7 +113,7 @@ void PatchOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, in
     return;
   }
   each_depth(from, depth, [&](int64_t k, const Depth& d) {
-    Panels<T> part{to.at + k * to.width, to.width, to.panel};
+    Panels<T> part = to.from(k);
     each_line(first, n, [&](int64_t i, const Line& l) {
       each_piece(l, d.tap, [&](int64_t p, int64_t count, int64_t offset) {
         if (offset == kZeros) return pack_zeros(part, i + p, count, 0, d.count);
@@ -126,5 +126,7 @@ void PatchOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, in
 
 template class PatchOperand<float>;
 template class PatchOperand<double>;
+template class PatchOperand<Bf16>;
+template class PatchOperand<Byte>;
 
 }  // namespace tsr::cpu

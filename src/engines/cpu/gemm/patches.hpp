@@ -24,6 +24,7 @@ class PatchOperand : public Operand<T> {
   // are the inner dimension and (tap, channel) the neighbours, as in the gradient of the filter.
   PatchOperand(const Source& s, const std::vector<ConvAxis>& axes, bool back, bool inner_positions);
 
+  DType type() const override { return source_.type; }
   int64_t slots() const override { return source_.batch.count(); }
   int64_t slot(int64_t batch) const override { return batch; }
   void pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,

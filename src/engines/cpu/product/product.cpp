@@ -5,16 +5,22 @@
 
 #include "base/dims.hpp"
 #include "base/thread_pool.hpp"
-#include "engines/cpu/product/tile.hpp"
 
 namespace tsr::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;    // inner positions that a tile takes at once: a panel of B fits the first cache
-constexpr double kFewFlops = 1e6;  // not worth waking another thread
+// Inner positions that a tile takes at once: a panel of B fits the first cache.
+template <class T>
+constexpr int64_t kDepth = 256 * kGroup<T>;
+constexpr double kFewFlops = 1e6;            // not worth waking another thread
 constexpr int64_t kLargestTile = 48 * 1024;  // elements: a tile stays in the second cache
 
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+// Inner positions as they are packed: whole words.
+template <class T>
+int64_t padded(int64_t depth) {
+  return round_up(depth, kGroup<T>);
+}
 size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 }  // namespace
@@ -23,7 +29,7 @@ template <class T>
 struct Product<T>::Run {
   const ProductShape& shape;
   void* const* tensors;
-  const Result<T>& result;
+  const Result<SumOf<T>>& result;
   T *left, *right;
   std::byte* workers;
 };
@@ -34,10 +40,11 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
     : largest_(largest),
       left_(left),
       right_(right),
+      tile_(panel_tile<T>(left.type(), right.type(), flip_)),
       finish_scratch_(aligned(o.finish_scratch)),
       threads_(o.threads),
       packed_bytes_(o.packed_bytes) {
-  const auto& tile = tile_of<T>();
+  const auto& tile = tile_;
   const ProductShape& s = largest;
   double flops = 2.0 * static_cast<double>(s.batches) * static_cast<double>(s.rows) * static_cast<double>(s.columns) *
                  static_cast<double>(s.depth);
@@ -59,14 +66,15 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
   if (!streams_right_) limit(packed_right_, s.columns);
   for (Packed* p : {&packed_left_, &packed_right_})
     if (!p->resident) p->slots = batch_step_;
-  size_t tile_bytes = static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(T);
+  size_t tile_bytes = static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(Sum);
   int64_t streamed = streams_left_ ? tile_rows_ : streams_right_ ? tile_columns_ : 0;
-  worker_bytes_ = aligned(tile_bytes) + aligned(static_cast<size_t>(kDepth * streamed) * sizeof(T)) + finish_scratch_;
+  worker_bytes_ =
+      aligned(tile_bytes) + aligned(static_cast<size_t>(kDepth<T> * streamed) * sizeof(T)) + finish_scratch_;
 }
 
 template <class T>
 void Product<T>::choose_tiles(const ProductOptions& o) {
-  const auto& tile = tile_of<T>();
+  const auto& tile = tile_;
   const ProductShape& s = largest_;
   int64_t all_rows = std::max(tile.rows, round_up(s.rows, tile.rows));
   int64_t all_columns = std::max(tile.columns, round_up(s.columns, tile.columns));
@@ -104,7 +112,7 @@ typename Product<T>::Packed Product<T>::plan_side(const Operand<T>& side, int64_
   Packed p;
   p.width = width;
   p.neighbours = round_up(neighbours, width);
-  int64_t each = std::max<int64_t>(1, largest_.depth) * static_cast<int64_t>(sizeof(T));
+  int64_t each = std::max<int64_t>(1, padded<T>(largest_.depth)) * static_cast<int64_t>(sizeof(T));
   p.resident = side.slots() < packed_bytes_ / std::max<int64_t>(1, each * p.neighbours);
   if (p.resident) p.slots = side.slots();
   if (!p.resident) p.neighbours = std::min(p.neighbours, std::max(grain, packed_bytes_ / each / grain * grain));
@@ -123,21 +131,29 @@ size_t Product<T>::workspace_bytes() const {
 template <class T>
 void Product<T>::pack_side(const Run& r, const Operand<T>& side, const Packed& p, T* to, int64_t slot_count,
                            int64_t first_batch, int64_t first, int64_t n) const {
-  int64_t depth = r.shape.depth, group = p.width * ceil_div(kDepth, p.width), groups = ceil_div(n, group);
-  int64_t pieces = ceil_div(depth, kDepth), panel = depth * p.width;
+  int64_t depth = r.shape.depth, group = p.width * ceil_div(kDepth<T>, p.width), groups = ceil_div(n, group);
+  int64_t pieces = ceil_div(depth, kDepth<T>), panel = padded<T>(depth) * p.width;
+  uint8_t flip = &side == &left_ ? flip_ : uint8_t{0};
   parallel_for(slot_count * groups * pieces, 1, threads_, [&](int64_t from, int64_t end, int) {
     for (int64_t item = from; item < end; ++item) {
-      int64_t slot = item / (groups * pieces), g = item / pieces % groups, k = item % pieces * kDepth;
+      int64_t slot = item / (groups * pieces), g = item / pieces % groups, k = item % pieces * kDepth<T>;
       T* at = to + slot * (p.bytes / static_cast<int64_t>(sizeof(T))) + g * group / p.width * panel + k * p.width;
-      side.pack(r.tensors, p.resident ? slot : side.slot(first_batch + slot), first + g * group,
-                std::min(group, n - g * group), k, std::min(kDepth, depth - k), {at, p.width, panel});
+      pack_words(r, side, p.resident ? slot : side.slot(first_batch + slot), first + g * group,
+                 std::min(group, n - g * group), k, std::min(kDepth<T>, depth - k), {at, p.width, panel, 0, flip});
     }
   });
 }
 
 template <class T>
+void Product<T>::pack_words(const Run& r, const Operand<T>& side, int64_t slot, int64_t first, int64_t n, int64_t from,
+                            int64_t depth, const Panels<T>& to) const {
+  side.pack(r.tensors, slot, first, n, from, depth, to);
+  if (padded<T>(depth) > depth) pack_zeros(to, 0, n, depth, padded<T>(depth));
+}
+
+template <class T>
 void Product<T>::run(const ProductShape& shape, void* const* tensors, std::byte* workspace,
-                     const Result<T>& result) const {
+                     const Result<Sum>& result) const {
   std::byte* right = workspace + aligned(static_cast<size_t>(packed_left_.slots * packed_left_.bytes));
   std::byte* workers = right + aligned(static_cast<size_t>(packed_right_.slots * packed_right_.bytes));
   Run r{shape, tensors, result, reinterpret_cast<T*>(workspace), reinterpret_cast<T*>(right), workers};
@@ -171,39 +187,38 @@ void Product<T>::run_slab(const Run& r, const Slab& s) const {
 }
 
 template <class T>
-Panels<T> Product<T>::left_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+Panels<T> Product<T>::left_panels(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t k, int64_t depth,
                                   T* streamed) const {
-  int64_t width = tile_of<T>().rows;
+  int64_t width = tile_.rows, deep = padded<T>(r.shape.depth);
   if (streams_left_) {
-    Panels<T> to{streamed, width, depth * width};
-    left_.pack(r.tensors, left_.slot(c.batch), c.row, c.rows, k, depth, to);
+    Panels<T> to{streamed, width, padded<T>(depth) * width, 0, flip_};
+    pack_words(r, left_, left_.slot(c.batch), c.row, c.rows, k, depth, to);
     return to;
   }
   int64_t slot = packed_left_.resident ? left_.slot(c.batch) : c.batch - s.batch;
-  T* at = r.left + slot * (packed_left_.bytes / static_cast<int64_t>(sizeof(T))) + (c.row - s.row) * r.shape.depth;
-  return {at + k * width, width, r.shape.depth * width};
+  T* at = r.left + slot * (packed_left_.bytes / static_cast<int64_t>(sizeof(T))) + (c.row - s.row) * deep;
+  return {at + k * width, width, deep * width};
 }
 
 template <class T>
-Panels<T> Product<T>::right_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+Panels<T> Product<T>::right_panels(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t k, int64_t depth,
                                    T* streamed) const {
-  int64_t width = tile_of<T>().columns;
+  int64_t width = tile_.columns, deep = padded<T>(r.shape.depth);
   if (streams_right_) {
-    Panels<T> to{streamed, width, depth * width};
-    right_.pack(r.tensors, right_.slot(c.batch), c.column, c.columns, k, depth, to);
+    Panels<T> to{streamed, width, padded<T>(depth) * width};
+    pack_words(r, right_, right_.slot(c.batch), c.column, c.columns, k, depth, to);
     return to;
   }
   int64_t slot = packed_right_.resident ? right_.slot(c.batch) : c.batch - s.batch;
-  T* at =
-      r.right + slot * (packed_right_.bytes / static_cast<int64_t>(sizeof(T))) + (c.column - s.column) * r.shape.depth;
-  return {at + k * width, width, r.shape.depth * width};
+  T* at = r.right + slot * (packed_right_.bytes / static_cast<int64_t>(sizeof(T))) + (c.column - s.column) * deep;
+  return {at + k * width, width, deep * width};
 }
 
 template <class T>
 void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker) const {
-  const auto& tile = tile_of<T>();
+  const auto& tile = tile_;
   int64_t row_tiles = ceil_div(s.rows, tile_rows_), column_tiles = ceil_div(s.columns, tile_columns_);
-  ResultTile<T> c;
+  ResultTile<Sum> c;
   c.batch = s.batch + index / (row_tiles * column_tiles);
   c.column = s.column + index / row_tiles % column_tiles * tile_columns_;
   c.row = s.row + index % row_tiles * tile_rows_;
@@ -211,17 +226,17 @@ void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker
   c.columns = std::min(tile_columns_, s.column + s.columns - c.column);
   std::byte* own = r.workers + static_cast<size_t>(worker) * worker_bytes_;
   if (!r.result.place(r.tensors, c)) {
-    c.at = reinterpret_cast<T*>(own);
+    c.at = reinterpret_cast<Sum*>(own);
     c.stride = c.columns;
   }
   int64_t depth = r.result.depth(r.tensors, c.batch, r.shape.depth);
-  T* streamed = reinterpret_cast<T*>(own + aligned(static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(T)));
-  for (int64_t k = 0; k == 0 || k < depth; k += kDepth) {
-    int64_t step = std::min(kDepth, depth - k);
+  T* streamed = reinterpret_cast<T*>(own + aligned(static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(Sum)));
+  for (int64_t k = 0; k == 0 || k < depth; k += kDepth<T>) {
+    int64_t step = std::min(kDepth<T>, depth - k);
     Panels<T> left = left_panels(r, s, c, k, step, streamed), right = right_panels(r, s, c, k, step, streamed);
     for (int64_t j = 0; j < c.columns; j += tile.columns)
       for (int64_t i = 0; i < c.rows; i += tile.rows)
-        tile.multiply(std::min(tile.rows, c.rows - i), std::min(tile.columns, c.columns - j), step,
+        tile.multiply(std::min(tile.rows, c.rows - i), std::min(tile.columns, c.columns - j), ceil_div(step, kGroup<T>),
                       left.at + i / tile.rows * left.panel, tile.rows, right.at + j / tile.columns * right.panel,
                       tile.columns, c.at + i * c.stride + j, c.stride, c.add || k > 0);
   }
@@ -230,5 +245,7 @@ void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker
 
 template class Product<float>;
 template class Product<double>;
+template class Product<Bf16>;
+template class Product<Byte>;
 
 }  // namespace tsr::cpu

@@ -60,7 +60,7 @@ void StridedOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, 
   int64_t base = matrices_.offset(slot), run = neighbours_.sizes.back(), inner_run = inner_.sizes.back();
   for (int64_t k = 0, deep; k < depth; k += deep) {
     deep = std::min(depth - k, inner_run - (from + k) % inner_run);
-    Panels<T> part{to.at + k * to.width, to.width, to.panel};
+    Panels<T> part = to.from(k);
     for (int64_t i = 0, count; i < n; i += count) {
       count = std::min(n - i, run - (first + i) % run);
       int64_t offset = base + neighbours_.offset(first + i) + inner_.offset(from + k);
@@ -72,5 +72,7 @@ void StridedOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, 
 
 template class StridedOperand<float>;
 template class StridedOperand<double>;
+template class StridedOperand<Bf16>;
+template class StridedOperand<Byte>;
 
 }  // namespace tsr::cpu

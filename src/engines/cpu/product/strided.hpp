@@ -26,6 +26,7 @@ class StridedOperand : public Operand<T> {
   StridedOperand(TensorId tensor, DType type, const Dims& batch, const Dims& share, const Dims& batch_strides,
                  const Axes& neighbours, const Axes& inner);
 
+  DType type() const override { return type_; }
   int64_t slots() const override { return slots_; }
   int64_t slot(int64_t batch) const override;
   void pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,
