@@ -87,6 +87,7 @@ TEST(Product, AnySizeWithAnyWorkspace) {
                                 {1, 160, 290, 300},
                                 {6, 30, 40, 20},
                                 {4, 150, 70, 33},
+                                {2, 20, 40, 2500},  // divided sums
                                 {2, 3, 4, 0}})
     for (int64_t bytes : {int64_t{32} << 20, int64_t{200000}, int64_t{1000}})
       for (auto stream : {ProductOptions::automatic, ProductOptions::left, ProductOptions::right})

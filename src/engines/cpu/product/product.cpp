@@ -23,6 +23,9 @@ int64_t padded(int64_t depth) {
 }
 size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
+// Pieces of work that keep many threads busy, and the shortest sums, in steps of a tile, that are worth a piece.
+constexpr int64_t kManyPieces = 64, kLeastSteps = 4;
+
 }  // namespace
 
 template <class T>
@@ -31,7 +34,7 @@ struct Product<T>::Run {
   void* const* tensors;
   const Result<SumOf<T>>& result;
   T *left, *right;
-  std::byte* workers;
+  std::byte *workers, *partials;
 };
 
 template <class T>
@@ -93,8 +96,10 @@ void Product<T>::choose_tiles(const ProductOptions& o) {
     tile_rows_ = std::min(all_rows, tile.rows * 64);
     tile_columns_ = std::clamp(kLargestTile / tile_rows_ / tile.columns * tile.columns, tile.columns, tile_columns_);
   }
+  auto tiles = [&] { return parts_ * s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_); };
+  int64_t longest = s.depth / (kLeastSteps * kDepth<T>);
+  parts_ = std::clamp<int64_t>(kManyPieces / std::max<int64_t>(1, tiles()), 1, std::max<int64_t>(1, longest));
   // Smaller tiles where there would be too few for all threads.
-  auto tiles = [&] { return s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_); };
   while (threads_ > 1 && tiles() < 2 * threads_) {
     bool rows = tile_rows_ >= 4 * tile.rows, columns = !o.whole_rows && tile_columns_ > tile.columns;
     if (columns && (!rows || tile_columns_ >= tile_rows_))
@@ -124,7 +129,10 @@ template <class T>
 size_t Product<T>::workspace_bytes() const {
   size_t bytes = 0;
   for (const Packed* p : {&packed_left_, &packed_right_}) bytes += aligned(static_cast<size_t>(p->slots * p->bytes));
-  return bytes + worker_bytes_ * static_cast<size_t>(threads_);
+  bytes += worker_bytes_ * static_cast<size_t>(threads_);
+  if (parts_ == 1) return bytes;
+  int64_t tiles = largest_.batches * ceil_div(largest_.rows, tile_rows_) * ceil_div(largest_.columns, tile_columns_);
+  return bytes + static_cast<size_t>(tiles * parts_ * tile_rows_ * tile_columns_) * sizeof(Sum);
 }
 
 // Neighbours [first, first + n) of `slot_count` slots: all of them, or those of the batches from `first_batch`.
@@ -156,7 +164,13 @@ void Product<T>::run(const ProductShape& shape, void* const* tensors, std::byte*
                      const Result<Sum>& result) const {
   std::byte* right = workspace + aligned(static_cast<size_t>(packed_left_.slots * packed_left_.bytes));
   std::byte* workers = right + aligned(static_cast<size_t>(packed_right_.slots * packed_right_.bytes));
-  Run r{shape, tensors, result, reinterpret_cast<T*>(workspace), reinterpret_cast<T*>(right), workers};
+  Run r{shape,
+        tensors,
+        result,
+        reinterpret_cast<T*>(workspace),
+        reinterpret_cast<T*>(right),
+        workers,
+        workers + worker_bytes_ * static_cast<size_t>(threads_)};
   if (shape.batches == 0 || shape.rows == 0 || shape.columns == 0) return;
   bool left_now = !streams_left_ && !packed_left_.resident, right_now = !streams_right_ && !packed_right_.resident;
   int64_t row_step = left_now ? packed_left_.neighbours : shape.rows;
@@ -181,9 +195,15 @@ void Product<T>::run(const ProductShape& shape, void* const* tensors, std::byte*
 template <class T>
 void Product<T>::run_slab(const Run& r, const Slab& s) const {
   int64_t tiles = s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_);
-  parallel_for(tiles, 1, threads_, [&](int64_t first, int64_t last, int worker) {
-    for (int64_t i = first; i < last; ++i) run_tile(r, s, i, worker);
-  });
+  auto each = [&](int64_t n, const auto& f) {
+    parallel_for(n, 1, threads_, [&](int64_t first, int64_t last, int worker) {
+      for (int64_t i = first; i < last; ++i) f(i, worker);
+    });
+  };
+  if (parts_ == 1) return each(tiles, [&](int64_t i, int worker) { run_tile(r, s, i, worker); });
+  each(tiles * parts_, [&](int64_t i, int worker) { run_part(r, s, i / parts_, i % parts_, worker); });
+  int64_t strips = tile_rows_ / tile_.rows;
+  each(tiles * strips, [&](int64_t i, int worker) { join_parts(r, s, i / strips, i % strips, worker); });
 }
 
 template <class T>
@@ -215,8 +235,7 @@ Panels<T> Product<T>::right_panels(const Run& r, const Slab& s, const ResultTile
 }
 
 template <class T>
-void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker) const {
-  const auto& tile = tile_;
+ResultTile<SumOf<T>> Product<T>::tile_at(const Slab& s, int64_t index) const {
   int64_t row_tiles = ceil_div(s.rows, tile_rows_), column_tiles = ceil_div(s.columns, tile_columns_);
   ResultTile<Sum> c;
   c.batch = s.batch + index / (row_tiles * column_tiles);
@@ -224,23 +243,72 @@ void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker
   c.row = s.row + index % row_tiles * tile_rows_;
   c.rows = std::min(tile_rows_, s.row + s.rows - c.row);
   c.columns = std::min(tile_columns_, s.column + s.columns - c.column);
+  c.at = nullptr;
+  c.stride = c.columns;
+  return c;
+}
+
+template <class T>
+void Product<T>::multiply(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t from, int64_t end,
+                          int worker) const {
+  const auto& tile = tile_;
   std::byte* own = r.workers + static_cast<size_t>(worker) * worker_bytes_;
-  if (!r.result.place(r.tensors, c)) {
-    c.at = reinterpret_cast<Sum*>(own);
-    c.stride = c.columns;
-  }
-  int64_t depth = r.result.depth(r.tensors, c.batch, r.shape.depth);
   T* streamed = reinterpret_cast<T*>(own + aligned(static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(Sum)));
-  for (int64_t k = 0; k == 0 || k < depth; k += kDepth<T>) {
-    int64_t step = std::min(kDepth<T>, depth - k);
+  for (int64_t k = from; k == from || k < end; k += kDepth<T>) {
+    int64_t step = std::clamp<int64_t>(end - k, 0, kDepth<T>);
     Panels<T> left = left_panels(r, s, c, k, step, streamed), right = right_panels(r, s, c, k, step, streamed);
     for (int64_t j = 0; j < c.columns; j += tile.columns)
       for (int64_t i = 0; i < c.rows; i += tile.rows)
         tile.multiply(std::min(tile.rows, c.rows - i), std::min(tile.columns, c.columns - j), ceil_div(step, kGroup<T>),
                       left.at + i / tile.rows * left.panel, tile.rows, right.at + j / tile.columns * right.panel,
-                      tile.columns, c.at + i * c.stride + j, c.stride, c.add || k > 0);
+                      tile.columns, c.at + i * c.stride + j, c.stride, c.add || k > from);
   }
+}
+
+template <class T>
+void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker) const {
+  ResultTile<Sum> c = tile_at(s, index);
+  std::byte* own = r.workers + static_cast<size_t>(worker) * worker_bytes_;
+  if (!r.result.place(r.tensors, c)) c.at = reinterpret_cast<Sum*>(own);
+  multiply(r, s, c, 0, r.result.depth(r.tensors, c.batch, r.shape.depth), worker);
   r.result.finish(r.tensors, c, own + worker_bytes_ - finish_scratch_);
+}
+
+template <class T>
+SumOf<T>* Product<T>::partial(const Run& r, int64_t index, int64_t part) const {
+  return reinterpret_cast<Sum*>(r.partials) + (index * parts_ + part) * tile_rows_ * tile_columns_;
+}
+
+template <class T>
+void Product<T>::run_part(const Run& r, const Slab& s, int64_t index, int64_t part, int worker) const {
+  ResultTile<Sum> c = tile_at(s, index);
+  c.at = partial(r, index, part);
+  int64_t step = round_up(ceil_div(r.shape.depth, parts_), kDepth<T>);
+  int64_t depth = r.result.depth(r.tensors, c.batch, r.shape.depth);
+  multiply(r, s, c, std::min(part * step, depth), std::min((part + 1) * step, depth), worker);
+}
+
+template <class T>
+void Product<T>::join_parts(const Run& r, const Slab& s, int64_t index, int64_t strip, int worker) const {
+  ResultTile<Sum> c = tile_at(s, index);
+  int64_t above = strip * tile_.rows;
+  if (above >= c.rows) return;
+  c.row += above;
+  c.rows = std::min(tile_.rows, c.rows - above);
+  Sum* sums = partial(r, index, 0) + above * c.columns;
+  int64_t n = c.rows * c.columns;
+  for (int64_t part = 1; part < parts_; ++part) {
+    const Sum* more = partial(r, index, part) + above * c.columns;
+    for (int64_t i = 0; i < n; ++i) sums[i] += more[i];
+  }
+  if (r.result.place(r.tensors, c))
+    for (int64_t i = 0; i < c.rows; ++i, sums += c.columns) {
+      Sum* to = c.at + i * c.stride;
+      for (int64_t j = 0; j < c.columns; ++j) to[j] = (c.add ? to[j] : Sum(0)) + sums[j];
+    }
+  else
+    c.at = sums;
+  r.result.finish(r.tensors, c, r.workers + static_cast<size_t>(worker + 1) * worker_bytes_ - finish_scratch_);
 }
 
 template class Product<float>;

@@ -5,6 +5,9 @@
 // Both operands are packed into panels before the tiles are computed. A right operand that every batch reads once only
 // (few rows: products with a vector, decoding) is packed by the tile that needs it instead, so that memory is read once
 // and nothing is written back.
+//
+// A small result with long sums has too few tiles for many threads: its inner dimension is divided too, by sizes alone,
+// so that sums are the same for any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -92,7 +95,14 @@ class Product {
   void pack_words(const Run& r, const Operand<T>& side, int64_t slot, int64_t first, int64_t n, int64_t from,
                   int64_t depth, const Panels<T>& to) const;
   void run_slab(const Run& r, const Slab& s) const;
+  ResultTile<Sum> tile_at(const Slab& s, int64_t index) const;
   void run_tile(const Run& r, const Slab& s, int64_t index, int worker) const;
+  // A part of a tile's sums, and all of them together for a strip of its rows.
+  void run_part(const Run& r, const Slab& s, int64_t index, int64_t part, int worker) const;
+  void join_parts(const Run& r, const Slab& s, int64_t index, int64_t strip, int worker) const;
+  Sum* partial(const Run& r, int64_t index, int64_t part) const;
+  // Sums over inner positions [from, end).
+  void multiply(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t from, int64_t end, int worker) const;
   // A side of a tile, from inner position k.
   Panels<T> left_panels(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t k, int64_t depth,
                         T* streamed) const;
@@ -109,6 +119,7 @@ class Product {
   bool streams_left_ = false, streams_right_ = false;  // packed by the tiles
   Packed packed_left_, packed_right_;
   int64_t packed_bytes_, batch_step_ = 1;
+  int64_t parts_ = 1;  // of the inner dimension
   size_t worker_bytes_ = 0;
 };
 
