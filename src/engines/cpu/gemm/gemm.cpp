@@ -29,19 +29,11 @@ double peak(Packing p, const Rates& r) {
   }
 }
 
-// Gradients of strided convolutions multiply by the zeros between the strides too.
-double wasted(const Node& n) {
-  double factor = 1;
-  if (n.op == &ops::conv_dgrad)
-    for (int64_t s : attrs<tessera::ConvOptions>(n).stride) factor *= static_cast<double>(s);
-  return factor;
-}
-
-// Can tiles be computed in the result itself? Its rows lie at one stride, its columns side by side.
-bool computes_in_place(const Anchored& a, const Placement& p, const Scaling& s, DType type) {
+// Are tiles parts of the result as they are? Then they can be computed there, if rows lie at one stride.
+bool is_result(const Anchored& a, const Placement& p, const Scaling& s, DType type) {
   if (a.region.nodes.size() > 1 || a.out().dtype != type || s.alpha != 1 || s.beta != 0) return false;
   Axes columns = p.columns.merged();
-  return p.rows.merged().sizes.size() == 1 && columns.sizes.size() == 1 && columns.strides[0] == 1;
+  return columns.sizes.size() == 1 && columns.strides[0] == 1;
 }
 
 // What the product itself reads, as opposed to what follows it.
@@ -61,8 +53,9 @@ class GemmStep : public Step, private Result<SumOf<T>> {
       : problem_(std::move(problem)),
         reads_(product_reads(a, problem_.scaling)),
         epilogue_(a.region, a.anchor, a.epilogue, kType, problem_.scaling, problem_.frame.order()),
-        in_place_(computes_in_place(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
-        row_stride_(problem_.place.rows.merged().strides.back()),
+        result_(is_result(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
+        rows_(problem_.place.rows.merged()),
+        row_count_(problem_.place.row_count.merged()),
         product_(problem_.shape, *problem_.left, *problem_.right,
                  {epilogue_.scratch_bytes(), epilogue_.whole_rows(), problem_.stream, thread_count()}) {}
 
@@ -76,10 +69,9 @@ class GemmStep : public Step, private Result<SumOf<T>> {
   static constexpr DType kType = std::is_integral_v<Sum> ? DType::i32 : sizeof(Sum) == 4 ? DType::f32 : DType::f64;
 
   bool place(void* const* tensors, Tile& t) const override {
-    if (in_place_ == kNone) return false;
-    t.at =
-        static_cast<Sum*>(tensors[in_place_]) + problem_.place.batch.offset(t.batch) + t.row * row_stride_ + t.column;
-    t.stride = row_stride_;
+    if (!in_place()) return false;
+    t.at = memory(tensors, t, t.row);
+    t.stride = rows_.strides[0];
     return true;
   }
 
@@ -89,12 +81,24 @@ class GemmStep : public Step, private Result<SumOf<T>> {
 
   void finish(void* const* tensors, const Tile& t, std::byte* scratch) const override {
     fill_beyond_limits(tensors, t);
-    if (in_place_ != kNone) return;
-    int64_t step = problem_.place.row_count;
-    int64_t first = problem_.place.batch_count.offset(t.batch) + t.row * step + t.column;
-    if (t.columns == step) return epilogue_.run(tensors, first, t.rows * step, t.at, scratch);
+    if (in_place()) return;
+    if (result_ != kNone) {
+      for (int64_t i = 0; i < t.rows; ++i) std::copy_n(t.at + i * t.stride, t.columns, memory(tensors, t, t.row + i));
+      return;
+    }
+    const Placement& p = problem_.place;
+    int64_t base = p.start_count + p.batch_count.offset(t.batch) + t.column;
+    if (row_count_.sizes.size() == 1 && t.columns == row_count_.strides[0])
+      return epilogue_.run(tensors, base + t.row * t.columns, t.rows * t.columns, t.at, scratch);
     for (int64_t i = 0; i < t.rows; ++i)
-      epilogue_.run(tensors, first + i * step, t.columns, t.at + i * t.stride, scratch);
+      epilogue_.run(tensors, base + row_count_.offset(t.row + i), t.columns, t.at + i * t.stride, scratch);
+  }
+
+  bool in_place() const { return result_ != kNone && rows_.sizes.size() == 1; }
+  // Where a row of the tile belongs in the result.
+  Sum* memory(void* const* tensors, const Tile& t, int64_t row) const {
+    const Placement& p = problem_.place;
+    return static_cast<Sum*>(tensors[result_]) + p.start + p.batch.offset(t.batch) + rows_.offset(row) + t.column;
   }
 
   void fill_beyond_limits(void* const* tensors, const Tile& t) const {
@@ -114,9 +118,29 @@ class GemmStep : public Step, private Result<SumOf<T>> {
   Problem<T> problem_;
   std::vector<TensorId> reads_;
   Epilogue epilogue_;
-  TensorId in_place_;
-  int64_t row_stride_;
+  TensorId result_;  // kNone: the epilogue stores it
+  Axes rows_, row_count_;
   Product<T> product_;
+};
+
+// Products that make one result, one after the other.
+class Together : public Step {
+ public:
+  explicit Together(std::vector<std::unique_ptr<Step>> steps) : steps_(std::move(steps)) {}
+  size_t workspace_bytes() const override {
+    size_t most = 0;
+    for (const auto& s : steps_) most = std::max(most, s->workspace_bytes());
+    return most;
+  }
+  bool may_overwrite(TensorId in, TensorId out) const override {
+    return std::all_of(steps_.begin(), steps_.end(), [&](const auto& s) { return s->may_overwrite(in, out); });
+  }
+  void run(const StepArgs& args) const override {
+    for (const auto& s : steps_) s->run(args);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Step>> steps_;
 };
 
 // What the engine knows of a kind of anchor.
@@ -152,7 +176,10 @@ std::unique_ptr<Step> build_conv(const Anchored& a) {
   return packed_as(conv_packing(a), [&]<class T>(T) -> std::unique_ptr<Step> {
     if constexpr (std::is_same_v<T, float>)
       if (auto step = depthwise_conv(a)) return step;
-    return std::make_unique<GemmStep<T>>(a, conv_problem<T>(a));
+    std::vector<std::unique_ptr<Step>> steps;
+    for (Problem<T>& p : conv_problems<T>(a)) steps.push_back(std::make_unique<GemmStep<T>>(a, std::move(p)));
+    if (steps.size() == 1) return std::move(steps[0]);
+    return std::make_unique<Together>(std::move(steps));
   });
 }
 
@@ -199,7 +226,8 @@ class GemmEngine : public Engine {
     const Kind* kind = kind_of(a.node());
     if (Reason why = kind->check(a); !why) return why;
     double part = a.node().op->family == Family::conv ? kConvEfficiency : kEfficiency;
-    double arithmetic = region_flops(r) * wasted(a.node()) / (part * peak(kind->packing(a), d.rates));
+    double waste = a.node().op->family == Family::conv ? conv_waste(a) : 1;
+    double arithmetic = region_flops(r) * waste / (part * peak(kind->packing(a), d.rates));
     double seconds = std::max(region_bytes(r) / d.bytes_per_second, arithmetic) + 2 * d.step_seconds;
     return one_way(seconds, [kind, a = std::move(a)] { return kind->build(a); });
   }

@@ -27,9 +27,8 @@ Placement place(const Tensor& y, const Frame& f, int split, int64_t groups) {
     p.batch.add(groups, size(split) * y.strides[split]);
     p.batch_count.add(groups, size(split) * count[split]);
   }
-  for (int i : f.rows) p.rows.add(size(i), y.strides[i]);
+  for (int i : f.rows) p.rows.add(size(i), y.strides[i]), p.row_count.add(size(i), count[i]);
   for (int i : f.columns) p.columns.add(size(i), y.strides[i]);
-  p.row_count = count[f.rows.back()];
   return p;
 }
 

@@ -36,8 +36,8 @@ struct Limits {
 // Where the elements of a tile lie in the result: in memory, and counted in the frame's order.
 struct Placement {
   Axes batch, rows, columns;
-  Axes batch_count;
-  int64_t row_count = 0;  // elements from one row to the next
+  Axes batch_count, row_count;
+  int64_t start = 0, start_count = 0;  // the first element of all
 };
 // Axis `split` counts as `groups` batches, the last ones, and as rows or columns within each.
 Placement place(const Tensor& y, const Frame& f, int split = 0, int64_t groups = 1);
@@ -87,8 +87,10 @@ Problem<T> matmul_problem(const Anchored& a);
 
 Reason check_conv(const Anchored& a);
 Packing conv_packing(const Anchored& a);
+double conv_waste(const Anchored& a);  // multiply-adds for each one that counts
+// The products that together make the result.
 template <class T>
-Problem<T> conv_problem(const Anchored& a);
+std::vector<Problem<T>> conv_problems(const Anchored& a);
 std::unique_ptr<Step> depthwise_conv(const Anchored& a);  // null: the convolution is a product
 
 }  // namespace tsr::cpu

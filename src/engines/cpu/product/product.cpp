@@ -13,6 +13,7 @@ namespace {
 template <class T>
 constexpr int64_t kDepth = 256 * kGroup<T>;
 constexpr double kFewFlops = 1e6;            // not worth waking another thread
+constexpr double kStoreFlops = 16;           // that storing an element takes as long as
 constexpr int64_t kLargestTile = 48 * 1024;  // elements: a tile stays in the second cache
 
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -49,8 +50,8 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
       packed_bytes_(o.packed_bytes) {
   const auto& tile = tile_;
   const ProductShape& s = largest;
-  double flops = 2.0 * static_cast<double>(s.batches) * static_cast<double>(s.rows) * static_cast<double>(s.columns) *
-                 static_cast<double>(s.depth);
+  double flops = static_cast<double>(s.batches) * static_cast<double>(s.rows) * static_cast<double>(s.columns) *
+                 (2.0 * static_cast<double>(s.depth) + kStoreFlops);
   if (flops < kFewFlops) threads_ = 1;
   choose_tiles(o);
   streams_left_ = o.stream == ProductOptions::left;

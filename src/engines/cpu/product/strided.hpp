@@ -22,9 +22,10 @@ struct Axes {
 template <class T>
 class StridedOperand : public Operand<T> {
  public:
-  // Batches are counted over axes of sizes `batch`; the tensor has a matrix for each run of `share` along each.
+  // Batches are counted over axes of sizes `batch`; the tensor has a matrix for each run of `share` along each. The
+  // first one begins with element `start`.
   StridedOperand(TensorId tensor, DType type, const Dims& batch, const Dims& share, const Dims& batch_strides,
-                 const Axes& neighbours, const Axes& inner);
+                 const Axes& neighbours, const Axes& inner, int64_t start = 0);
 
   DType type() const override { return type_; }
   int64_t slots() const override { return slots_; }
@@ -37,7 +38,7 @@ class StridedOperand : public Operand<T> {
   DType type_;
   Dims batch_, share_;
   Axes matrices_, neighbours_, inner_;
-  int64_t slots_;
+  int64_t slots_, start_;
 };
 
 }  // namespace tsr::cpu
