@@ -44,25 +44,37 @@ class Pool {
     grow(helpers);
     next_.store(0, std::memory_order_relaxed);
     error_ = nullptr;
-    n_ = n, grain_ = grain, body_ = body, context_ = context;
-    pending_.store(helpers, std::memory_order_relaxed);
+    n_ = n, grain_ = grain, body_ = body, context_ = context, helpers_ = helpers;
     patient_.store(threads <= cores_, std::memory_order_relaxed);
-    announce(helpers);
+    inside_.store(0, std::memory_order_release);
+    announce();
     work(0);
-    for (uint32_t left; (left = pending_.load(std::memory_order_acquire)) != 0;)
-      wait_while(pending_, left, patient_.load(std::memory_order_relaxed));
+    // Threads that have not come by now, for they sleep or have no core, are not waited for.
+    uint32_t left = inside_.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed;
+    while (left != kClosed) {
+      wait_while(inside_, left, patient_.load(std::memory_order_relaxed));
+      left = inside_.load(std::memory_order_acquire);
+    }
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
-  // A loop is known by its number, and by how many threads take part beside the caller: others must not look at it, for
-  // it may be over by then.
-  static constexpr uint32_t kHelpers = 1023, kNumber = kHelpers + 1;
+  static constexpr uint32_t kClosed = 1u << 31;
 
-  void announce(uint32_t helpers) {
-    uint32_t number = loop_.load(std::memory_order_relaxed) / kNumber + 1;
-    loop_.store(number * kNumber + helpers, std::memory_order_release);
+  void announce() {
+    loop_.fetch_add(1, std::memory_order_release);
     loop_.notify_all();
+  }
+
+  // The loop that is open, if it is, stays so until leave().
+  bool enter() {
+    uint32_t count = inside_.load(std::memory_order_relaxed);
+    while (!(count & kClosed))
+      if (inside_.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) return true;
+    return false;
+  }
+  void leave() {
+    if (inside_.fetch_sub(1, std::memory_order_release) == (kClosed | 1)) inside_.notify_one();
   }
 
   void work(int worker) {
@@ -87,9 +99,9 @@ class Pool {
           wait_while(loop_, seen, patient_.load(std::memory_order_relaxed));
           seen = loop_.load(std::memory_order_acquire);
           if (stopping_.load(std::memory_order_relaxed)) return;
-          if (worker > seen % kNumber) continue;
-          work(static_cast<int>(worker));
-          if (pending_.fetch_sub(1, std::memory_order_release) == 1) pending_.notify_one();
+          if (!enter()) continue;
+          if (worker <= helpers_) work(static_cast<int>(worker));
+          leave();
         }
       });
     }
@@ -97,16 +109,18 @@ class Pool {
 
   void stop() {
     stopping_.store(true, std::memory_order_relaxed);
-    announce(0);
+    announce();
     for (std::thread& t : threads_) t.join();
   }
 
   const int cores_ = usable_cores();
   std::vector<std::thread> threads_;
-  std::atomic<uint32_t> loop_{0}, pending_{0};
+  std::atomic<uint32_t> loop_{0};          // changes with each
+  std::atomic<uint32_t> inside_{kClosed};  // threads at work beside the caller, and whether more may come
   std::atomic<int64_t> next_{0};
   std::atomic<bool> patient_{false}, stopping_{false};
   int64_t n_ = 0, grain_ = 1;
+  uint32_t helpers_ = 0;  // that may take part: there is scratch memory for so many
   LoopBody body_ = nullptr;
   const void* context_ = nullptr;
   std::mutex lock_;
