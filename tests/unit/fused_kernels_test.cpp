@@ -192,18 +192,61 @@ TEST_P(FusedKernels, EveryNarrowFloatLoadsExactly) {
   }
 }
 
-TEST_P(FusedKernels, NarrowFloatsStoreRounded) {
-  for (DType t : {DType::f16, DType::bf16, DType::e4m3, DType::e5m2, DType::e5m3, DType::e8m0}) {
-    for (uint32_t b = 0; b < 0xff800000u; b += 4096 * 7 + 1) {
-      auto v = std::bit_cast<float>(b);
-      uint16_t got = 0, want = 0;
-      kernels().store(t, Lane::f32, &v, &got, 0, 1, 1);
-      store(t, &want, 0, static_cast<double>(v));
-      double g = load<double>(t, &got, 0), w = load<double>(t, &want, 0);
-      ASSERT_TRUE(g == w || (std::isnan(g) && std::isnan(w)))
-          << name(t) << " of " << v << ": " << g << " instead of " << w;
+TEST_P(FusedKernels, EveryFourBitFloatLoadsExactly) {
+  uint8_t bytes[256];
+  float narrow[512];
+  double wide[512];
+  for (int b = 0; b < 256; ++b) bytes[b] = static_cast<uint8_t>(b);
+  kernels().load(DType::e2m1, Lane::f32, bytes, 0, 1, narrow, 511);
+  kernels().load(DType::e2m1, Lane::f64, bytes, 0, 1, wide, 511);
+  for (int i = 0; i < 511; ++i) {
+    double want = from_minifloat_bits(DType::e2m1, static_cast<uint8_t>(bytes[i / 2] >> (i % 2 * 4) & 15));
+    ASSERT_EQ(narrow[i], want) << i;
+    ASSERT_EQ(wide[i], want) << i;
+    ASSERT_EQ(std::signbit(narrow[i]), std::signbit(want)) << i;
+  }
+}
+
+constexpr DType kNarrowFloats[] = {DType::f16,  DType::bf16, DType::e4m3, DType::e5m2,
+                                   DType::e5m3, DType::e8m0, DType::e2m1};
+
+// The same bits as the scalar conversions, of many values at once.
+template <class T>
+void expect_stored(const Kernels& kernels, Lane lane, const std::vector<T>& values) {
+  for (DType t : kNarrowFloats) {
+    std::vector<uint16_t> got(values.size()), want(values.size());
+    kernels.store(t, lane, values.data(), got.data(), 0, 1, static_cast<int64_t>(values.size()));
+    for (size_t i = 0; i < values.size(); ++i)
+      store(t, want.data(), static_cast<int64_t>(i), static_cast<double>(values[i]));
+    for (size_t i = 0; i < values.size(); ++i) {
+      auto at = static_cast<int64_t>(i);
+      auto g = load<double>(t, got.data(), at), w = load<double>(t, want.data(), at);
+      ASSERT_TRUE((g == w && std::signbit(g) == std::signbit(w)) || (std::isnan(g) && std::isnan(w)))
+          << name(t) << " of " << values[i] << ": " << g << " instead of " << w;
     }
   }
+}
+
+TEST_P(FusedKernels, NarrowFloatsStoreRounded) {
+  std::vector<float> values;
+  for (uint32_t b = 0; b < 0xff800000u; b += 4096 * 7 + 1) values.push_back(std::bit_cast<float>(b));
+  for (uint32_t b = 0; b < 65536; ++b) values.push_back(static_cast<float>(from_f16_bits(static_cast<uint16_t>(b))));
+  expect_stored(kernels(), Lane::f32, values);
+}
+
+// From f64 in one rounding: halves between two narrow numbers, and the f64 beside them.
+TEST_P(FusedKernels, WideNumbersAreRoundedOnce) {
+  std::vector<double> values = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e-300, -1e-310};
+  for (uint32_t b = 0; b < 0x7f800000u; b += 0x10000)
+    for (int32_t halves : {0, 0x1000, 0x8000, 0x80000, 0x200000}) {
+      auto v = static_cast<double>(std::bit_cast<float>(b + static_cast<uint32_t>(halves)));
+      for (double beside : {v, std::nextafter(v, 1e300), std::nextafter(v, -1e300)})
+        values.push_back(beside), values.push_back(-beside);
+    }
+  expect_stored(kernels(), Lane::f64, values);
+  std::vector<int64_t> whole = {INT64_MIN, INT64_MAX, 0, (int64_t{1} << 62) + 1, -(int64_t{1} << 55) - 1};
+  for (int64_t v = -70000; v < 70000; v += 3) whole.push_back(v), whole.push_back(v * 65537);
+  expect_stored(kernels(), Lane::i64, whole);
 }
 
 }  // namespace
