@@ -31,7 +31,8 @@ double peak(Packing p, const Rates& r) {
 
 // Are tiles parts of the result as they are? Then they can be computed there, if rows lie at one stride.
 bool is_result(const Anchored& a, const Placement& p, const Scaling& s, DType type) {
-  if (a.region.nodes.size() > 1 || a.out().dtype != type || s.alpha != 1 || s.beta != 0) return false;
+  DType parts = a.out().dtype == DType::c64 ? DType::f32 : a.out().dtype == DType::c128 ? DType::f64 : a.out().dtype;
+  if (a.region.nodes.size() > 1 || parts != type || s.alpha != 1 || s.beta != 0) return false;
   Axes columns = p.columns.merged();
   return columns.sizes.size() == 1 && columns.strides[0] == 1;
 }
@@ -52,16 +53,20 @@ class GemmStep : public Step, private Result<SumOf<T>> {
   GemmStep(const Anchored& a, Problem<T> problem)
       : problem_(std::move(problem)),
         reads_(product_reads(a, problem_.scaling)),
-        epilogue_(a.region, a.anchor, a.epilogue, kType, problem_.scaling, problem_.frame.order()),
         result_(is_result(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
         rows_(problem_.place.rows.merged()),
         row_count_(problem_.place.row_count.merged()),
+        epilogue_(result_ == kNone ? std::make_unique<Epilogue>(a.region, a.anchor, a.epilogue, kType, problem_.scaling,
+                                                                problem_.frame.order())
+                                   : nullptr),
         product_(problem_.shape, *problem_.left, *problem_.right,
-                 {epilogue_.scratch_bytes(), epilogue_.whole_rows(), problem_.stream, thread_count()}) {}
+                 {epilogue_ ? epilogue_->scratch_bytes() : 0, epilogue_ && epilogue_->whole_rows(), problem_.stream,
+                  thread_count()}) {}
 
   size_t workspace_bytes() const override { return product_.workspace_bytes(); }
   bool may_overwrite(TensorId in, TensorId out) const override {
-    return std::find(reads_.begin(), reads_.end(), in) == reads_.end() && epilogue_.may_overwrite(in, out);
+    return std::find(reads_.begin(), reads_.end(), in) == reads_.end() &&
+           (!epilogue_ || epilogue_->may_overwrite(in, out));
   }
   void run(const StepArgs& args) const override { product_.run(problem_.shape, args.tensors, args.workspace, *this); }
 
@@ -89,9 +94,9 @@ class GemmStep : public Step, private Result<SumOf<T>> {
     const Placement& p = problem_.place;
     int64_t base = p.start_count + p.batch_count.offset(t.batch) + t.column;
     if (row_count_.sizes.size() == 1 && t.columns == row_count_.strides[0])
-      return epilogue_.run(tensors, base + t.row * t.columns, t.rows * t.columns, t.at, scratch);
+      return epilogue_->run(tensors, base + t.row * t.columns, t.rows * t.columns, t.at, scratch);
     for (int64_t i = 0; i < t.rows; ++i)
-      epilogue_.run(tensors, base + row_count_.offset(t.row + i), t.columns, t.at + i * t.stride, scratch);
+      epilogue_->run(tensors, base + row_count_.offset(t.row + i), t.columns, t.at + i * t.stride, scratch);
   }
 
   bool in_place() const { return result_ != kNone && rows_.sizes.size() == 1; }
@@ -117,9 +122,9 @@ class GemmStep : public Step, private Result<SumOf<T>> {
 
   Problem<T> problem_;
   std::vector<TensorId> reads_;
-  Epilogue epilogue_;
   TensorId result_;  // kNone: the epilogue stores it
   Axes rows_, row_count_;
+  std::unique_ptr<Epilogue> epilogue_;
   Product<T> product_;
 };
 
@@ -222,9 +227,14 @@ class GemmEngine : public Engine {
         return Reason::no("input ", describe(r.graph->tensor(t)), " of the product is computed in the region");
     }
     Anchored a{r, anchor, {}};
-    if (Reason why = lower_epilogue(r, anchor, &a.epilogue); !why) return why;
     const Kind* kind = kind_of(a.node());
-    if (Reason why = kind->check(a); !why) return why;
+    if (is_complex(a.node().compute)) {
+      if (a.node().op != &ops::matmul) return Reason::no(spelling(a.node()), " computes in ", a.node().compute);
+      if (Reason why = check_complex_matmul(a); !why) return why;
+    } else {
+      if (Reason why = lower_epilogue(r, anchor, &a.epilogue); !why) return why;
+      if (Reason why = kind->check(a); !why) return why;
+    }
     double part = a.node().op->family == Family::conv ? kConvEfficiency : kEfficiency;
     double waste = a.node().op->family == Family::conv ? conv_waste(a) : 1;
     double arithmetic = region_flops(r) * waste / (part * peak(kind->packing(a), d.rates));

@@ -81,6 +81,7 @@ Reason check_frame(const Anchored& a, const Frame& f);
 
 // --- one answer for each kind of anchor
 Reason check_matmul(const Anchored& a);
+Reason check_complex_matmul(const Anchored& a);
 Packing matmul_packing(const Anchored& a);
 template <class T>
 Problem<T> matmul_problem(const Anchored& a);

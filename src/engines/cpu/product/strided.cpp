@@ -58,15 +58,15 @@ int64_t StridedOperand<T>::slot(int64_t batch) const {
 template <class T>
 void StridedOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,
                              const Panels<T>& to) const {
-  int64_t base = start_ + matrices_.offset(slot), run = neighbours_.sizes.back(), inner_run = inner_.sizes.back();
+  int64_t run = neighbours_.sizes.back(), inner_run = inner_.sizes.back();
   for (int64_t k = 0, deep; k < depth; k += deep) {
     deep = std::min(depth - k, inner_run - (from + k) % inner_run);
     Panels<T> part = to.from(k);
     for (int64_t i = 0, count; i < n; i += count) {
       count = std::min(n - i, run - (first + i) % run);
-      int64_t offset = base + neighbours_.offset(first + i) + inner_.offset(from + k);
-      cpu::pack<T>({type_, tensors[tensor_], offset, count, neighbours_.strides.back(), deep, inner_.strides.back()},
-                   part, i);
+      int64_t at = offset(slot, first + i) + inner_.offset(from + k);
+      cpu::pack<T>({type_, tensors[tensor_], at, count, neighbours_.strides.back(), deep, inner_.strides.back()}, part,
+                   i);
     }
   }
 }

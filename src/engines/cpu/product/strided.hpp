@@ -32,6 +32,10 @@ class StridedOperand : public Operand<T> {
   int64_t slot(int64_t batch) const override;
   void pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,
             const Panels<T>& to) const override;
+  // Of the first inner element of a neighbour.
+  int64_t offset(int64_t slot, int64_t neighbour) const {
+    return start_ + matrices_.offset(slot) + neighbours_.offset(neighbour);
+  }
 
  private:
   TensorId tensor_;
