@@ -30,11 +30,11 @@ const T* as_lane(const StridedMatrix& m, int64_t offset, int64_t stride, int64_t
 // Pieces are short: a call of memcpy would take longer than the copy.
 template <class T>
 void copy_piece(T* to, const T* from, int64_t n) {
-  constexpr int64_t kWide = 128 / sizeof(T);
-  if (n == kWide)
-    std::memcpy(to, from, 128);
-  else
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  constexpr int64_t kWide = 128 / sizeof(T), kSome = 16 / sizeof(T);
+  if (n == kWide) return void(std::memcpy(to, from, 128));
+  int64_t i = 0;
+  for (; i + kSome <= n; i += kSome) std::memcpy(to + i, from + i, 16);
+  for (; i < n; ++i) to[i] = from[i];
 }
 
 // Neighbours lie closer together than inner elements: read along them.
