@@ -110,6 +110,12 @@ void Product<T>::choose_tiles(const ProductOptions& o) {
     else
       break;
   }
+  // As many tiles of equal sizes: a short one at the end would leave its thread idle.
+  auto equal = [](int64_t all, int64_t each, int64_t unit) {
+    return all == 0 ? each : round_up(ceil_div(all, ceil_div(all, each)), unit);
+  };
+  tile_rows_ = equal(s.rows, tile_rows_, tile.rows);
+  tile_columns_ = equal(s.columns, tile_columns_, tile.columns);
 }
 
 template <class T>
