@@ -2,7 +2,6 @@
 #include "engines/cpu/gemm/patches.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace tsr::cpu {
 namespace {
@@ -116,17 +115,18 @@ void PatchOperand<T>::each_block(const Line& l, const Depth& d, const F& f) cons
   else
     low = high = l.count;
   // The others tap by tap.
-  for (const auto& [first, count] : {std::pair{int64_t{0}, low}, std::pair{high, l.count - high}}) {
-    if (count == 0) continue;
+  auto border = [&](int64_t first, int64_t count) {
     Line part{l.image, l.first + first, count, l.lead};
-    for (int64_t k = 0, deep; k < d.count; k += deep) {
+    for (int64_t k = 0, deep; count > 0 && k < d.count; k += deep) {
       int64_t channel = (d.channel + k) % channels;
       deep = std::min(d.count - k, channels - channel);
       each_piece(part, d.tap + (d.channel + k) / channels, [&](int64_t p, int64_t n, int64_t at) {
         f(first + p, n, k, deep, at == kZeros ? kZeros : at + channel * source_.channels.strides[0]);
       });
     }
-  }
+  };
+  border(0, low);
+  border(high, l.count - high);
 }
 
 template <class T>
