@@ -23,13 +23,6 @@ double granted_cores() {
   return in >> quota >> period && quota > 0 && period > 0 ? quota / period : 1e9;  // "max": no limit
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  bool known = sched_getaffinity(0, sizeof set, &set) == 0;
-  double cores = known ? CPU_COUNT(&set) : std::thread::hardware_concurrency();
-  return std::max(1, static_cast<int>(std::min(cores, std::ceil(granted_cores()))));
-}
-
 std::atomic<int>& count() {
   static std::atomic<int> n{[] {
     int64_t wanted = setting_int("TESSERA_THREADS");
@@ -41,6 +34,13 @@ std::atomic<int>& count() {
 std::atomic<bool> busy{false};  // somebody holds the threads
 
 }  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+  double cores = known ? CPU_COUNT(&set) : std::thread::hardware_concurrency();
+  return std::max(1, static_cast<int>(std::min(cores, std::ceil(granted_cores()))));
+}
 
 int thread_count() { return count().load(std::memory_order_relaxed); }
 

@@ -9,6 +9,7 @@
 
 namespace tsr {
 
+int usable_cores();  // that this process may use, or its container grants
 // Number of threads that a parallel loop may use, the caller included.
 int thread_count();
 void set_thread_count(int n);  // n >= 1; takes effect at the next loop

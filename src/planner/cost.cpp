@@ -11,7 +11,7 @@ namespace {
 
 // Products may use instructions for their operands' type; everything else is computed in f32 or wider.
 double rate(const Graph& g, const Node& n, const Rates& r) {
-  if (n.compute == DType::f64) return r.f64;
+  if (n.compute == DType::f64 || n.compute == DType::c128) return r.f64;
   Family f = n.op->family;
   bool products = f == Family::matmul || f == Family::conv || f == Family::attention || f == Family::recurrent;
   if (!products || n.in.empty()) return r.f32;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -52,6 +53,21 @@ TEST(ThreadPool, OneLeaseAtATime) {
   int calls = 0;
   parallel_for(100, 1, 2, [&](int64_t, int64_t, int) { ++calls; });
   EXPECT_EQ(calls, 1);  // the threads are taken: the whole range at once
+}
+
+// Threads that a loop does not need see it come and go, while they look for work and while they sleep.
+TEST(ThreadPool, LoopsOfDifferentSizesFollowEachOther) {
+  WithThreads six(6);
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    int64_t n = 2 + repeat % 5;
+    std::atomic<int64_t> sum{0};
+    parallel_for(n, 1, static_cast<int>(n), [&](int64_t first, int64_t last, int worker) {
+      EXPECT_LT(worker, n);
+      sum += last - first;
+    });
+    ASSERT_EQ(sum.load(), n);
+    if (repeat % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 TEST(ThreadPool, ErrorsReachTheCaller) {

@@ -53,6 +53,62 @@ TEST(Tile, MultipliesEverySizeAndTouchesNothingElse) {
   check_every_size(wide_tile());
 }
 
+// Words of elements that `value` reads. Whole numbers of two digits: sums are exact, also in f32.
+template <class T>
+void check_narrow(const PanelTile<T>& tile, uint8_t flip, double (*left)(T), double (*right)(T)) {
+  constexpr int64_t kWord = kGroup<T>;
+  for (int64_t m : {1, 5, 12, 25})
+    for (int64_t n : {1, 16, 31, 33, 64})
+      for (int64_t k : {0, 1, 7, 40}) {
+        int64_t lda = m + 1, ldb = (n + tile.columns - 1) / tile.columns * tile.columns, ldc = n + 3;
+        std::vector<T> a(static_cast<size_t>((k + 1) * lda * kWord)), b(static_cast<size_t>((k + 1) * ldb * kWord));
+        auto fill = [](std::vector<T>& x, int64_t seed) {
+          for (size_t i = 0; i < x.size(); ++i) {
+            int64_t v = (static_cast<int64_t>(i) * 7919 + seed) % 256;
+            if constexpr (sizeof(T) == 2)
+              x[i].bits = to_bf16_bits(static_cast<double>(v - 128));
+            else
+              x[i].bits = static_cast<uint8_t>(v);
+          }
+        };
+        fill(a, 3), fill(b, 100);
+        std::vector<T> packed = a;
+        if constexpr (sizeof(T) == 1)
+          for (T& x : packed) x.bits ^= flip;
+        std::vector<SumOf<T>> c(static_cast<size_t>(m * ldc), 7);
+        tile.multiply(m, n, k, packed.data(), lda, b.data(), ldb, c.data(), ldc, false);
+        tile.multiply(m, n, k, packed.data(), lda, b.data(), ldb, c.data(), ldc, true);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < ldc; ++j) {
+            double want = 0;
+            for (int64_t p = 0; p < k; ++p)
+              for (int64_t e = 0; e < kWord; ++e)
+                want += left(a[static_cast<size_t>((p * lda + i) * kWord + e)]) *
+                        right(b[static_cast<size_t>((p * ldb + j % ldb) * kWord + e)]);
+            ASSERT_EQ(c[static_cast<size_t>(i * ldc + j)], j < n ? 2 * want : 7) << m << "x" << n << "x" << k;
+          }
+      }
+}
+
+TEST(Tile, MultipliesPairsOfBf16) {
+  if (!has_bf16_products()) GTEST_SKIP() << "the processor lacks the instruction";
+  auto value = [](Bf16 x) { return static_cast<double>(from_bf16_bits(x.bits)); };
+  check_narrow<Bf16>(narrow_tiles().bf16, 0, value, value);
+}
+
+TEST(Tile, MultipliesBytesOfAnySign) {
+  if (!has_byte_products()) GTEST_SKIP() << "the processor lacks the instruction";
+  using Value = double (*)(Byte);
+  Value i8 = [](Byte x) { return static_cast<double>(static_cast<int8_t>(x.bits)); };
+  Value u8 = [](Byte x) { return static_cast<double>(x.bits); };
+  for (DType left : {DType::i8, DType::u8})
+    for (DType right : {DType::i8, DType::u8}) {
+      uint8_t flip = 0;
+      const auto& tile = panel_tile<Byte>(left, right, flip);
+      check_narrow<Byte>(tile, flip, left == DType::i8 ? i8 : u8, right == DType::i8 ? i8 : u8);
+    }
+}
+
 TEST(Tile, Transposes) {
   for (int64_t rows : {1, 12, 15, 16, 33})
     for (int64_t columns : {1, 16, 20}) {

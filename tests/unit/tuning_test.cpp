@@ -74,6 +74,7 @@ TEST(Machine, ConstantsRoundTripAndForeignOnesAreRefused) {
   const Machine& m = this_machine();
   EXPECT_GT(m.flops_one, 0);
   EXPECT_GE(m.narrow_flops_one, m.flops_one);
+  EXPECT_DOUBLE_EQ(cpu_device().bytes_per_second, m.copy_all);  // what `doctor` shows is what plans are made with
   EXPECT_GE(m.copy_all, m.copy_one);
   std::string text = save_machine(m);
   EXPECT_EQ(save_machine(load_machine(text, m.name)), text);

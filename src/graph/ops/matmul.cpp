@@ -49,7 +49,8 @@ void infer(Infer& ctx) {
 double terms(const Graph& g, const Node& n) { return static_cast<double>(g.tensor(n.in[kA]).dims.back()); }
 
 double flops(const Graph& g, const Node& n) {
-  return 2 * static_cast<double>(g.tensor(n.out[0]).numel()) * static_cast<double>(g.tensor(n.in[kA]).dims.back());
+  double each = is_complex(n.compute) ? 8 : 2;
+  return each * static_cast<double>(g.tensor(n.out[0]).numel()) * static_cast<double>(g.tensor(n.in[kA]).dims.back());
 }
 
 void backward(Gradient& g) {

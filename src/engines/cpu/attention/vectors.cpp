@@ -2,6 +2,7 @@
 #include "engines/cpu/attention/vectors.hpp"
 
 #include "base/isa.hpp"
+#include "engines/cpu/product/tile.hpp"
 
 namespace tsr::cpu::attention {
 
@@ -26,12 +27,6 @@ const Vectors& vectors() {
   return generic::kVectors;
 }
 
-bool has_bf16() {
-#if defined(__x86_64__)
-  return vectors().multiply_bf16 && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
+bool has_bf16() { return has_bf16_products(); }
 
 }  // namespace tsr::cpu::attention

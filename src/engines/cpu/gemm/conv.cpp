@@ -2,7 +2,11 @@
 // Convolutions as matrix products over patches. Where the result has its channels side by side, rows of the product are
 // positions and columns are channels; otherwise images are batches, rows are channels and columns positions. Groups are
 // batches. Every filter tap counts as a run of channels, also in the gradient of the filter.
+//
+// In the gradient of a strided convolution a position meets only some taps. Positions that meet the same ones form a
+// phase, for which it is a convolution without strides: where rows are positions, each phase is a product of its own.
 #include <algorithm>
+#include <numeric>
 
 #include "engines/cpu/gemm/depthwise.hpp"
 #include "engines/cpu/gemm/patches.hpp"
@@ -17,6 +21,12 @@ enum In : size_t { kFirst, kSecond, kC };
 using Conv = ConvShape;
 
 Conv conv_of(const Anchored& a) { return conv_shape(a.graph(), a.node()); }
+
+// A phase of a gradient, or all of any other convolution: positions from `first` on in steps of `step`, taps likewise.
+struct Phase {
+  Conv shape;
+  std::vector<int64_t> first, step, first_tap, tap_step;  // by axis
+};
 
 bool channels_last(const Anchored& a, const Conv& c) {
   int last = a.out().rank() - 1;
@@ -77,17 +87,23 @@ std::unique_ptr<Operand<T>> patches(const Anchored& a, const Conv& c, const Fram
 }
 
 template <class T>
-std::unique_ptr<Operand<T>> filter(const Anchored& a, const Conv& c, const Frame& f) {
+std::unique_ptr<Operand<T>> filter(const Anchored& a, const Phase& phase, const Frame& f) {
+  const Conv& c = phase.shape;
   const Tensor& w = *c.w;
+  int64_t start = 0;
   Axes batch = batches(c, f, 0, c.filters * w.strides[0]);
   Dims share = Dims::filled(batch.sizes.size(), 1);
   if (!f.batch.empty()) share[0] = std::max<int64_t>(1, c.images);
   Axes filters(c.filters, w.strides[0]), channels(c.channels, w.strides[1]), inner;
-  for (int i = 2; i < w.rank(); ++i) inner.add(w.dims[i], w.strides[i]);
+  for (size_t d = 0; d < c.axes.size(); ++d) {
+    int64_t stride = w.strides[static_cast<int>(d) + 2];
+    inner.add(c.axes[d].taps, phase.tap_step[d] * stride);
+    start += phase.first_tap[d] * stride;
+  }
   const Axes& deep = c.dgrad ? filters : channels;
   inner.add(deep.sizes[0], deep.strides[0]);
   return std::make_unique<StridedOperand<T>>(a.node().in[kSecond], w.dtype, batch.sizes, share, batch.strides,
-                                             c.dgrad ? channels : filters, inner);
+                                             c.dgrad ? channels : filters, inner, start);
 }
 
 // dy as the left side of the filter's gradient.
@@ -140,18 +156,83 @@ Reason check_conv(const Anchored& a) {
   return check_frame(a, conv_frame(a, c));
 }
 
-bool conv_is_wide(const Anchored& a) {
+Packing conv_packing(const Anchored& a) {
   const auto& o = attrs<tessera::ConvOptions>(a.node());
+  Conv c = conv_of(a);
+  if (a.node().compute == DType::f64) return Packing::f64;
   // Factors make exact sums real before they are rounded again.
   bool scaled = is_integer(a.node().compute) && (o.alpha != 1 || o.beta != 0);
-  return scaled || needs_wide(a, kFirst, kSecond, conv_of(a).depth());
+  bool wide = scaled || needs_wide(a, kFirst, kSecond, c.depth());
+  if (!wide && is_depthwise(a, c)) return Packing::f32;
+  if (Packing p = narrow_packing(a, kFirst, kSecond, c.depth()); p != Packing::f32) return p;
+  return wide ? Packing::f64 : Packing::f32;
+}
+
+namespace {
+
+bool has_phases(const Conv& c, const Frame& f) {
+  return c.dgrad && f.batch.empty() &&
+         std::any_of(c.axes.begin(), c.axes.end(), [](const ConvAxis& x) { return x.stride > 1; });
+}
+
+// Narrows axis d of a phase to positions p, p + stride, ...
+void narrow(Phase& phase, size_t d, int64_t p) {
+  ConvAxis& x = phase.shape.axes[d];
+  // A position meets tap q at element (p - origin - q step) / stride.
+  int64_t common = std::gcd(x.step, x.stride), every = x.stride / common, q = 0;
+  while (q < std::min(every, x.taps) && (p - x.origin - q * x.step) % x.stride != 0) ++q;
+  bool any = q < std::min(every, x.taps);
+  phase.first[d] = p, phase.step[d] = x.stride;
+  phase.first_tap[d] = any ? q : 0, phase.tap_step[d] = every;
+  x = {ceil_div(x.in - p, x.stride),
+       x.out,
+       any ? ceil_div(x.taps - q, every) : 0,
+       1,
+       any ? (x.origin + q * x.step - p) / x.stride : 0,
+       x.step / common};
+}
+
+std::vector<Phase> phases(const Conv& c, const Frame& f) {
+  size_t axes = c.axes.size();
+  Phase all{c, std::vector<int64_t>(axes, 0), std::vector<int64_t>(axes, 1), std::vector<int64_t>(axes, 0),
+            std::vector<int64_t>(axes, 1)};
+  std::vector<Phase> list = {all};
+  if (!has_phases(c, f)) return list;
+  for (size_t d = 0; d < axes; ++d) {
+    std::vector<Phase> narrower;
+    for (const Phase& p : list)
+      for (int64_t at = 0; at < std::min(c.axes[d].stride, c.axes[d].in); ++at) narrow(narrower.emplace_back(p), d, at);
+    list = std::move(narrower);
+  }
+  for (Phase& p : list) {
+    p.shape.taps = 1;
+    p.shape.plain = true;
+    for (const ConvAxis& x : p.shape.axes) {
+      p.shape.taps *= x.taps;
+      p.shape.plain = p.shape.plain && x.taps == 1 && x.origin == 0 && x.in == x.out;
+    }
+  }
+  return list;
+}
+
+// The rows of a phase are some of all positions.
+void narrow_rows(const Phase& phase, Placement& p) {
+  Axes rows = p.rows, counts = p.row_count;
+  p.rows = p.row_count = {};
+  p.rows.add(rows.sizes[0], rows.strides[0]), p.row_count.add(counts.sizes[0], counts.strides[0]);
+  for (size_t d = 0; d < phase.first.size(); ++d) {
+    int i = static_cast<int>(d) + 1;
+    int64_t n = phase.shape.axes[d].in, stride = rows.strides[i], count = counts.strides[i];
+    p.rows.add(n, stride * phase.step[d]), p.row_count.add(n, count * phase.step[d]);
+    p.start += stride * phase.first[d], p.start_count += count * phase.first[d];
+  }
 }
 
 template <class T>
-Problem<T> conv_problem(const Anchored& a) {
-  Conv c = conv_of(a);
+Problem<T> conv_problem(const Anchored& a, const Phase& phase, const Frame& frame) {
+  const Conv& c = phase.shape;
   Problem<T> p;
-  p.frame = conv_frame(a, c);
+  p.frame = frame;
   const auto& o = attrs<tessera::ConvOptions>(a.node());
   p.scaling = {o.alpha, o.beta, a.has(kC) ? a.node().in[kC] : kNone};
   p.place = place(a.out(), p.frame, c.wgrad ? 0 : 1, c.groups);
@@ -163,24 +244,46 @@ Problem<T> conv_problem(const Anchored& a) {
     if (!c.plain) p.stream = ProductOptions::right;
     return p;
   }
-  const Dims& y = a.out().dims;
   int64_t channels = c.dgrad ? c.channels : c.filters, positions = 1;
-  for (int i = 2; i < y.size(); ++i) positions *= y[i];
+  for (const ConvAxis& x : c.axes) positions *= c.dgrad ? x.in : x.out;
   if (p.frame.batch.empty()) {
+    if (c.dgrad) narrow_rows(phase, p.place);
     p.shape.batches = c.groups, p.shape.rows = c.images * positions, p.shape.columns = channels;
     p.left = patches<T>(a, c, p.frame, kFirst);
-    p.right = filter<T>(a, c, p.frame);
+    p.right = filter<T>(a, phase, p.frame);
     if (!c.plain) p.stream = ProductOptions::left;
   } else {
     p.shape.batches = c.images * c.groups, p.shape.rows = channels, p.shape.columns = positions;
-    p.left = filter<T>(a, c, p.frame);
+    p.left = filter<T>(a, phase, p.frame);
     p.right = patches<T>(a, c, p.frame, kFirst);
     if (!c.plain) p.stream = ProductOptions::right;
   }
   return p;
 }
 
-template Problem<float> conv_problem(const Anchored&);
-template Problem<double> conv_problem(const Anchored&);
+}  // namespace
+
+template <class T>
+std::vector<Problem<T>> conv_problems(const Anchored& a) {
+  Conv c = conv_of(a);
+  Frame f = conv_frame(a, c);
+  std::vector<Problem<T>> list;
+  for (const Phase& p : phases(c, f)) list.push_back(conv_problem<T>(a, p, f));
+  return list;
+}
+
+double conv_waste(const Anchored& a) {
+  Conv c = conv_of(a);
+  double factor = 1;
+  // Products with the zeros between the strides.
+  if (c.dgrad && !has_phases(c, conv_frame(a, c)))
+    for (const ConvAxis& x : c.axes) factor *= static_cast<double>(x.stride);
+  return factor;
+}
+
+template std::vector<Problem<float>> conv_problems(const Anchored&);
+template std::vector<Problem<double>> conv_problems(const Anchored&);
+template std::vector<Problem<Bf16>> conv_problems(const Anchored&);
+template std::vector<Problem<Byte>> conv_problems(const Anchored&);
 
 }  // namespace tsr::cpu

@@ -12,22 +12,29 @@
 namespace tsr::cpu {
 namespace {
 
-// Part of the machine's multiply-adds that large products and convolutions reach, packing included.
-constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65;
+// Part of the machine's multiply-adds that large products and convolutions reach, packing included. Those of bytes are
+// counted in multiply-adds of 16-bit numbers, which take twice as long.
+constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65, kBytes = 1.8;
 
-// Gradients of strided convolutions multiply by the zeros between the strides too.
-double wasted(const Node& n) {
-  double factor = 1;
-  if (n.op == &ops::conv_dgrad)
-    for (int64_t s : attrs<tessera::ConvOptions>(n).stride) factor *= static_cast<double>(s);
-  return factor;
+double peak(Packing p, const Rates& r) {
+  switch (p) {
+    case Packing::f64:
+      return r.f64;
+    case Packing::bf16:
+      return r.bits16;
+    case Packing::bytes:
+      return kBytes * r.bits16;
+    default:
+      return r.f32;
+  }
 }
 
-// Can tiles be computed in the result itself? Its rows lie at one stride, its columns side by side.
-bool computes_in_place(const Anchored& a, const Placement& p, const Scaling& s, DType type) {
-  if (a.region.nodes.size() > 1 || a.out().dtype != type || s.alpha != 1 || s.beta != 0) return false;
+// Are tiles parts of the result as they are? Then they can be computed there, if rows lie at one stride.
+bool is_result(const Anchored& a, const Placement& p, const Scaling& s, DType type) {
+  DType parts = a.out().dtype == DType::c64 ? DType::f32 : a.out().dtype == DType::c128 ? DType::f64 : a.out().dtype;
+  if (a.region.nodes.size() > 1 || parts != type || s.alpha != 1 || s.beta != 0) return false;
   Axes columns = p.columns.merged();
-  return p.rows.merged().sizes.size() == 1 && columns.sizes.size() == 1 && columns.strides[0] == 1;
+  return columns.sizes.size() == 1 && columns.strides[0] == 1;
 }
 
 // What the product itself reads, as opposed to what follows it.
@@ -38,30 +45,38 @@ std::vector<TensorId> product_reads(const Anchored& a, const Scaling& s) {
 }
 
 template <class T>
-class GemmStep : public Step, private Result<T> {
+class GemmStep : public Step, private Result<SumOf<T>> {
+  using Sum = SumOf<T>;
+  using Tile = ResultTile<Sum>;
+
  public:
   GemmStep(const Anchored& a, Problem<T> problem)
       : problem_(std::move(problem)),
         reads_(product_reads(a, problem_.scaling)),
-        epilogue_(a.region, a.anchor, a.epilogue, kType, problem_.scaling, problem_.frame.order()),
-        in_place_(computes_in_place(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
-        row_stride_(problem_.place.rows.merged().strides.back()),
+        result_(is_result(a, problem_.place, problem_.scaling, kType) ? a.node().out[0] : kNone),
+        rows_(problem_.place.rows.merged()),
+        row_count_(problem_.place.row_count.merged()),
+        epilogue_(result_ == kNone ? std::make_unique<Epilogue>(a.region, a.anchor, a.epilogue, kType, problem_.scaling,
+                                                                problem_.frame.order())
+                                   : nullptr),
         product_(problem_.shape, *problem_.left, *problem_.right,
-                 {epilogue_.scratch_bytes(), epilogue_.whole_rows(), problem_.stream, thread_count()}) {}
+                 {epilogue_ ? epilogue_->scratch_bytes() : 0, epilogue_ && epilogue_->whole_rows(), problem_.stream,
+                  thread_count()}) {}
 
   size_t workspace_bytes() const override { return product_.workspace_bytes(); }
   bool may_overwrite(TensorId in, TensorId out) const override {
-    return std::find(reads_.begin(), reads_.end(), in) == reads_.end() && epilogue_.may_overwrite(in, out);
+    return std::find(reads_.begin(), reads_.end(), in) == reads_.end() &&
+           (!epilogue_ || epilogue_->may_overwrite(in, out));
   }
   void run(const StepArgs& args) const override { product_.run(problem_.shape, args.tensors, args.workspace, *this); }
 
  private:
-  static constexpr DType kType = sizeof(T) == 4 ? DType::f32 : DType::f64;
+  static constexpr DType kType = std::is_integral_v<Sum> ? DType::i32 : sizeof(Sum) == 4 ? DType::f32 : DType::f64;
 
-  bool place(void* const* tensors, ResultTile<T>& t) const override {
-    if (in_place_ == kNone) return false;
-    t.at = static_cast<T*>(tensors[in_place_]) + problem_.place.batch.offset(t.batch) + t.row * row_stride_ + t.column;
-    t.stride = row_stride_;
+  bool place(void* const* tensors, Tile& t) const override {
+    if (!in_place()) return false;
+    t.at = memory(tensors, t, t.row);
+    t.stride = rows_.strides[0];
     return true;
   }
 
@@ -69,65 +84,117 @@ class GemmStep : public Step, private Result<T> {
     return problem_.limits.depth.value(tensors, batch / problem_.limits.batches, depth);
   }
 
-  void finish(void* const* tensors, const ResultTile<T>& t, std::byte* scratch) const override {
+  void finish(void* const* tensors, const Tile& t, std::byte* scratch) const override {
     fill_beyond_limits(tensors, t);
-    if (in_place_ != kNone) return;
-    int64_t step = problem_.place.row_count;
-    int64_t first = problem_.place.batch_count.offset(t.batch) + t.row * step + t.column;
-    if (t.columns == step) return epilogue_.run(tensors, first, t.rows * step, t.at, scratch);
+    if (in_place()) return;
+    if (result_ != kNone) {
+      for (int64_t i = 0; i < t.rows; ++i) std::copy_n(t.at + i * t.stride, t.columns, memory(tensors, t, t.row + i));
+      return;
+    }
+    const Placement& p = problem_.place;
+    int64_t base = p.start_count + p.batch_count.offset(t.batch) + t.column;
+    if (row_count_.sizes.size() == 1 && t.columns == row_count_.strides[0])
+      return epilogue_->run(tensors, base + t.row * t.columns, t.rows * t.columns, t.at, scratch);
     for (int64_t i = 0; i < t.rows; ++i)
-      epilogue_.run(tensors, first + i * step, t.columns, t.at + i * t.stride, scratch);
+      epilogue_->run(tensors, base + row_count_.offset(t.row + i), t.columns, t.at + i * t.stride, scratch);
   }
 
-  void fill_beyond_limits(void* const* tensors, const ResultTile<T>& t) const {
+  bool in_place() const { return result_ != kNone && rows_.sizes.size() == 1; }
+  // Where a row of the tile belongs in the result.
+  Sum* memory(void* const* tensors, const Tile& t, int64_t row) const {
+    const Placement& p = problem_.place;
+    return static_cast<Sum*>(tensors[result_]) + p.start + p.batch.offset(t.batch) + rows_.offset(row) + t.column;
+  }
+
+  void fill_beyond_limits(void* const* tensors, const Tile& t) const {
     const Limits& l = problem_.limits;
     if (l.rows.tensor == kNone && l.columns.tensor == kNone) return;
     int64_t index = t.batch / l.batches, rows = l.rows.value(tensors, index, problem_.shape.rows) - t.row,
             columns = l.columns.value(tensors, index, problem_.shape.columns) - t.column;
     columns = std::clamp<int64_t>(columns, 0, t.columns);
+    Sum fill;
+    store(kType, &fill, 0, l.fill);
     for (int64_t i = 0; i < t.rows; ++i) {
       int64_t from = i < rows ? columns : 0;
-      std::fill(t.at + i * t.stride + from, t.at + i * t.stride + t.columns, static_cast<T>(l.fill));
+      std::fill(t.at + i * t.stride + from, t.at + i * t.stride + t.columns, fill);
     }
   }
 
   Problem<T> problem_;
   std::vector<TensorId> reads_;
-  Epilogue epilogue_;
-  TensorId in_place_;
-  int64_t row_stride_;
+  TensorId result_;  // kNone: the epilogue stores it
+  Axes rows_, row_count_;
+  std::unique_ptr<Epilogue> epilogue_;
   Product<T> product_;
 };
 
-template <Problem<float> (*narrow)(const Anchored&), Problem<double> (*wide)(const Anchored&),
-          bool (*is_wide)(const Anchored&)>
-std::unique_ptr<Step> build_product(const Anchored& a) {
-  if (is_wide(a)) return std::make_unique<GemmStep<double>>(a, wide(a));
-  return std::make_unique<GemmStep<float>>(a, narrow(a));
-}
+// Products that make one result, one after the other.
+class Together : public Step {
+ public:
+  explicit Together(std::vector<std::unique_ptr<Step>> steps) : steps_(std::move(steps)) {}
+  size_t workspace_bytes() const override {
+    size_t most = 0;
+    for (const auto& s : steps_) most = std::max(most, s->workspace_bytes());
+    return most;
+  }
+  bool may_overwrite(TensorId in, TensorId out) const override {
+    return std::all_of(steps_.begin(), steps_.end(), [&](const auto& s) { return s->may_overwrite(in, out); });
+  }
+  void run(const StepArgs& args) const override {
+    for (const auto& s : steps_) s->run(args);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Step>> steps_;
+};
 
 // What the engine knows of a kind of anchor.
 struct Kind {
   std::string_view op;
   Reason (*check)(const Anchored& a);
-  bool (*is_wide)(const Anchored& a);
+  Packing (*packing)(const Anchored& a);
   std::unique_ptr<Step> (*build)(const Anchored& a);
 };
 
-constexpr auto kBuildMatmul = build_product<matmul_problem<float>, matmul_problem<double>, matmul_is_wide>;
+// f(T()) for the type that operands are packed as.
+template <class F>
+std::unique_ptr<Step> packed_as(Packing p, const F& f) {
+  switch (p) {
+    case Packing::f64:
+      return f(double{});
+    case Packing::bf16:
+      return f(Bf16{});
+    case Packing::bytes:
+      return f(Byte{});
+    default:
+      return f(float{});
+  }
+}
+
+std::unique_ptr<Step> build_matmul(const Anchored& a) {
+  return packed_as(matmul_packing(a), [&]<class T>(T) -> std::unique_ptr<Step> {
+    return std::make_unique<GemmStep<T>>(a, matmul_problem<T>(a));
+  });
+}
+
 std::unique_ptr<Step> build_conv(const Anchored& a) {
-  if (!conv_is_wide(a))
-    if (auto step = depthwise_conv(a)) return step;
-  return build_product<conv_problem<float>, conv_problem<double>, conv_is_wide>(a);
+  return packed_as(conv_packing(a), [&]<class T>(T) -> std::unique_ptr<Step> {
+    if constexpr (std::is_same_v<T, float>)
+      if (auto step = depthwise_conv(a)) return step;
+    std::vector<std::unique_ptr<Step>> steps;
+    for (Problem<T>& p : conv_problems<T>(a)) steps.push_back(std::make_unique<GemmStep<T>>(a, std::move(p)));
+    if (steps.size() == 1) return std::move(steps[0]);
+    return std::make_unique<Together>(std::move(steps));
+  });
 }
 
 constexpr Kind kKinds[] = {
-    {"matmul", check_matmul, matmul_is_wide, kBuildMatmul},
-    {"conv_fprop", check_conv, conv_is_wide, build_conv},
-    {"conv_dgrad", check_conv, conv_is_wide, build_conv},
-    {"conv_wgrad", check_conv, conv_is_wide, build_conv},
-    {"moe_matmul", check_moe, moe_is_wide, build_moe},
-    {"moe_matmul_bwd", check_moe_bwd, moe_bwd_is_wide, build_moe_bwd},
+    {"matmul", check_matmul, matmul_packing, build_matmul},
+    {"conv_fprop", check_conv, conv_packing, build_conv},
+    {"conv_dgrad", check_conv, conv_packing, build_conv},
+    {"conv_wgrad", check_conv, conv_packing, build_conv},
+    {"moe_matmul", check_moe, moe_packing, build_moe},
+    {"moe_matmul_bwd", check_moe_bwd, moe_bwd_packing, build_moe_bwd},
 };
 
 const Kind* kind_of(const Node& n) {
@@ -160,12 +227,17 @@ class GemmEngine : public Engine {
         return Reason::no("input ", describe(r.graph->tensor(t)), " of the product is computed in the region");
     }
     Anchored a{r, anchor, {}};
-    if (Reason why = lower_epilogue(r, anchor, &a.epilogue); !why) return why;
     const Kind* kind = kind_of(a.node());
-    if (Reason why = kind->check(a); !why) return why;
-    double peak = kind->is_wide(a) ? d.rates.f64 : d.rates.f32;
+    if (is_complex(a.node().compute)) {
+      if (a.node().op != &ops::matmul) return Reason::no(spelling(a.node()), " computes in ", a.node().compute);
+      if (Reason why = check_complex_matmul(a); !why) return why;
+    } else {
+      if (Reason why = lower_epilogue(r, anchor, &a.epilogue); !why) return why;
+      if (Reason why = kind->check(a); !why) return why;
+    }
     double part = a.node().op->family == Family::conv ? kConvEfficiency : kEfficiency;
-    double arithmetic = region_flops(r) * wasted(a.node()) / (part * peak);
+    double waste = a.node().op->family == Family::conv ? conv_waste(a) : 1;
+    double arithmetic = region_flops(r) * waste / (part * peak(kind->packing(a), d.rates));
     double seconds = std::max(region_bytes(r) / d.bytes_per_second, arithmetic) + 2 * d.step_seconds;
     return one_way(seconds, [kind, a = std::move(a)] { return kind->build(a); });
   }

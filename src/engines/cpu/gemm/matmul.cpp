@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products as such. A batch axis along which one operand repeats belongs to the other one's rows or columns.
+// Products of complex numbers are products of real ones of twice the size (complex.hpp).
 #include <algorithm>
 
+#include "engines/cpu/gemm/complex.hpp"
 #include "engines/cpu/gemm/problem.hpp"
 #include "graph/ops/slots.hpp"
 
@@ -42,21 +44,30 @@ Frame matmul_frame(const Anchored& a) {
 }
 
 template <class T>
-std::unique_ptr<Operand<T>> operand(const Anchored& a, const Frame& f, size_t slot) {
+std::unique_ptr<Operand<T>> operand(const Anchored& a, const Frame& f, size_t slot, bool is_left) {
   const Tensor& x = a.in(slot);
   const Dims& y = a.out().dims;
   int r = x.rank(), neighbour = slot == kA ? r - 2 : r - 1, inner = slot == kA ? r - 1 : r - 2;
   Dims batch, share, strides;
+  int64_t parts = is_complex(x.dtype) && is_left ? 2 : 1;  // that elements count as
   for (int i : f.batch) {
     batch.push_back(y[i]);
     share.push_back(x.dims[i] == 0 ? 1 : y[i] / x.dims[i]);
-    strides.push_back(x.strides[i]);
+    strides.push_back(parts * x.strides[i]);
   }
   bool rows = std::find(f.rows.begin(), f.rows.end(), neighbour) != f.rows.end();
   Axes neighbours;
-  for (int i : rows ? f.rows : f.columns) neighbours.add(x.dims[i], x.strides[i]);
-  return std::make_unique<StridedOperand<T>>(a.node().in[slot], x.dtype, batch, share, strides, neighbours,
-                                             Axes(x.dims[inner], x.strides[inner]));
+  for (int i : rows ? f.rows : f.columns) neighbours.add(x.dims[i], parts * x.strides[i]);
+  TensorId id = a.node().in[slot];
+  Axes deep(x.dims[inner], parts * x.strides[inner]);
+  DType type = x.dtype;
+  if constexpr (sizeof(T) >= 4)
+    if (is_complex(type)) {
+      if (!is_left) return std::make_unique<ComplexOperand<T>>(id, batch, share, strides, neighbours, x.strides[inner]);
+      deep.add(2, 1);
+      type = sizeof(T) == 4 ? DType::f32 : DType::f64;
+    }
+  return std::make_unique<StridedOperand<T>>(id, type, batch, share, strides, neighbours, deep);
 }
 
 Limit limit(const Anchored& a, size_t slot) {
@@ -75,7 +86,28 @@ Reason check_matmul(const Anchored& a) {
   return check_frame(a, matmul_frame(a));
 }
 
-bool matmul_is_wide(const Anchored& a) { return needs_wide(a, kA, kB, a.in(kA).dims.back()); }
+Reason check_complex_matmul(const Anchored& a) {
+  if (a.region.nodes.size() > 1) return Reason::no("work behind a product of complex numbers");
+  for (const Tensor* t : {&a.in(kA), &a.in(kB), &a.out()}) {
+    if (t->dtype != a.node().compute)
+      return Reason::no(describe(*t), " has another type than ", a.node().compute, ", in which it is computed");
+    if (t->ragged != kNone) return Reason::no(describe(*t), " is ragged");
+  }
+  if (has_limits(a)) return Reason::no("sizes of a product of complex numbers that are told at execution");
+  Axes columns = place(a.out(), matmul_frame(a)).columns.merged();
+  if (columns.sizes.size() > 1 || (columns.sizes[0] > 1 && columns.strides[0] != 1))
+    return Reason::no("neither rows nor columns of ", describe(a.out()), " lie side by side");
+  return Reason::yes();
+}
+
+Packing matmul_packing(const Anchored& a) {
+  int64_t depth = a.in(kA).dims.back();
+  if (a.node().compute == DType::f64 || a.node().compute == DType::c128) return Packing::f64;
+  if (a.node().compute == DType::c64) return Packing::f32;
+  // A limit may end within a word.
+  if (Packing p = narrow_packing(a, kA, kB, depth); p != Packing::f32 && !a.has(kK)) return p;
+  return needs_wide(a, kA, kB, depth) ? Packing::f64 : Packing::f32;
+}
 
 template <class T>
 Problem<T> matmul_problem(const Anchored& a) {
@@ -88,9 +120,15 @@ Problem<T> matmul_problem(const Anchored& a) {
     return n;
   };
   p.shape = {count(p.frame.batch), count(p.frame.rows), count(p.frame.columns), a.in(kA).dims.back()};
-  p.place = place(a.out(), p.frame);
-  p.left = operand<T>(a, p.frame, turned(a) ? kB : kA);
-  p.right = operand<T>(a, p.frame, turned(a) ? kA : kB);
+  Tensor result = a.out();
+  if (is_complex(result.dtype)) {
+    p.shape.columns *= 2, p.shape.depth *= 2;
+    for (int i = 0; i < result.rank(); ++i) result.strides[i] *= 2;
+  }
+  p.place = place(result, p.frame);
+  if (is_complex(result.dtype)) p.place.columns.add(2, 1);
+  p.left = operand<T>(a, p.frame, turned(a) ? kB : kA, true);
+  p.right = operand<T>(a, p.frame, turned(a) ? kA : kB, false);
   p.limits = {limit(a, turned(a) ? kN : kM), limit(a, turned(a) ? kM : kN), limit(a, kK),
               y.size() > 2 ? std::max<int64_t>(1, p.shape.batches / std::max<int64_t>(1, y[0])) : 1,
               attrs<tessera::MatmulOptions>(a.node()).padding_value};
@@ -99,5 +137,7 @@ Problem<T> matmul_problem(const Anchored& a) {
 
 template Problem<float> matmul_problem(const Anchored&);
 template Problem<double> matmul_problem(const Anchored&);
+template Problem<Bf16> matmul_problem(const Anchored&);
+template Problem<Byte> matmul_problem(const Anchored&);
 
 }  // namespace tsr::cpu

@@ -58,6 +58,7 @@ template <class T>
 class ListedRows : public Operand<T> {
  public:
   ListedRows(const Tensor& t) : type_(t.dtype), stride_(t.strides[1]), inner_(t.strides[2]) {}
+  DType type() const override { return type_; }
   int64_t slots() const override { return 1; }
   int64_t slot(int64_t) const override { return 0; }
   void pack(void* const* table, int64_t, int64_t first, int64_t n, int64_t from, int64_t depth,
@@ -273,16 +274,20 @@ Reason check_rows(const Anchored& a) {
 }  // namespace
 
 Reason check_moe(const Anchored& a) { return check_rows(a); }
-bool moe_is_wide(const Anchored& a) { return needs_wide(a, kToken, kWeight, a.in(kToken).dims[2]); }
+Packing moe_packing(const Anchored& a) {
+  return needs_wide(a, kToken, kWeight, a.in(kToken).dims[2]) ? Packing::f64 : Packing::f32;
+}
 std::unique_ptr<Step> build_moe(const Anchored& a) {
-  if (moe_is_wide(a)) return std::make_unique<MoeStep<double>>(a, thread_count());
+  if (moe_packing(a) == Packing::f64) return std::make_unique<MoeStep<double>>(a, thread_count());
   return std::make_unique<MoeStep<float>>(a, thread_count());
 }
 
 Reason check_moe_bwd(const Anchored& a) { return check_rows(a); }
-bool moe_bwd_is_wide(const Anchored& a) { return needs_wide(a, bwd::kDoutput, bwd::kToken, a.in(bwd::kToken).dims[1]); }
+Packing moe_bwd_packing(const Anchored& a) {
+  return needs_wide(a, bwd::kDoutput, bwd::kToken, a.in(bwd::kToken).dims[1]) ? Packing::f64 : Packing::f32;
+}
 std::unique_ptr<Step> build_moe_bwd(const Anchored& a) {
-  if (moe_bwd_is_wide(a)) return std::make_unique<MoeBwdStep<double>>(a, thread_count());
+  if (moe_bwd_packing(a) == Packing::f64) return std::make_unique<MoeBwdStep<double>>(a, thread_count());
   return std::make_unique<MoeBwdStep<float>>(a, thread_count());
 }
 

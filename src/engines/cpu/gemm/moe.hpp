@@ -7,11 +7,11 @@
 namespace tsr::cpu {
 
 Reason check_moe(const Anchored& a);
-bool moe_is_wide(const Anchored& a);
+Packing moe_packing(const Anchored& a);
 std::unique_ptr<Step> build_moe(const Anchored& a);
 
 Reason check_moe_bwd(const Anchored& a);
-bool moe_bwd_is_wide(const Anchored& a);
+Packing moe_bwd_packing(const Anchored& a);
 std::unique_ptr<Step> build_moe_bwd(const Anchored& a);
 
 }  // namespace tsr::cpu

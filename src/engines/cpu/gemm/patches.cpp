@@ -28,7 +28,10 @@ PatchOperand<T>::PatchOperand(const Source& s, const std::vector<ConvAxis>& axes
     positions_.push_back(back ? a.in : a.out);
     taps_.push_back(a.taps);
   }
-  step_ = s.strides.back() * (back ? 1 : axes.back().stride);
+  const ConvAxis& last = axes.back();
+  step_ = s.strides.back() * (back ? 1 : last.stride);
+  int64_t tap_step = s.strides.back() * (back ? -last.step : last.step);
+  joined_ = tap_step == s.channels.sizes[0] * s.channels.strides[0] && (!back || last.stride == 1);
 }
 
 template <class T>
@@ -45,11 +48,10 @@ int64_t PatchOperand<T>::source_index(const ConvAxis& a, int64_t position, int64
 template <class T>
 template <class F>
 void PatchOperand<T>::each_depth(int64_t from, int64_t depth, const F& f) const {
-  int64_t channels = source_.channels.sizes[0];
+  int64_t channels = source_.channels.sizes[0], row = channels * (joined_ ? taps_.back() : 1);
   for (int64_t k = 0, count; k < depth; k += count) {
-    int64_t channel = (from + k) % channels;
-    count = std::min(depth - k, channels - channel);
-    f(k, Depth{(from + k) / channels, channel, count});
+    count = std::min(depth - k, row - (from + k) % row);
+    f(k, Depth{(from + k) / channels, (from + k) % channels, count});
   }
 }
 
@@ -95,6 +97,39 @@ void PatchOperand<T>::each_piece(const Line& l, int64_t tap, const F& f) const {
 }
 
 template <class T>
+template <class F>
+void PatchOperand<T>::each_block(const Line& l, const Depth& d, const F& f) const {
+  int64_t channels = source_.channels.sizes[0], taps = (d.channel + d.count - 1) / channels + 1;
+  // Positions at which all taps meet elements: [low, high).
+  int64_t low = 0, high = taps > 1 ? l.count : 0, offset = kZeros;
+  for (int64_t t = 0; t < taps && low < high; ++t) {
+    int64_t start = high, end = low;
+    each_piece(l, d.tap + t, [&](int64_t p, int64_t count, int64_t at) {
+      if (at != kZeros) start = p, end = p + count;
+      if (at != kZeros && t == 0) offset = at - p * step_;
+    });
+    low = std::max(low, start), high = std::min(high, end);
+  }
+  if (low < high)
+    f(low, high - low, int64_t{0}, d.count, offset + low * step_ + d.channel * source_.channels.strides[0]);
+  else
+    low = high = l.count;
+  // The others tap by tap.
+  auto border = [&](int64_t first, int64_t count) {
+    Line part{l.image, l.first + first, count, l.lead};
+    for (int64_t k = 0, deep; count > 0 && k < d.count; k += deep) {
+      int64_t channel = (d.channel + k) % channels;
+      deep = std::min(d.count - k, channels - channel);
+      each_piece(part, d.tap + (d.channel + k) / channels, [&](int64_t p, int64_t n, int64_t at) {
+        f(first + p, n, k, deep, at == kZeros ? kZeros : at + channel * source_.channels.strides[0]);
+      });
+    }
+  };
+  border(0, low);
+  border(high, l.count - high);
+}
+
+template <class T>
 void PatchOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,
                            const Panels<T>& to) const {
   const void* base = tensors[source_.tensor];
@@ -102,23 +137,21 @@ void PatchOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, in
   if (inner_positions_) {
     each_depth(first, n, [&](int64_t i, const Depth& d) {
       each_line(from, depth, [&](int64_t k, const Line& l) {
-        each_piece(l, d.tap, [&](int64_t p, int64_t count, int64_t offset) {
-          Panels<T> part{to.at + (k + p) * to.width, to.width, to.panel};
-          if (offset == kZeros) return pack_zeros(part, i, d.count, 0, count);
-          cpu::pack<T>({source_.type, base, matrix + offset + d.channel * stride, d.count, stride, count, step_}, part,
-                       i);
+        each_block(l, d, [&](int64_t p, int64_t count, int64_t c, int64_t channels, int64_t offset) {
+          Panels<T> part = to.from(k + p);
+          if (offset == kZeros) return pack_zeros(part, i + c, channels, 0, count);
+          cpu::pack<T>({source_.type, base, matrix + offset, channels, stride, count, step_}, part, i + c);
         });
       });
     });
     return;
   }
   each_depth(from, depth, [&](int64_t k, const Depth& d) {
-    Panels<T> part{to.at + k * to.width, to.width, to.panel};
     each_line(first, n, [&](int64_t i, const Line& l) {
-      each_piece(l, d.tap, [&](int64_t p, int64_t count, int64_t offset) {
-        if (offset == kZeros) return pack_zeros(part, i + p, count, 0, d.count);
-        cpu::pack<T>({source_.type, base, matrix + offset + d.channel * stride, count, step_, d.count, stride}, part,
-                     i + p);
+      each_block(l, d, [&](int64_t p, int64_t count, int64_t c, int64_t channels, int64_t offset) {
+        Panels<T> part = to.from(k + c);
+        if (offset == kZeros) return pack_zeros(part, i + p, count, 0, channels);
+        cpu::pack<T>({source_.type, base, matrix + offset, count, step_, channels, stride}, part, i + p);
       });
     });
   });
@@ -126,5 +159,7 @@ void PatchOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, in
 
 template class PatchOperand<float>;
 template class PatchOperand<double>;
+template class PatchOperand<Bf16>;
+template class PatchOperand<Byte>;
 
 }  // namespace tsr::cpu

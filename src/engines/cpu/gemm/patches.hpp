@@ -24,13 +24,14 @@ class PatchOperand : public Operand<T> {
   // are the inner dimension and (tap, channel) the neighbours, as in the gradient of the filter.
   PatchOperand(const Source& s, const std::vector<ConvAxis>& axes, bool back, bool inner_positions);
 
+  DType type() const override { return source_.type; }
   int64_t slots() const override { return source_.batch.count(); }
   int64_t slot(int64_t batch) const override { return batch; }
   void pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,
             const Panels<T>& to) const override;
 
  private:
-  // Channels [channel, channel + count) of a tap.
+  // Channels [channel, channel + count) of a tap, and on through the next taps of its line where `joined_`.
   struct Depth {
     int64_t tap, channel, count;
   };
@@ -46,12 +47,16 @@ class PatchOperand : public Operand<T> {
   // Calls f(position, count, offset) for pieces of a line: elements at even strides from `offset`, or zeros (kZeros).
   template <class F>
   void each_piece(const Line& l, int64_t tap, const F& f) const;
+  // Calls f(position, positions, depth, depths, offset) for pieces of a line and of the taps of d.
+  template <class F>
+  void each_block(const Line& l, const Depth& d, const F& f) const;
   int64_t source_index(const ConvAxis& a, int64_t position, int64_t tap) const;  // -1: beside the tensor
 
   Source source_;
   std::vector<ConvAxis> axes_;
   Dims positions_, taps_;  // sizes
   bool back_, inner_positions_;
+  bool joined_;   // taps of a line follow each other in memory as its channels do: few channels, packed
   int64_t step_;  // in memory, from one position to the next that is not zero
 };
 

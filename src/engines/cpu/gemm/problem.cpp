@@ -27,9 +27,8 @@ Placement place(const Tensor& y, const Frame& f, int split, int64_t groups) {
     p.batch.add(groups, size(split) * y.strides[split]);
     p.batch_count.add(groups, size(split) * count[split]);
   }
-  for (int i : f.rows) p.rows.add(size(i), y.strides[i]);
+  for (int i : f.rows) p.rows.add(size(i), y.strides[i]), p.row_count.add(size(i), count[i]);
   for (int i : f.columns) p.columns.add(size(i), y.strides[i]);
-  p.row_count = count[f.rows.back()];
   return p;
 }
 
@@ -65,6 +64,17 @@ bool needs_wide(const Anchored& a, size_t left, size_t right, int64_t depth) {
   // Sums of products of bytes are exact in f32 up to 2^24.
   bool is_signed = a.in(left).dtype == DType::i8 && a.in(right).dtype == DType::i8;
   return depth > (is_signed ? 1024 : 256);
+}
+
+Packing narrow_packing(const Anchored& a, size_t left, size_t right, int64_t depth) {
+  DType x = a.in(left).dtype, y = a.in(right).dtype;
+  auto largest = [](DType t) { return t == DType::i8 ? 128 : t == DType::u8 ? 255 : 0; };
+  if (largest(x) && largest(y) && has_byte_products() && depth <= INT32_MAX / (largest(x) * largest(y)))
+    return Packing::bytes;
+  auto is_bf16 = [](DType t) {
+    return t == DType::bf16 || t == DType::e4m3 || t == DType::e5m2 || t == DType::e5m3 || t == DType::e2m1;
+  };
+  return is_bf16(x) && is_bf16(y) && has_bf16_products() ? Packing::bf16 : Packing::f32;
 }
 
 Reason check_frame(const Anchored& a, const Frame& f) {

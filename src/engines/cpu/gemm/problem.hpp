@@ -36,8 +36,8 @@ struct Limits {
 // Where the elements of a tile lie in the result: in memory, and counted in the frame's order.
 struct Placement {
   Axes batch, rows, columns;
-  Axes batch_count;
-  int64_t row_count = 0;  // elements from one row to the next
+  Axes batch_count, row_count;
+  int64_t start = 0, start_count = 0;  // the first element of all
 };
 // Axis `split` counts as `groups` batches, the last ones, and as rows or columns within each.
 Placement place(const Tensor& y, const Frame& f, int split = 0, int64_t groups = 1);
@@ -72,19 +72,26 @@ struct Anchored {
 // Can the types of the operands be multiplied; and need they be in f64?
 Reason check_types(const Anchored& a, size_t left, size_t right);
 bool needs_wide(const Anchored& a, size_t left, size_t right, int64_t depth);
+// What operands are packed as: f32 or f64, or narrower where the processor multiplies such numbers and nothing is lost:
+// bf16, which holds all floats of 8 bits and fewer, and bytes with sums in i32.
+enum class Packing : uint8_t { f32, f64, bf16, bytes };
+Packing narrow_packing(const Anchored& a, size_t left, size_t right, int64_t depth);  // f32: neither of the last two
 // Every axis that the epilogue reduces is a column, and the other way round.
 Reason check_frame(const Anchored& a, const Frame& f);
 
 // --- one answer for each kind of anchor
 Reason check_matmul(const Anchored& a);
-bool matmul_is_wide(const Anchored& a);
+Reason check_complex_matmul(const Anchored& a);
+Packing matmul_packing(const Anchored& a);
 template <class T>
 Problem<T> matmul_problem(const Anchored& a);
 
 Reason check_conv(const Anchored& a);
-bool conv_is_wide(const Anchored& a);
+Packing conv_packing(const Anchored& a);
+double conv_waste(const Anchored& a);  // multiply-adds for each one that counts
+// The products that together make the result.
 template <class T>
-Problem<T> conv_problem(const Anchored& a);
+std::vector<Problem<T>> conv_problems(const Anchored& a);
 std::unique_ptr<Step> depthwise_conv(const Anchored& a);  // null: the convolution is a product
 
 }  // namespace tsr::cpu

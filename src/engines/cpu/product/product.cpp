@@ -5,17 +5,27 @@
 
 #include "base/dims.hpp"
 #include "base/thread_pool.hpp"
-#include "engines/cpu/product/tile.hpp"
 
 namespace tsr::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;    // inner positions that a tile takes at once: a panel of B fits the first cache
-constexpr double kFewFlops = 1e6;  // not worth waking another thread
+// Inner positions that a tile takes at once: a panel of B fits the first cache.
+template <class T>
+constexpr int64_t kDepth = 256 * kGroup<T>;
+constexpr double kFewFlops = 1e6;            // not worth waking another thread
+constexpr double kStoreFlops = 16;           // that storing an element takes as long as
 constexpr int64_t kLargestTile = 48 * 1024;  // elements: a tile stays in the second cache
 
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+// Inner positions as they are packed: whole words.
+template <class T>
+int64_t padded(int64_t depth) {
+  return round_up(depth, kGroup<T>);
+}
 size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Pieces of work that keep many threads busy, and the shortest sums, in steps of a tile, that are worth a piece.
+constexpr int64_t kManyPieces = 64, kLeastSteps = 4;
 
 }  // namespace
 
@@ -23,9 +33,9 @@ template <class T>
 struct Product<T>::Run {
   const ProductShape& shape;
   void* const* tensors;
-  const Result<T>& result;
+  const Result<SumOf<T>>& result;
   T *left, *right;
-  std::byte* workers;
+  std::byte *workers, *partials;
 };
 
 template <class T>
@@ -34,13 +44,14 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
     : largest_(largest),
       left_(left),
       right_(right),
+      tile_(panel_tile<T>(left.type(), right.type(), flip_)),
       finish_scratch_(aligned(o.finish_scratch)),
       threads_(o.threads),
       packed_bytes_(o.packed_bytes) {
-  const auto& tile = tile_of<T>();
+  const auto& tile = tile_;
   const ProductShape& s = largest;
-  double flops = 2.0 * static_cast<double>(s.batches) * static_cast<double>(s.rows) * static_cast<double>(s.columns) *
-                 static_cast<double>(s.depth);
+  double flops = static_cast<double>(s.batches) * static_cast<double>(s.rows) * static_cast<double>(s.columns) *
+                 (2.0 * static_cast<double>(s.depth) + kStoreFlops);
   if (flops < kFewFlops) threads_ = 1;
   choose_tiles(o);
   streams_left_ = o.stream == ProductOptions::left;
@@ -59,14 +70,15 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
   if (!streams_right_) limit(packed_right_, s.columns);
   for (Packed* p : {&packed_left_, &packed_right_})
     if (!p->resident) p->slots = batch_step_;
-  size_t tile_bytes = static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(T);
+  size_t tile_bytes = static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(Sum);
   int64_t streamed = streams_left_ ? tile_rows_ : streams_right_ ? tile_columns_ : 0;
-  worker_bytes_ = aligned(tile_bytes) + aligned(static_cast<size_t>(kDepth * streamed) * sizeof(T)) + finish_scratch_;
+  worker_bytes_ =
+      aligned(tile_bytes) + aligned(static_cast<size_t>(kDepth<T> * streamed) * sizeof(T)) + finish_scratch_;
 }
 
 template <class T>
 void Product<T>::choose_tiles(const ProductOptions& o) {
-  const auto& tile = tile_of<T>();
+  const auto& tile = tile_;
   const ProductShape& s = largest_;
   int64_t all_rows = std::max(tile.rows, round_up(s.rows, tile.rows));
   int64_t all_columns = std::max(tile.columns, round_up(s.columns, tile.columns));
@@ -85,8 +97,10 @@ void Product<T>::choose_tiles(const ProductOptions& o) {
     tile_rows_ = std::min(all_rows, tile.rows * 64);
     tile_columns_ = std::clamp(kLargestTile / tile_rows_ / tile.columns * tile.columns, tile.columns, tile_columns_);
   }
+  auto tiles = [&] { return parts_ * s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_); };
+  int64_t longest = s.depth / (kLeastSteps * kDepth<T>);
+  parts_ = std::clamp<int64_t>(kManyPieces / std::max<int64_t>(1, tiles()), 1, std::max<int64_t>(1, longest));
   // Smaller tiles where there would be too few for all threads.
-  auto tiles = [&] { return s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_); };
   while (threads_ > 1 && tiles() < 2 * threads_) {
     bool rows = tile_rows_ >= 4 * tile.rows, columns = !o.whole_rows && tile_columns_ > tile.columns;
     if (columns && (!rows || tile_columns_ >= tile_rows_))
@@ -96,6 +110,12 @@ void Product<T>::choose_tiles(const ProductOptions& o) {
     else
       break;
   }
+  // As many tiles of equal sizes: a short one at the end would leave its thread idle.
+  auto equal = [](int64_t all, int64_t each, int64_t unit) {
+    return all == 0 ? each : round_up(ceil_div(all, ceil_div(all, each)), unit);
+  };
+  tile_rows_ = equal(s.rows, tile_rows_, tile.rows);
+  tile_columns_ = equal(s.columns, tile_columns_, tile.columns);
 }
 
 template <class T>
@@ -104,7 +124,7 @@ typename Product<T>::Packed Product<T>::plan_side(const Operand<T>& side, int64_
   Packed p;
   p.width = width;
   p.neighbours = round_up(neighbours, width);
-  int64_t each = std::max<int64_t>(1, largest_.depth) * static_cast<int64_t>(sizeof(T));
+  int64_t each = std::max<int64_t>(1, padded<T>(largest_.depth)) * static_cast<int64_t>(sizeof(T));
   p.resident = side.slots() < packed_bytes_ / std::max<int64_t>(1, each * p.neighbours);
   if (p.resident) p.slots = side.slots();
   if (!p.resident) p.neighbours = std::min(p.neighbours, std::max(grain, packed_bytes_ / each / grain * grain));
@@ -116,31 +136,48 @@ template <class T>
 size_t Product<T>::workspace_bytes() const {
   size_t bytes = 0;
   for (const Packed* p : {&packed_left_, &packed_right_}) bytes += aligned(static_cast<size_t>(p->slots * p->bytes));
-  return bytes + worker_bytes_ * static_cast<size_t>(threads_);
+  bytes += worker_bytes_ * static_cast<size_t>(threads_);
+  if (parts_ == 1) return bytes;
+  int64_t tiles = largest_.batches * ceil_div(largest_.rows, tile_rows_) * ceil_div(largest_.columns, tile_columns_);
+  return bytes + static_cast<size_t>(tiles * parts_ * tile_rows_ * tile_columns_) * sizeof(Sum);
 }
 
 // Neighbours [first, first + n) of `slot_count` slots: all of them, or those of the batches from `first_batch`.
 template <class T>
 void Product<T>::pack_side(const Run& r, const Operand<T>& side, const Packed& p, T* to, int64_t slot_count,
                            int64_t first_batch, int64_t first, int64_t n) const {
-  int64_t depth = r.shape.depth, group = p.width * ceil_div(kDepth, p.width), groups = ceil_div(n, group);
-  int64_t pieces = ceil_div(depth, kDepth), panel = depth * p.width;
+  int64_t depth = r.shape.depth, group = p.width * ceil_div(kDepth<T>, p.width), groups = ceil_div(n, group);
+  int64_t pieces = ceil_div(depth, kDepth<T>), panel = padded<T>(depth) * p.width;
+  uint8_t flip = &side == &left_ ? flip_ : uint8_t{0};
   parallel_for(slot_count * groups * pieces, 1, threads_, [&](int64_t from, int64_t end, int) {
     for (int64_t item = from; item < end; ++item) {
-      int64_t slot = item / (groups * pieces), g = item / pieces % groups, k = item % pieces * kDepth;
+      int64_t slot = item / (groups * pieces), g = item / pieces % groups, k = item % pieces * kDepth<T>;
       T* at = to + slot * (p.bytes / static_cast<int64_t>(sizeof(T))) + g * group / p.width * panel + k * p.width;
-      side.pack(r.tensors, p.resident ? slot : side.slot(first_batch + slot), first + g * group,
-                std::min(group, n - g * group), k, std::min(kDepth, depth - k), {at, p.width, panel});
+      pack_words(r, side, p.resident ? slot : side.slot(first_batch + slot), first + g * group,
+                 std::min(group, n - g * group), k, std::min(kDepth<T>, depth - k), {at, p.width, panel, 0, flip});
     }
   });
 }
 
 template <class T>
+void Product<T>::pack_words(const Run& r, const Operand<T>& side, int64_t slot, int64_t first, int64_t n, int64_t from,
+                            int64_t depth, const Panels<T>& to) const {
+  side.pack(r.tensors, slot, first, n, from, depth, to);
+  if (padded<T>(depth) > depth) pack_zeros(to, 0, n, depth, padded<T>(depth));
+}
+
+template <class T>
 void Product<T>::run(const ProductShape& shape, void* const* tensors, std::byte* workspace,
-                     const Result<T>& result) const {
+                     const Result<Sum>& result) const {
   std::byte* right = workspace + aligned(static_cast<size_t>(packed_left_.slots * packed_left_.bytes));
   std::byte* workers = right + aligned(static_cast<size_t>(packed_right_.slots * packed_right_.bytes));
-  Run r{shape, tensors, result, reinterpret_cast<T*>(workspace), reinterpret_cast<T*>(right), workers};
+  Run r{shape,
+        tensors,
+        result,
+        reinterpret_cast<T*>(workspace),
+        reinterpret_cast<T*>(right),
+        workers,
+        workers + worker_bytes_ * static_cast<size_t>(threads_)};
   if (shape.batches == 0 || shape.rows == 0 || shape.columns == 0) return;
   bool left_now = !streams_left_ && !packed_left_.resident, right_now = !streams_right_ && !packed_right_.resident;
   int64_t row_step = left_now ? packed_left_.neighbours : shape.rows;
@@ -165,70 +202,125 @@ void Product<T>::run(const ProductShape& shape, void* const* tensors, std::byte*
 template <class T>
 void Product<T>::run_slab(const Run& r, const Slab& s) const {
   int64_t tiles = s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_);
-  parallel_for(tiles, 1, threads_, [&](int64_t first, int64_t last, int worker) {
-    for (int64_t i = first; i < last; ++i) run_tile(r, s, i, worker);
-  });
+  auto each = [&](int64_t n, const auto& f) {
+    parallel_for(n, 1, threads_, [&](int64_t first, int64_t last, int worker) {
+      for (int64_t i = first; i < last; ++i) f(i, worker);
+    });
+  };
+  if (parts_ == 1) return each(tiles, [&](int64_t i, int worker) { run_tile(r, s, i, worker); });
+  each(tiles * parts_, [&](int64_t i, int worker) { run_part(r, s, i / parts_, i % parts_, worker); });
+  int64_t strips = tile_rows_ / tile_.rows;
+  each(tiles * strips, [&](int64_t i, int worker) { join_parts(r, s, i / strips, i % strips, worker); });
 }
 
 template <class T>
-Panels<T> Product<T>::left_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+Panels<T> Product<T>::left_panels(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t k, int64_t depth,
                                   T* streamed) const {
-  int64_t width = tile_of<T>().rows;
+  int64_t width = tile_.rows, deep = padded<T>(r.shape.depth);
   if (streams_left_) {
-    Panels<T> to{streamed, width, depth * width};
-    left_.pack(r.tensors, left_.slot(c.batch), c.row, c.rows, k, depth, to);
+    Panels<T> to{streamed, width, padded<T>(depth) * width, 0, flip_};
+    pack_words(r, left_, left_.slot(c.batch), c.row, c.rows, k, depth, to);
     return to;
   }
   int64_t slot = packed_left_.resident ? left_.slot(c.batch) : c.batch - s.batch;
-  T* at = r.left + slot * (packed_left_.bytes / static_cast<int64_t>(sizeof(T))) + (c.row - s.row) * r.shape.depth;
-  return {at + k * width, width, r.shape.depth * width};
+  T* at = r.left + slot * (packed_left_.bytes / static_cast<int64_t>(sizeof(T))) + (c.row - s.row) * deep;
+  return {at + k * width, width, deep * width};
 }
 
 template <class T>
-Panels<T> Product<T>::right_panels(const Run& r, const Slab& s, const ResultTile<T>& c, int64_t k, int64_t depth,
+Panels<T> Product<T>::right_panels(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t k, int64_t depth,
                                    T* streamed) const {
-  int64_t width = tile_of<T>().columns;
+  int64_t width = tile_.columns, deep = padded<T>(r.shape.depth);
   if (streams_right_) {
-    Panels<T> to{streamed, width, depth * width};
-    right_.pack(r.tensors, right_.slot(c.batch), c.column, c.columns, k, depth, to);
+    Panels<T> to{streamed, width, padded<T>(depth) * width};
+    pack_words(r, right_, right_.slot(c.batch), c.column, c.columns, k, depth, to);
     return to;
   }
   int64_t slot = packed_right_.resident ? right_.slot(c.batch) : c.batch - s.batch;
-  T* at =
-      r.right + slot * (packed_right_.bytes / static_cast<int64_t>(sizeof(T))) + (c.column - s.column) * r.shape.depth;
-  return {at + k * width, width, r.shape.depth * width};
+  T* at = r.right + slot * (packed_right_.bytes / static_cast<int64_t>(sizeof(T))) + (c.column - s.column) * deep;
+  return {at + k * width, width, deep * width};
 }
 
 template <class T>
-void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker) const {
-  const auto& tile = tile_of<T>();
+ResultTile<SumOf<T>> Product<T>::tile_at(const Slab& s, int64_t index) const {
   int64_t row_tiles = ceil_div(s.rows, tile_rows_), column_tiles = ceil_div(s.columns, tile_columns_);
-  ResultTile<T> c;
+  ResultTile<Sum> c;
   c.batch = s.batch + index / (row_tiles * column_tiles);
   c.column = s.column + index / row_tiles % column_tiles * tile_columns_;
   c.row = s.row + index % row_tiles * tile_rows_;
   c.rows = std::min(tile_rows_, s.row + s.rows - c.row);
   c.columns = std::min(tile_columns_, s.column + s.columns - c.column);
+  c.at = nullptr;
+  c.stride = c.columns;
+  return c;
+}
+
+template <class T>
+void Product<T>::multiply(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t from, int64_t end,
+                          int worker) const {
+  const auto& tile = tile_;
   std::byte* own = r.workers + static_cast<size_t>(worker) * worker_bytes_;
-  if (!r.result.place(r.tensors, c)) {
-    c.at = reinterpret_cast<T*>(own);
-    c.stride = c.columns;
-  }
-  int64_t depth = r.result.depth(r.tensors, c.batch, r.shape.depth);
-  T* streamed = reinterpret_cast<T*>(own + aligned(static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(T)));
-  for (int64_t k = 0; k == 0 || k < depth; k += kDepth) {
-    int64_t step = std::min(kDepth, depth - k);
+  T* streamed = reinterpret_cast<T*>(own + aligned(static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(Sum)));
+  for (int64_t k = from; k == from || k < end; k += kDepth<T>) {
+    int64_t step = std::clamp<int64_t>(end - k, 0, kDepth<T>);
     Panels<T> left = left_panels(r, s, c, k, step, streamed), right = right_panels(r, s, c, k, step, streamed);
     for (int64_t j = 0; j < c.columns; j += tile.columns)
       for (int64_t i = 0; i < c.rows; i += tile.rows)
-        tile.multiply(std::min(tile.rows, c.rows - i), std::min(tile.columns, c.columns - j), step,
+        tile.multiply(std::min(tile.rows, c.rows - i), std::min(tile.columns, c.columns - j), ceil_div(step, kGroup<T>),
                       left.at + i / tile.rows * left.panel, tile.rows, right.at + j / tile.columns * right.panel,
-                      tile.columns, c.at + i * c.stride + j, c.stride, c.add || k > 0);
+                      tile.columns, c.at + i * c.stride + j, c.stride, c.add || k > from);
   }
+}
+
+template <class T>
+void Product<T>::run_tile(const Run& r, const Slab& s, int64_t index, int worker) const {
+  ResultTile<Sum> c = tile_at(s, index);
+  std::byte* own = r.workers + static_cast<size_t>(worker) * worker_bytes_;
+  if (!r.result.place(r.tensors, c)) c.at = reinterpret_cast<Sum*>(own);
+  multiply(r, s, c, 0, r.result.depth(r.tensors, c.batch, r.shape.depth), worker);
   r.result.finish(r.tensors, c, own + worker_bytes_ - finish_scratch_);
+}
+
+template <class T>
+SumOf<T>* Product<T>::partial(const Run& r, int64_t index, int64_t part) const {
+  return reinterpret_cast<Sum*>(r.partials) + (index * parts_ + part) * tile_rows_ * tile_columns_;
+}
+
+template <class T>
+void Product<T>::run_part(const Run& r, const Slab& s, int64_t index, int64_t part, int worker) const {
+  ResultTile<Sum> c = tile_at(s, index);
+  c.at = partial(r, index, part);
+  int64_t step = round_up(ceil_div(r.shape.depth, parts_), kDepth<T>);
+  int64_t depth = r.result.depth(r.tensors, c.batch, r.shape.depth);
+  multiply(r, s, c, std::min(part * step, depth), std::min((part + 1) * step, depth), worker);
+}
+
+template <class T>
+void Product<T>::join_parts(const Run& r, const Slab& s, int64_t index, int64_t strip, int worker) const {
+  ResultTile<Sum> c = tile_at(s, index);
+  int64_t above = strip * tile_.rows;
+  if (above >= c.rows) return;
+  c.row += above;
+  c.rows = std::min(tile_.rows, c.rows - above);
+  Sum* sums = partial(r, index, 0) + above * c.columns;
+  int64_t n = c.rows * c.columns;
+  for (int64_t part = 1; part < parts_; ++part) {
+    const Sum* more = partial(r, index, part) + above * c.columns;
+    for (int64_t i = 0; i < n; ++i) sums[i] += more[i];
+  }
+  if (r.result.place(r.tensors, c))
+    for (int64_t i = 0; i < c.rows; ++i, sums += c.columns) {
+      Sum* to = c.at + i * c.stride;
+      for (int64_t j = 0; j < c.columns; ++j) to[j] = (c.add ? to[j] : Sum(0)) + sums[j];
+    }
+  else
+    c.at = sums;
+  r.result.finish(r.tensors, c, r.workers + static_cast<size_t>(worker + 1) * worker_bytes_ - finish_scratch_);
 }
 
 template class Product<float>;
 template class Product<double>;
+template class Product<Bf16>;
+template class Product<Byte>;
 
 }  // namespace tsr::cpu

@@ -32,13 +32,14 @@ Axes Axes::merged() const {
 
 template <class T>
 StridedOperand<T>::StridedOperand(TensorId tensor, DType type, const Dims& batch, const Dims& share,
-                                  const Dims& batch_strides, const Axes& neighbours, const Axes& inner)
+                                  const Dims& batch_strides, const Axes& neighbours, const Axes& inner, int64_t start)
     : tensor_(tensor),
       type_(type),
       batch_(batch),
       share_(share),
       neighbours_(neighbours.merged()),
-      inner_(inner.merged()) {
+      inner_(inner.merged()),
+      start_(start) {
   for (int i = 0; i < batch.size(); ++i) matrices_.add(batch[i] / share[i], batch_strides[i]);
   slots_ = matrices_.count();
 }
@@ -57,20 +58,22 @@ int64_t StridedOperand<T>::slot(int64_t batch) const {
 template <class T>
 void StridedOperand<T>::pack(void* const* tensors, int64_t slot, int64_t first, int64_t n, int64_t from, int64_t depth,
                              const Panels<T>& to) const {
-  int64_t base = matrices_.offset(slot), run = neighbours_.sizes.back(), inner_run = inner_.sizes.back();
+  int64_t run = neighbours_.sizes.back(), inner_run = inner_.sizes.back();
   for (int64_t k = 0, deep; k < depth; k += deep) {
     deep = std::min(depth - k, inner_run - (from + k) % inner_run);
-    Panels<T> part{to.at + k * to.width, to.width, to.panel};
+    Panels<T> part = to.from(k);
     for (int64_t i = 0, count; i < n; i += count) {
       count = std::min(n - i, run - (first + i) % run);
-      int64_t offset = base + neighbours_.offset(first + i) + inner_.offset(from + k);
-      cpu::pack<T>({type_, tensors[tensor_], offset, count, neighbours_.strides.back(), deep, inner_.strides.back()},
-                   part, i);
+      int64_t at = offset(slot, first + i) + inner_.offset(from + k);
+      cpu::pack<T>({type_, tensors[tensor_], at, count, neighbours_.strides.back(), deep, inner_.strides.back()}, part,
+                   i);
     }
   }
 }
 
 template class StridedOperand<float>;
 template class StridedOperand<double>;
+template class StridedOperand<Bf16>;
+template class StridedOperand<Byte>;
 
 }  // namespace tsr::cpu

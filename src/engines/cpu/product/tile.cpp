@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/product/tile.hpp"
 
+#include "base/error.hpp"
 #include "base/isa.hpp"
 
 namespace tsr::cpu {
@@ -17,6 +18,7 @@ extern const BasicTile<double> kWideTile;
 namespace avx512 {
 extern const Tile kTile;
 extern const BasicTile<double> kWideTile;
+extern const NarrowTiles kNarrowTiles;
 }  // namespace avx512
 #endif
 
@@ -36,6 +38,31 @@ const BasicTile<double>& wide_tile() {
   if (isa == Isa::avx2) return avx2::kWideTile;
 #endif
   return generic::kWideTile;
+}
+
+bool has_bf16_products() {
+#if defined(__x86_64__)
+  static const bool has = best_isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16");
+  return has;
+#else
+  return false;
+#endif
+}
+
+bool has_byte_products() {
+#if defined(__x86_64__)
+  static const bool has = best_isa() == Isa::avx512 && __builtin_cpu_supports("avx512vnni");
+  return has;
+#else
+  return false;
+#endif
+}
+
+const NarrowTiles& narrow_tiles() {
+#if defined(__x86_64__)
+  if (has_bf16_products() || has_byte_products()) return avx512::kNarrowTiles;
+#endif
+  fail(Status::internal_error, "no products of narrow numbers on this processor");
 }
 
 }  // namespace tsr::cpu

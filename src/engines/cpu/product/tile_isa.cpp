@@ -174,9 +174,9 @@ void transpose(int64_t rows, int64_t columns, const T* from, int64_t stride, T* 
 }  // namespace
 
 extern const Tile kTile;
-const Tile kTile = {kRows, kColumns<float>, multiply<float, true>, multiply<float, false>, transpose<float>};
+const Tile kTile = {{kRows, kColumns<float>, multiply<float, true>}, multiply<float, false>, transpose<float>};
 extern const BasicTile<double> kWideTile;
-const BasicTile<double> kWideTile = {kRows, kColumns<double>, multiply<double, true>, multiply<double, false>,
-                                     transpose<double>};
+const BasicTile<double> kWideTile = {
+    {kRows, kColumns<double>, multiply<double, true>}, multiply<double, false>, transpose<double>};
 
 }  // namespace tsr::cpu::TESSERA_ISA

@@ -16,9 +16,12 @@ using tessera::ReduceMode;
 constexpr int64_t kDrainRows = 4 * kBlock, kDrainColumns = 32;
 // Elements that are worth waking another thread for.
 constexpr int64_t kGrain = 32 * 1024;
+// What a phase of a row costs besides its elements, in elements.
+constexpr int64_t kPhaseCost = 400;
 static_assert(kGrain % 8 == 0, "pieces of results of single bits are whole bytes");
 
 Dims index_of(int64_t flat, const Dims& dims) {
+  if (flat == 0) return Dims::filled(dims.size(), 0);  // most often: spares the divisions
   Dims index = dims;
   for (int i = dims.size() - 1; i >= 0; --i) {
     index[i] = flat % dims[i];
@@ -98,8 +101,8 @@ void Program::run(void* const* tensors, std::byte* workspace) const {
   auto scratch = [&](int worker) { return workspace + static_cast<size_t>(worker) * each; };
   if (parts_ > 1) return run_split(tensors, workspace);
   if (has_reduction_) {
-    int64_t elements = std::max<int64_t>(row_length_ * columns_, 1);
-    return parallel_for(blocks(), (kGrain + elements - 1) / elements, threads_,
+    int64_t cost = (row_length_ * columns_ + kPhaseCost) * static_cast<int64_t>(phases_.size());
+    return parallel_for(blocks(), (kGrain + cost - 1) / cost, threads_,
                         [&](int64_t a, int64_t b, int worker) { run_rows(tensors, a, b, scratch(worker)); });
   }
   parallel_for(row_length_ / unit_, (kGrain + unit_ - 1) / unit_, threads_,

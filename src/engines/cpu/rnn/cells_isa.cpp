@@ -3,6 +3,7 @@
 // parameters: that is what makes compilers vectorise them.
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "engines/cpu/rnn/cells.hpp"

@@ -399,9 +399,11 @@ void known_chains(const ChainArgs& g, int64_t& at) {
   (void)(known_chain<S::take_f32, S::sub_scalar, S::exp_f32, S::keep_f32, S::reduce_add>(g, at) ||
          known_chain<S::take_f32, S::reduce_max>(g, at) ||
          known_chain<S::take_f32, S::mul_scalar, S::stream_f32>(g, at) ||
+         known_chain<S::take_f32, S::mul_scalar, S::keep_f32>(g, at) ||
          known_chain<S::take_f32, S::reduce_add>(g, at) ||
          known_chain<S::take_f32, S::sub_scalar, S::reduce_add, S::reduce_square>(g, at) ||
          known_chain<S::take_f32, S::sub_scalar, S::sub_scalar, S::mul_scalar, S::mul_add_f32, S::stream_f32>(g, at) ||
+         known_chain<S::take_f32, S::sub_scalar, S::sub_scalar, S::mul_scalar, S::mul_add_f32, S::keep_f32>(g, at) ||
          known_chain<S::take_f32, S::reduce_square>(g, at) ||
          known_chain<S::take_f32, S::mul_scalar, S::mul_f32, S::stream_f32>(g, at));
 }
@@ -436,18 +438,25 @@ void run_chain(const ChainArgs& g) {
 
 // Adds what a reduction collected over some blocks to its running value and starts anew.
 void drain(ReduceMode mode, float* partials, double& total) {
-  double sum = 0;
-  for (int i = 0; i < kLanes; ++i) {
-    double x = partials[i];
-    if (mode == ReduceMode::max)
-      total = x > total || x != x ? x : total;
-    else if (mode == ReduceMode::min)
-      total = x < total || x != x ? x : total;
-    else
-      sum += x;
-    partials[i] = start_of(mode);
+  Half part[2];
+  std::memcpy(part, partials, sizeof part);
+  if (mode == ReduceMode::add) {
+    WideHalf sums = __builtin_convertvector(part[0], WideHalf) + __builtin_convertvector(part[1], WideHalf);
+    double sum = 0;
+    for (int i = 0; i < kLanes / 2; ++i) sum += sums[i];
+    total += sum;
+  } else {
+    // NaN wins.
+    bool max = mode == ReduceMode::max;
+    Half x = part[0], y = part[1];
+    Half best = ((max ? x > y : x < y) | (x != x)) ? x : y;
+    for (int i = 0; i < kLanes / 2; ++i) {
+      double v = static_cast<double>(best[i]);
+      total = (max ? v > total : v < total) || v != v ? v : total;
+    }
   }
-  if (mode == ReduceMode::add) total += sum;
+  F32 start = splat<F32>(start_of(mode));
+  std::memcpy(partials, &start, sizeof start);
 }
 
 }  // namespace tsr::cpu::TESSERA_ISA

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cpu/vector/kernels.hpp"
 
-#include "base/isa.hpp"
-
 namespace tsr::cpu {
 
 namespace generic {
@@ -17,14 +15,17 @@ extern const Kernels kKernels;
 }
 #endif
 
-const Kernels& kernels() {
-  static const Kernels& best = [&]() -> const Kernels& {
+const Kernels* kernels_for(Isa isa) {
+  if (isa > best_isa()) return nullptr;
 #if defined(__x86_64__)
-    if (best_isa() == Isa::avx512) return avx512::kKernels;
-    if (best_isa() == Isa::avx2) return avx2::kKernels;
+  if (isa == Isa::avx512) return &avx512::kKernels;
+  if (isa == Isa::avx2) return &avx2::kKernels;
 #endif
-    return generic::kKernels;
-  }();
+  return &generic::kKernels;
+}
+
+const Kernels& kernels() {
+  static const Kernels& best = *kernels_for(best_isa());
   return best;
 }
 

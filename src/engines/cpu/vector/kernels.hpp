@@ -3,6 +3,7 @@
 // files are compiled once for each instruction set; kernels() picks the best that the processor has.
 #pragma once
 
+#include "base/isa.hpp"
 #include "engines/cpu/vector/chain.hpp"
 
 namespace tsr::cpu {
@@ -42,6 +43,7 @@ struct Kernels {
 };
 
 const Kernels& kernels();
+const Kernels* kernels_for(Isa isa);  // null: the processor lacks it
 constexpr int64_t lane_bytes(Lane l) { return l == Lane::f32 ? 4 : 8; }
 
 }  // namespace tsr::cpu

@@ -186,19 +186,36 @@ void store_loop(const void* in, void* base, int64_t offset, int64_t stride, int6
     for (int64_t i = 0; i < n; ++i) p[i * stride] = f(a[i]);
 }
 
+// The f32 beside v that is odd, where v lies between two: what is rounded further from there is rounded as v itself.
+inline float to_odd(double v) {
+  float f = static_cast<float>(v);
+  auto back = static_cast<double>(f);
+  uint32_t beyond = __builtin_fabs(back) > __builtin_fabs(v) ? 1 : 0, between = back < v || back > v ? 1 : 0;
+  return as_float((as_bits(f) - beyond) | between);
+}
+// What narrow floats are made of.
+inline float as_f32(float v) { return v; }
+inline float as_f32(double v) { return to_odd(v); }
+inline float as_f32(int64_t v) { return to_odd(static_cast<double>(v)); }
+
 // 4-bit floats, two to a byte, from the first of a byte on.
 template <class T>
-void load_pairs(const void* base, int64_t offset, T* y, int64_t n) {
-  static constexpr T kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6};
+void load_pairs(const void* base, int64_t offset, T* __restrict y, int64_t n) {
   const uint8_t* p = static_cast<const uint8_t*>(base) + offset / 2;
-  for (int64_t i = 0; i < n; ++i) y[i] = kValues[p[i / 2] >> (i % 2 * 4) & 15];
+  for (int64_t i = 0; i < n / 2; ++i) {
+    uint32_t both = p[i];
+    y[2 * i] = static_cast<T>(e2m1_to_float(both & 15u));
+    y[2 * i + 1] = static_cast<T>(e2m1_to_float(both >> 4));
+  }
+  if (n % 2) y[n - 1] = static_cast<T>(e2m1_to_float(p[n / 2] & 15u));
 }
 
-void store_pairs(const float* a, void* base, int64_t offset, int64_t n) {
+template <class T>
+void store_pairs(const T* a, void* base, int64_t offset, int64_t n) {
   uint8_t* p = static_cast<uint8_t*>(base) + offset / 2;
   for (int64_t i = 0; i < n / 2; ++i)
-    p[i] = static_cast<uint8_t>(float_to_e2m1(a[2 * i]) | float_to_e2m1(a[2 * i + 1]) << 4);
-  if (n % 2) tsr::store<float>(DType::e2m1, base, offset + n - 1, a[n - 1]);
+    p[i] = static_cast<uint8_t>(float_to_e2m1(as_f32(a[2 * i])) | float_to_e2m1(as_f32(a[2 * i + 1])) << 4);
+  if (n % 2) tsr::store<T>(DType::e2m1, base, offset + n - 1, a[n - 1]);
 }
 
 // Single bits, from the first of a byte on.
@@ -269,26 +286,19 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
     case DType::f64:
       return store_loop<double, T>(a, base, offset, stride, n, [](T v) { return double(v); });
     case DType::f16:
-      if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, to_half);
-      break;
+      return store_loop<uint16_t, T>(a, base, offset, stride, n, [](T v) { return to_half(as_f32(v)); });
     case DType::bf16:
-      if constexpr (sizeof(T) == 4) return store_loop<uint16_t, T>(a, base, offset, stride, n, to_bfloat);
-      break;
+      return store_loop<uint16_t, T>(a, base, offset, stride, n, [](T v) { return to_bfloat(as_f32(v)); });
     case DType::e4m3:
-      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e4m3);
-      break;
+      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e4m3(as_f32(v)); });
     case DType::e5m2:
-      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e5m2);
-      break;
+      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e5m2(as_f32(v)); });
     case DType::e5m3:
-      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e5m3);
-      break;
+      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e5m3(as_f32(v)); });
     case DType::e8m0:
-      if constexpr (sizeof(T) == 4) return store_loop<uint8_t, T>(a, base, offset, stride, n, to_e8m0);
-      break;
+      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e8m0(as_f32(v)); });
     case DType::e2m1:
-      if constexpr (sizeof(T) == 4)
-        if (stride == 1 && offset % 2 == 0) return store_pairs(static_cast<const T*>(a), base, offset, n);
+      if (stride == 1 && offset % 2 == 0) return store_pairs(static_cast<const T*>(a), base, offset, n);
       break;
     case DType::bit:
       if (stride == 1 && offset % 8 == 0) return store_bits(static_cast<const T*>(a), base, offset, n);
@@ -309,17 +319,29 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
   for (int64_t i = 0; i < n; ++i) tsr::store<T>(type, base, offset + i * stride, in[i]);
 }
 
+void load_integers(DType type, const void* base, int64_t offset, int64_t stride, void* y, int64_t n) {
+  auto same = [](auto v) { return v; };
+  switch (type) {
+    case DType::i64:
+      return load_loop<int64_t, int64_t>(base, offset, stride, y, n, same);
+    case DType::i32:
+      return load_loop<int32_t, int64_t>(base, offset, stride, y, n, same);
+    case DType::i8:
+      return load_loop<int8_t, int64_t>(base, offset, stride, y, n, same);
+    case DType::u8:
+      return load_loop<uint8_t, int64_t>(base, offset, stride, y, n, same);
+    default:
+      for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(y)[i] = tsr::load<int64_t>(type, base, offset + i * stride);
+  }
+}
+
 void load(DType type, Lane lane, const void* base, int64_t offset, int64_t stride, void* y, int64_t n) {
   if (lane == Lane::f32)
     load_as<float>(type, base, offset, stride, y, n);
   else if (lane == Lane::f64)
     load_as<double>(type, base, offset, stride, y, n);
-  else if (type == DType::i64)
-    load_loop<int64_t, int64_t>(base, offset, stride, y, n, [](int64_t v) { return v; });
-  else if (type == DType::i32)
-    load_loop<int32_t, int64_t>(base, offset, stride, y, n, [](int32_t v) { return v; });
   else
-    for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(y)[i] = tsr::load<int64_t>(type, base, offset + i * stride);
+    load_integers(type, base, offset, stride, y, n);
 }
 
 void store(DType type, Lane lane, const void* a, void* base, int64_t offset, int64_t stride, int64_t n) {
