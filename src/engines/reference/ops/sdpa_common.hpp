@@ -65,8 +65,8 @@ Array<R> amax(const Array<R>& x);
 template <class R>
 void multiply(Array<R>& x, R factor);
 
-// What is multiplied next: with `narrow`, x times a factor in 8 bits. Moved runs keep it in 16 bits, as engines may that
-// multiply copies of 8-bit numbers.
+// What is multiplied next: with `narrow`, x times a factor in 8 bits. Moved runs keep it in 16 bits, as engines may
+// that multiply copies of 8-bit numbers.
 template <class R>
 void round_for_products(const Context<R>& c, Array<R>& x, bool narrow, int factor, DType type, uint64_t jitter);
 
