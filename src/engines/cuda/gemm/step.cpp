@@ -141,7 +141,10 @@ void GemmStep::plan_tiles(const Graph& g, const Problem& p, const ProductLayout&
   grid_ = {tiles * c.splits, t.threads(), shared_bytes(t, k, operands)};
   program.include = "engines/cuda/gemm/product.cuh";
   program.threads = t.threads();
-  program.blocks_per_unit = t.resident;
+  // Elements that come one by one are in registers on their way, beside a thread's many sums.
+  constexpr int kManySums = 32;
+  bool crowded = k.tensor && !k.vectors && t.rows * t.columns > kManySums;
+  program.blocks_per_unit = crowded ? 1 : t.resident;
   std::string instance = cat("<tsr::dev::Code, ", m.vector(), ", ", kind_text(g, p, m, t, k, listed_), ">");
   program.body = "tsr::dev::product" + instance;
   std::vector<Program> programs = {program};
