@@ -299,7 +299,7 @@ static int run(int argc, char** argv) {
            .heads = flags.integer("heads", 4),
            .context = flags.integer("context", 64),
            .batch = flags.integer("batch", 8)};
-  int64_t steps = flags.integer("steps", 250);
+  int64_t steps = flags.integer("steps", 300);
   auto seed = static_cast<uint64_t>(flags.integer("seed", 1));
   // Of what guessing costs, whatever letters the text has.
   double rate = flags.number("rate", 6e-3),

@@ -98,9 +98,8 @@ class NarrowAttention {
   // A factor of the whole tensor, which the products do without; kNone where there is none.
   TensorId take(int slot) {
     if (!sdpa::has(n_, slot)) return kNone;
-    TensorId t = inner_.in[at(slot)];
     inner_.in[at(slot)] = kNone;
-    return t;
+    return d_.view(n_.in[at(slot)], kOne, kOne);
   }
 
   void widen(int slot, int descale, const Dims& block) {
@@ -113,7 +112,8 @@ class NarrowAttention {
       Node n;
       n.op = &ops::block_scale_dequantize;
       n.attrs = tessera::BlockScaleOptions{.block = {block[2], block[3]}};
-      n.in = {inner_.in[at(slot)], take(descale)};
+      n.in = {inner_.in[at(slot)], inner_.in[at(descale)]};
+      inner_.in[at(descale)] = kNone;
       n.out = {to};
       n.compute = DType::f32;
       d_.add(n);
