@@ -21,6 +21,8 @@ class NarrowAttention {
       : r_(r), g_(*r.graph), n_(n), d_(d), s_(sdpa::slots(n)), inner_(n) {
     for (TensorId& t : inner_.in)
       if (t != kNone) t = d.whole(t);
+    inner_.in.resize(n.op->in.size(), kNone);
+    inner_.out.resize(n.op->out.size(), kNone);
     for (TensorId& t : inner_.captures) t = d.whole(t);
     for (TensorId& t : inner_.out) t = kNone;
     for (int slot : {s_.q, s_.k, s_.v})
@@ -149,15 +151,14 @@ class NarrowAttention {
     using namespace sdpa::bwd;
     const Tensor& o = tensor(kO);
     Dims rows = {o.dims[0], o.dims[1], o.dims[2], 1};
-    TensorId sums = d_.internal(DType::f32, rows), descale_o = take(kDescaleO);
+    bool known = sdpa::has(n_, kDelta);
+    TensorId sums = known ? inner_.in[kDelta] : d_.internal(DType::f32, rows), descale_o = take(kDescaleO);
     Factors factors{{descale_o}, {descale_v}};
-    if (sdpa::has(n_, kDelta)) {
-      sums = inner_.in[kDelta];
+    if (known) {
       factors = {{}, {descale_do, descale_v}};
     } else {
       d_.reduce(ReduceMode::add, DType::f32, d_.apply(M::mul, DType::f32, d_.whole(n_.in[kDo]), d_.whole(n_.in[kO])),
                 sums);
-      inner_.in.resize(kDelta + 1, kNone);
     }
     inner_.in[kDelta] = d_.temporary(DType::f32, rows);
     d_.apply(M::identity, DType::f32, scaled(sums, factors), kNone, inner_.in[kDelta]);
