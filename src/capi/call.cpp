@@ -171,11 +171,14 @@ void Call::execute(void* workspace, size_t bytes, bool own_workspace) {
   if (logs(CUDNN_SEV_INFO)) log_arguments(workspace, bytes);
   std::vector<Binding> bindings;
   bindings.reserve(2 * arguments_.size());
-  bool on_cpu = handle_.device.kind == DeviceKind::cpu;
-  for_each_binding([&](const Binding& b, const Argument& a) {
-    bindings.push_back(b);
-    if (on_cpu && !a.on_host) check_memory(plan_->source(), {&b, 1});
-  });
+  auto add = [&](bool on_host) {
+    for_each_binding([&](const Binding& b, const Argument& a) {
+      if (a.on_host == on_host) bindings.push_back(b);
+    });
+  };
+  add(false);
+  if (handle_.device.kind == DeviceKind::cpu) check_memory(plan_->source(), bindings);
+  add(true);
   plan_->execute(bindings, workspace, bytes, handle_.stream);
 }
 
