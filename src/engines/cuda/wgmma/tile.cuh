@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block of products by warpgroups: its shape and shared memory, and which tiles of the result it has.
+#pragma once
+
+#include "device/epilogue.cuh"
+#include "device/types.cuh"
+#include "engines/cuda/wgmma/args.cuh"
+
+namespace tsr::dev {
+
+// A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
+// other across the inner dimension. STAGES: places of the ring. BLOCKS: on a multiprocessor. STAGED: the operand of the
+// generated code that leaves in boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond
+// it anything may be computed, of operands from its edge, without a branch. WINDOW: the operand that is pictures which
+// a window walks over. PATCHES: its positions are not one dimension of the result. PARTS: sums are left in the
+// workspace. REDUCED: what the generated code reduces.
+enum class Windowed { none, left, right };
+template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int BLOCKS,
+          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS, Reduced REDUCED>
+struct WgmmaTile {
+  using Out = C;
+  static constexpr int kStaged = STAGED;
+  static constexpr bool kClips = CLIPS, kPatches = PATCHES, kParts = PARTS;
+  static constexpr bool kPatchRows = PATCHES && WINDOW == Windowed::left;
+  static constexpr Windowed kWindow = WINDOW;
+  static constexpr Reduced kReduced = REDUCED;
+  static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
+  static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
+  // Tensor cores keep only some 14 bits of sums of 8-bit floats: those of a step are added up elsewhere.
+  static constexpr bool kPromotes = kSame<A, e4m3> || kSame<A, e5m2>;
+  static constexpr int kConsumers = ROWS / 64;
+  static constexpr int kABytes = ROWS * 128, kBBytes = COLUMNS * 128, kStageBytes = kABytes + kBBytes;
+  // Results leave in boxes of 64 rows by 128 bytes, two of which each warpgroup has.
+  static constexpr int kChunk = 128 / sizeof(C), kChunkBytes = 64 * 128;
+  static constexpr int kRingBytes = STAGES * kStageBytes, kOutBytes = PARTS ? 0 : kConsumers * 2 * kChunkBytes;
+  static constexpr int kSharedBytes = kRingBytes + kOutBytes + 2 * STAGES * 8;
+};
+
+// A tile of the result, and the steps along the inner dimension that its split takes.
+struct TilePlace {
+  int kind, row, column, batch, split, first_step, last_step;
+};
+
+inline int tiles_of(const WgmmaArgs& a, int kind) { return a.rows[kind].tiles * a.column_tiles * a.batches * a.splits; }
+inline int tiles_of(const WgmmaArgs& a) {
+  int n = 0;
+  for (int i = 0; i < a.kinds; ++i) n += tiles_of(a, i);
+  return n;
+}
+// Tiles of one split are walked first, and those of neighbouring rows and columns: they find each other's operands in
+// the cache.
+inline TilePlace place_of(const WgmmaArgs& a, int index) {
+  int kind = 0;
+  for (; kind + 1 < a.kinds && index >= tiles_of(a, kind); ++kind) index -= tiles_of(a, kind);
+  const WgmmaArgs::Rows& all = a.rows[kind];
+  int per_batch = all.tiles * a.column_tiles, number = index / per_batch, rest = index - number * per_batch;
+  int split = number / a.batches, batch = number - split * a.batches;
+  int per_group = a.group * a.column_tiles, group = rest / per_group, first = group * a.group;
+  int rows = all.tiles - first < a.group ? all.tiles - first : a.group;
+  rest -= group * per_group;
+  auto step = [&](int s) { return int(i64(s) * all.steps / a.splits); };
+  return {kind, first + rest % rows, rest / rows, batch, split, step(split), step(split + 1)};
+}
+
+}  // namespace tsr::dev
