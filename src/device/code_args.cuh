@@ -25,6 +25,9 @@ union Number {
   i64 i;
 };
 
+// What reductions behind a product run over: those of rows leave values of columns, and the other way round.
+enum class Reduced : int { nothing, rows, columns, all };
+
 // What kernels leave of reductions behind products, [group][slot][piece]: a piece is one or several neighbouring
 // results, to which all slots of their group are joined. Where there are many, to `chunks` of them first.
 struct Parts {

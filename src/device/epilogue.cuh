@@ -18,9 +18,6 @@ typename C::Rows known_to_all(const E& e) {
   return r;
 }
 
-// What reductions behind a product run over: those of rows leave values of columns, and the other way round.
-enum class Reduced { nothing, rows, columns, all };
-
 template <class C>
 typename C::Partial nothing_yet() {
   typename C::Partial p;

@@ -109,7 +109,8 @@ class NarrowAttention {
     if (x.dtype == type_) return;
     if (!sdpa::is_fp8(x.dtype)) decline("input ", describe(x), " beside one of ", type_);
     TensorId to = d_.temporary(type_, x.dims);
-    if (sdpa::has(n_, descale) && tensor(descale).dtype == DType::e8m0) {  // powers of two: still exact
+    if (!block.empty() && sdpa::has(n_, descale) &&
+        tensor(descale).dtype == DType::e8m0) {  // powers of two: still exact
       if (tensor(descale).reordering != Reordering::none) decline("input ", describe(tensor(descale)), " is reordered");
       Node n;
       n.op = &ops::block_scale_dequantize;

@@ -90,11 +90,11 @@ Reason Epilogue::find_reduction(const ResultAxes& axes, Reduction* out) const {
   bool one_batch = is_one(axes.batches);
   out->batches = batches == every && !one_batch;
   if (rows == every && (columns == none || is_one(axes.columns)))
-    out->over = Reduction::rows;
+    out->over = dev::Reduced::rows;
   else if (rows == every && (batches == every || one_batch))
-    out->over = Reduction::all;
+    out->over = dev::Reduced::all;
   else if (columns == every && (rows == none || is_one(axes.rows)) && (batches == none || one_batch))
-    out->over = Reduction::columns;
+    out->over = dev::Reduced::columns;
   else
     return Reason::no("what follows the product reduces neither its rows, nor its columns, nor all");
   return Reason::yes();
@@ -115,12 +115,12 @@ std::vector<std::pair<TensorId, TensorId>> Epilogue::overwritable() const {
 }
 
 Code Epilogue::print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args,
-                     Reduction::Over over) const {
+                     dev::Reduced over) const {
   Layout l = layout_;
   for (size_t k = 0; k < access.size(); ++k) l.operands[k].access = access[k];
   l.operands[0].access = OperandPlan::given;
   l.vector = vector;
-  l.columns = over == Reduction::rows;  // a thread's neighbouring columns then have values of their own
+  l.columns = over == dev::Reduced::rows;  // a thread's neighbouring columns then have values of their own
   return print_code(parts_.expr, parts_.graph, l, false, args);
 }
 

@@ -10,7 +10,7 @@ namespace tsr::cuda {
 
 // What reductions behind a product run over. With rows or with all of the result go all batches, or none.
 struct Reduction {
-  enum Over : uint8_t { nothing, rows, columns, all } over = nothing;
+  dev::Reduced over = dev::Reduced::nothing;
   bool batches = false;
 };
 
@@ -32,7 +32,7 @@ class Epilogue {
   // Prints the code for `vector` columns at once; accesses of the operands are to be set. `args`: the type that holds
   // them.
   Code print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args = "EpilogueArgs",
-             Reduction::Over over = Reduction::nothing) const;
+             dev::Reduced over = dev::Reduced::nothing) const;
 
   // Pairs of an input and an output of the region, of which the output may lie in the memory of the input.
   std::vector<std::pair<TensorId, TensorId>> overwritable() const;

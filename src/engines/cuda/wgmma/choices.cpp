@@ -67,7 +67,7 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   if (!m.filter_gradient) memory += bytes_again(m, t, rows, *r.graph, d) / d.bytes_per_second;
   memory /= kMemory;
   seconds = std::max(seconds, memory) + (1 - kHidden) * std::min(seconds, memory) + d.step_seconds;
-  if (m.reduction.over != Reduction::nothing) {
+  if (m.reduction.over != dev::Reduced::nothing) {
     WgmmaParts p = parts_of(m, t, d, 1);
     double parts = 4.0 * static_cast<double>(p.groups * p.slots * p.pieces * m.epilogue.reductions());
     seconds += 2 * parts / d.bytes_per_second + d.step_seconds;
@@ -137,19 +137,19 @@ int64_t clusters_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d
 WgmmaParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d, int vector) {
   WgmmaParts p;
   switch (m.reduction.over) {
-    case Reduction::rows:
+    case dev::Reduced::rows:
       p.slots = 0;
       for (const WgmmaKind& k : kinds_of(m)) p.slots += row_tiles_of(k, t) * warps_of(t);
       (m.reduction.batches ? p.slots : p.groups) *= m.batches;
       p.pieces = m.columns / vector;
       break;
-    case Reduction::columns:
+    case dev::Reduced::columns:
       p.slots = column_tiles_of(m, t), p.pieces = m.batches * m.rows;
       break;
-    case Reduction::all:
+    case dev::Reduced::all:
       p.slots = clusters_of(m, {t}, d) * warps_of(t);
       break;
-    case Reduction::nothing:
+    case dev::Reduced::nothing:
       break;
   }
   return p;
@@ -180,7 +180,7 @@ std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, cons
       list.push_back(c);
     };
     add(m.filter_gradient ? 1 : 0);
-    if (m.windows.size() > 1 || m.reduction.over != Reduction::nothing) continue;
+    if (m.windows.size() > 1 || m.reduction.over != dev::Reduced::nothing) continue;
     constexpr int64_t kLeastSteps = 4;
     int64_t most = std::min(room_for(t, d) / tiles_of(m, t), kinds_of(m)[0].steps / kLeastSteps);
     for (int64_t splits : {most, most / 2})

@@ -358,9 +358,9 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   if (Reason reason = m.epilogue.check(dev::WgmmaEpilogue::kOperands); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);
   if (Reason reason = m.epilogue.find_reduction(result_axes(p), &m.reduction); !reason) return decline(reason);
-  if (m.filter_gradient && m.reduction.over != Reduction::nothing)
+  if (m.filter_gradient && m.reduction.over != dev::Reduced::nothing)
     return decline(Reason::no("what follows ", spelling(n), " reduces it, and its sums are left in parts"));
-  if (m.in_patches && m.reduction.over == Reduction::columns)
+  if (m.in_patches && m.reduction.over == dev::Reduced::columns)
     return decline(Reason::no("what follows ", spelling(n), " reduces channels of positions in patches"));
   constexpr int64_t kMost = int64_t{1} << 30;
   for (int64_t size : {m.rows, m.columns, m.depth, m.batches})

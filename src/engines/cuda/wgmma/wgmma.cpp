@@ -16,7 +16,7 @@ namespace {
 
 // Is the result that leaves in boxes all that becomes of the product?
 bool clips(const WgmmaProblem& m) {
-  if (m.reduction.over != Reduction::nothing) return false;
+  if (m.reduction.over != dev::Reduced::nothing) return false;
   auto stores = std::count_if(m.epilogue.operands().begin(), m.epilogue.operands().end(),
                               [](const OperandPlan& o) { return o.kind == Instr::store; });
   return m.staged >= 0 && stores == 1;
@@ -116,7 +116,7 @@ class WgmmaStep : public Step {
           {ceil_div(part_lines_of(m) * (m.columns / vector_), kThreads / groups), kThreads,
            groups > 1 ? kThreads * vector_ * 4 : 0});
     }
-    if (m.reduction.over != Reduction::nothing) plan_reduction(m, c, code, d, add);
+    if (m.reduction.over != dev::Reduced::nothing) plan_reduction(m, c, code, d, add);
     auto kernels = get_kernels(all, d);
     kernel_ = kernels[0];
     for (size_t i = 0; i < grids.size(); ++i) then_.emplace_back(kernels[i + 1], grids[i]);
@@ -124,7 +124,7 @@ class WgmmaStep : public Step {
 
   static std::string reduced(const WgmmaProblem& m) {
     constexpr const char* kNames[] = {"nothing", "rows", "columns", "all"};
-    return cat("tsr::dev::Reduced::", kNames[m.reduction.over]);
+    return cat("tsr::dev::Reduced::", kNames[static_cast<int>(m.reduction.over)]);
   }
 
   // What the product leaves of reductions, and the kernels that join it: two, where there is much.
@@ -132,7 +132,7 @@ class WgmmaStep : public Step {
   void plan_reduction(const WgmmaProblem& m, const WgmmaChoice& c, const Code& code, const Device& d, const Add& add) {
     constexpr int64_t kLoads = 64, kMostChunks = 128;  // of a thread, one after the other
     WgmmaParts p = parts_of(m, c.tile, d, vector_);
-    int64_t lanes = m.reduction.over == Reduction::all ? 1 : 32, shares = kThreads / lanes;
+    int64_t lanes = m.reduction.over == dev::Reduced::all ? 1 : 32, shares = kThreads / lanes;
     int64_t across = p.groups * ceil_div(p.pieces, lanes), bytes = code.partial_bytes, chunks = p.slots;
     if (p.slots > kLoads * shares) chunks = std::min(kMostChunks, ceil_div(p.slots, kLoads / 2 * shares));
     auto left = static_cast<size_t>(ceil_div(p.groups * p.slots * p.pieces * bytes, 16) * 16);
