@@ -30,6 +30,7 @@ struct Arguments {
   std::string filter, json, python = "python3", device = "cpu";
   std::vector<std::string> peers;
   double seconds = 1;
+  bool candidates = false;
 };
 
 // Reads and writes `bytes` in all, on all threads.
@@ -208,8 +209,9 @@ std::vector<Figure> figures(double seconds) {
 }
 
 int run(const Arguments& a) {
-  if (a.device != "cpu") return bench_cuda({a.files, a.device, a.filter, a.json, a.peers, a.seconds});
+  if (a.device != "cpu") return bench_cuda({a.files, a.device, a.filter, a.json, a.peers, a.seconds, a.candidates});
   require(a.seconds > 0, "--seconds ", a.seconds, " must be positive");
+  require(!a.candidates, "--candidates is for GPUs; `tessera tune` measures them on the CPU");
   std::ofstream out;
   if (!a.json.empty()) {
     out.open(a.json);
@@ -259,7 +261,8 @@ void add_bench(Command& app) {
   c.add_option("FILES", a->files, "case files, or graphs; default: bench/suites/*.txt");
   c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c.add_option("--device", a->device, "cpu, cuda or cuda:NUMBER").show_default();
-  c.add_option("--peer", a->peers, "on a GPU: also measure cudnn=PATH, a libcudnn.so.9").one_value();
+  c.add_option("--peer", a->peers, "on a GPU: also measure cudnn=PATH, a libcudnn.so.9, or cublaslt=PATH").one_value();
+  c.add_flag("--candidates", a->candidates, "on a GPU: also measure every other way to run a graph as one step");
   c.add_option("--json", a->json, "also write one JSON object for each case, a line each, to this file");
   c.add_option("--python", a->python, "Python whose PyTorch is measured too, if it has one").show_default();
   c.add_option("--seconds", a->seconds, "time for each case").show_default();

@@ -2,22 +2,23 @@
 #include "bench_cuda.hpp"
 #include "harness/provenance.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/hash.hpp"
 #include "command.hpp"
-#include "cudnn/from_graph.hpp"
-#include "cudnn/plan.hpp"
+#include "gpu_peer.hpp"
 #include "graph/op.hpp"
-#include "graph/ops/tf32.hpp"
 #include "graph/text.hpp"
+#include "harness/candidates.hpp"
 #include "harness/cases.hpp"
 #include "harness/replay.hpp"
+#include "opened/opened.hpp"
 #include "planner/explain.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/devices.hpp"
@@ -32,9 +33,11 @@ struct Row {
   Stats time;
   double bytes = 0, flops = 0, limit = 0;             // limit: seconds
   std::vector<std::pair<std::string, double>> peers;  // seconds
-  std::string peer_reason = "not asked for";
+  std::map<std::string, std::string> refused;         // why a peer has no time
   double plan_cold = 0, plan_disk = 0, plan_cached = 0, host = 0;
-  size_t workspace = 0, peer_workspace = 0;
+  size_t workspace = 0;
+  std::map<std::string, size_t> peer_workspace;
+  std::vector<std::pair<std::string, double>> candidates;  // seconds; the planner's choice first
   int clock_mhz = 0;
 };
 
@@ -80,80 +83,18 @@ double host_seconds(const Plan& plan, const BufferSets& sets, void* workspace, c
   return stats_of(std::move(samples)).median;
 }
 
-// cuDNN's best plan for a graph, ready to be captured; or why there is none.
-class CudnnPeer {
- public:
-  CudnnPeer(cudnn::Handle& handle, const Graph& g, const Device& d, const BufferSets& sets, const CudaStream& stream)
-      : stream_(stream) {
-    cudnn::Description described = cudnn::from_graph(g, handle.library().version());
-    reason = described.peer_reason;
-    if (!reason.empty()) return;
-    try {
-      for (const cudnn::Tensor& t : described.graph.tensors)
-        if (!t.value.empty() && !t.by_value) {
-          constants_.push_back(device_memory(d, t.value.size()));
-          d.memory->copy_in(constants_.back().get(), t.value.data(), t.value.size());
-          known_.push_back({t.uid, constants_.back().get()});
-        }
-      cudnn::PlanOptions options;
-      options.candidates = 4;
-      if (keeps_f32(g))
-        options.without = {cudnn::NumericalNote::tensor_core, cudnn::NumericalNote::down_convert_inputs};
-      options.time = [&](const cudnn::Plan& p) { return seconds(p, d, sets); };
-      plan_.emplace(cudnn::make_plan(handle, described.graph, options));
-      bind(*plan_, d, sets);
-    } catch (const cudnn::Error& e) {
-      plan_.reset();
-      reason = e.what();
-    }
-  }
-  std::string reason;
-  size_t workspace_bytes() const { return plan_ ? static_cast<size_t>(plan_->workspace_bytes()) : 0; }
-  void run(int i) { plan_->execute(packs_[static_cast<size_t>(i)], stream_.get()); }
-
- private:
-  static bool keeps_f32(const Graph& g) {
-    for (NodeId n = 0; n < g.node_count(); ++n)
-      if (allows_tf32(g.node(n))) return false;
-    for (TensorId t : g.inputs())
-      if (g.tensor(t).dtype != DType::f32) return false;
-    return true;
-  }
-  void bind(const cudnn::Plan& p, const Device& d, const BufferSets& sets) {
-    workspace_ = device_memory(d, static_cast<size_t>(p.workspace_bytes()) + 256);
-    packs_.clear();
-    for (int i = 0; i < sets.count(); ++i) {
-      std::vector<cudnn::Binding> pointers = known_;
-      for (const Binding& b : sets[i]) pointers.push_back({b.uid, b.data});
-      packs_.push_back(p.bind(pointers, workspace_.get()));
-    }
-  }
-  double seconds(const cudnn::Plan& p, const Device& d, const BufferSets& sets) {
-    bind(p, d, sets);
-    p.execute(packs_[0], stream_.get());
-    stream_.synchronize();
-    CapturedGraph captured(stream_, [&] {
-      for (int i = 0; i < sets.count(); ++i) p.execute(packs_[static_cast<size_t>(i)], stream_.get());
-    });
-    return replay_in_turn({&captured}, {1}, 0.02)[0].median;
-  }
-  const CudaStream& stream_;
-  std::vector<std::shared_ptr<void>> constants_;
-  std::vector<cudnn::Binding> known_;
-  std::shared_ptr<void> workspace_;
-  std::vector<cudnn::Pack> packs_;
-  std::optional<cudnn::Plan> plan_;
-};
-
 class Bench {
  public:
   explicit Bench(const CudaBench& b) : b_(b), device_(find_device(b.device)) {
     for (const std::string& p : b.peers) {
-      require(p.rfind("cudnn=", 0) == 0, "--peer ", p, " must read cudnn=PATH");
+      size_t split = p.find('=');
+      std::string name = p.substr(0, split);
+      require(split != std::string::npos && (name == "cudnn" || name == "cublaslt"), "--peer ", p,
+              " must read cudnn=PATH or cublaslt=PATH");
       cuda::ensure_context(device_.index);
-      library_.emplace(p.substr(6));
-      handle_.emplace(*library_);
-      std::cout << "cuDNN " << library_->version() << " from " << library_->path() << "\n";
+      auto library = (name == "cudnn" ? open_cudnn : open_cublaslt)(p.substr(split + 1));
+      std::cout << library->about() << "\n";
+      libraries_.emplace_back(name, std::move(library));
     }
     require(is_gpu(device_), "--device ", b.device, " is no GPU of this machine");
   }
@@ -187,37 +128,40 @@ class Bench {
     CapturedGraph copy(stream, [&] {
       for (int i = 0; i < sets.count(); ++i) copy_half(from.get(), to.get(), half, i % 2 * half, stream);
     });
+    std::vector<std::string> names = {"ours", "copy"};
     std::vector<const CapturedGraph*> graphs = {&ours, &copy};
-    std::vector<int> parts(3, sets.count());
-    std::optional<CudnnPeer> peer;
-    std::optional<CapturedGraph> theirs;
-    if (handle_) {
-      peer.emplace(*handle_, *g, device_, sets, stream);
-      r.peer_reason = peer->reason;
-      r.peer_workspace = peer->workspace_bytes();
-      if (peer->reason.empty()) {
-        theirs.emplace(stream, [&] {
-          for (int i = 0; i < sets.count(); ++i) peer->run(i);
-        });
-        graphs.push_back(&*theirs);
-      }
+    std::vector<std::unique_ptr<GpuPeer>> peers;
+    std::vector<std::unique_ptr<CapturedGraph>> theirs;
+    for (auto& [name, library] : libraries_) {
+      std::unique_ptr<GpuPeer> peer = prepare(*library, *g, sets, stream, r.refused[name]);
+      if (!peer) continue;
+      r.refused.erase(name);
+      r.peer_workspace[name] = peer->workspace_bytes();
+      theirs.push_back(std::make_unique<CapturedGraph>(stream, [&] {
+        for (int i = 0; i < sets.count(); ++i) peer->run(i);
+      }));
+      names.push_back(name);
+      graphs.push_back(theirs.back().get());
+      peers.push_back(std::move(peer));
     }
-    std::vector<Stats> all = replay_in_turn(graphs, parts, b_.seconds);
+    std::vector<Stats> all = replay_in_turn(graphs, std::vector<int>(graphs.size(), sets.count()), b_.seconds);
     r.clock_mhz = sm_clock_mhz();
     r.time = all[0];
-    r.peers.emplace_back("copy", all[1].median);
-    if (theirs) r.peers.emplace_back("cudnn", all[2].median);
+    for (size_t i = 1; i < all.size(); ++i) r.peers.emplace_back(names[i], all[i].median);
     r.host = host_seconds(*plan, sets, workspace.get(), stream);
+    if (b_.candidates && plan->steps().size() == 1) measure_candidates(g, *plan, ours, sets, stream, r);
     return r;
   }
 
   Json to_json(const Row& r) const {
     Json peers = Json::object();
-    Json ratio, reason = r.peer_reason;
+    Json ratio;
     for (const auto& [name, seconds] : r.peers) {
       peers[name] = seconds * 1e3;
-      if (name == "cudnn") ratio = seconds / r.time.median, reason = nullptr;
+      if (name == "cudnn") ratio = seconds / r.time.median;
     }
+    Json candidates = Json::object();
+    for (const auto& [name, seconds] : r.candidates) candidates[name] = seconds * 1e3;
     return {{"suite", r.suite},
             {"case", r.text},
             {"op", r.op},
@@ -232,7 +176,9 @@ class Bench {
             {"limit_fraction", r.limit / r.time.median},
             {"peers", peers},
             {"ratio", ratio},
-            {"peer_reason", reason},
+            {"refused", r.refused},
+            {"candidates", candidates},
+            {"loss", r.candidates.empty() ? Json() : Json(loss(r))},
             {"plan_cold_ms", r.plan_cold * 1e3},
             {"plan_disk_ms", r.plan_disk * 1e3},
             {"plan_cached_us", r.plan_cached * 1e6},
@@ -257,21 +203,67 @@ class Bench {
       std::snprintf(text, sizeof text, ", %s %.3f", name.c_str(), seconds / r.time.median);
       std::cout << text;
     }
-    if (!r.peer_reason.empty()) std::cout << ", no cudnn: " << r.peer_reason.substr(0, 100);
+    if (!r.candidates.empty()) {
+      std::snprintf(text, sizeof text, ", %.1f%% behind the best of %zu", 100 * loss(r), r.candidates.size());
+      std::cout << text;
+    }
+    for (const auto& [name, reason] : r.refused) std::cout << ", no " << name << ": " << reason.substr(0, 100);
     std::cout << std::endl;
   }
 
+  // How much longer the planner's choice takes than the best candidate.
+  static double loss(const Row& r) {
+    double best = r.candidates[0].second;
+    for (const auto& [name, seconds] : r.candidates) best = std::min(best, seconds);
+    return r.candidates[0].second / best - 1;
+  }
+
  private:
+  void measure_candidates(const std::shared_ptr<const Graph>& g, const Plan& plan, const CapturedGraph& ours,
+                          const BufferSets& sets, const CudaStream& stream, Row& r) const {
+    Query query(g, device_);
+    const PlannedStep& chosen = plan.steps()[0];
+    std::vector<std::string> names = {Candidate{chosen.engine, chosen.config}.label()};
+    std::vector<const CapturedGraph*> graphs = {&ours};
+    std::vector<std::unique_ptr<CapturedGraph>> others;
+    std::vector<std::shared_ptr<void>> workspaces;
+    for (const Candidate& c : candidates(query)) {
+      if (c.label() == names[0]) continue;
+      auto other = plan_as_one(query, *c.engine, c.config);
+      workspaces.push_back(device_memory(device_, other->workspace_bytes()));
+      auto run = [&](int i) {
+        other->execute(sets[i], workspaces.back().get(), other->workspace_bytes(), stream.get());
+      };
+      run(0);
+      stream.synchronize();
+      others.push_back(std::make_unique<CapturedGraph>(stream, [&] {
+        for (int i = 0; i < sets.count(); ++i) run(i);
+      }));
+      names.push_back(c.label());
+      graphs.push_back(others.back().get());
+    }
+    std::vector<Stats> all = replay_in_turn(graphs, std::vector<int>(graphs.size(), sets.count()), b_.seconds);
+    for (size_t i = 0; i < all.size(); ++i) r.candidates.emplace_back(names[i], all[i].median);
+  }
   void copy_half(void* from, void* to, size_t bytes, size_t offset, const CudaStream& stream) const {
     auto at = [&](void* p) { return reinterpret_cast<cuda::Pointer>(static_cast<std::byte*>(p) + offset); };
     cuda::check(cuda::driver().MemcpyDtoDAsync(at(to), at(from), bytes, static_cast<cuda::Stream>(stream.get())),
                 "cuMemcpyDtoDAsync");
   }
 
+  std::unique_ptr<GpuPeer> prepare(GpuPeerLibrary& library, const Graph& g, const BufferSets& sets,
+                                   const CudaStream& stream, std::string& reason) const {
+    try {
+      return library.prepare(g, device_, sets, stream, reason);
+    } catch (const opened::Error& e) {  // the library's own answer
+      reason = e.what();
+      return nullptr;
+    }
+  }
+
   const CudaBench& b_;
   Device device_;
-  std::optional<cudnn::Library> library_;
-  std::optional<cudnn::Handle> handle_;
+  std::vector<std::pair<std::string, std::unique_ptr<GpuPeerLibrary>>> libraries_;
 };
 
 }  // namespace

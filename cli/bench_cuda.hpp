@@ -12,6 +12,7 @@ struct CudaBench {
   std::string device, filter, json;
   std::vector<std::string> peers;  // NAME=PATH
   double seconds = 1;
+  bool candidates = false;  // also every engine and configuration that takes the graph as one step
 };
 
 int bench_cuda(const CudaBench& b);

@@ -12,6 +12,7 @@
 
 #include "command.hpp"
 #include "graph/text.hpp"
+#include "harness/candidates.hpp"
 #include "harness/cases.hpp"
 #include "harness/conversions.hpp"
 #include "harness/kernel_check.hpp"
@@ -28,7 +29,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> files, devices;
   std::string filter, pack;
-  bool each_engine = false, json = false;
+  bool each_engine = false, each_candidate = false, json = false;
 };
 
 // One GPU for each target.
@@ -40,11 +41,12 @@ std::vector<std::string> all_devices() {
   return names;
 }
 
-// What is planned: a graph, for a device, with all engines or one.
+// What is planned: a graph, for a device, with all engines or one; or as one step in every way.
 struct Job {
   const Case* graph;
   const Device* device;
   PlanOptions options;
+  bool each_candidate = false;
 };
 
 class Compiler {
@@ -93,7 +95,13 @@ class Compiler {
     std::string where = cat(job.graph->file, ":", job.graph->line);
     try {
       KernelRecorder recorder;
-      (void)make_plan(std::make_shared<const Graph>(parse_graph(job.graph->text)), *job.device, job.options);
+      auto g = std::make_shared<const Graph>(parse_graph(job.graph->text));
+      if (job.each_candidate) {
+        Query query(g, *job.device);
+        for (const Candidate& c : candidates(query)) (void)plan_as_one(query, *c.engine, c.config);
+      } else {
+        (void)make_plan(g, *job.device, job.options);
+      }
       keep(recorder, *job.device, where);
     } catch (const std::exception& e) {
       std::lock_guard guard(lock_);
@@ -147,13 +155,14 @@ bool meant_for(const Case& c, const Device& d) {
   return device.empty() || device == "." + d.name;
 }
 
-std::vector<Job> make_jobs(const std::vector<Case>& cases, const std::vector<Device>& devices, bool each_engine) {
+std::vector<Job> make_jobs(const std::vector<Case>& cases, const std::vector<Device>& devices, const Arguments& a) {
   std::vector<Job> jobs;
   for (const Case& c : cases)
     for (const Device& d : devices) {
       if (!meant_for(c, d)) continue;
       jobs.push_back({&c, &d, {.tuned = false}});
-      if (!each_engine) continue;
+      if (a.each_candidate) jobs.push_back({&c, &d, {}, true});
+      if (!a.each_engine) continue;
       for (const Engine* e : all_engines())
         if (e->info().device == d.kind)
           jobs.push_back({&c, &d, {.engines = {std::string(e->info().name)}, .tuned = false}});
@@ -185,7 +194,7 @@ int run(const Arguments& a) {
   }
   double start = now();
   Compiler compiler;
-  compiler.run(make_jobs(cases, devices, a.each_engine));
+  compiler.run(make_jobs(cases, devices, a));
   if (a.files.empty() && a.filter.empty()) {
     for (const Device& d : devices) compiler.add_conversions(d);
     compiler.expect_all_families();
@@ -213,6 +222,8 @@ void add_compile(Command& app) {
   c.add_option("--filter", a->filter, "only cases whose graph or file contains this text");
   c.add_option("--device", a->devices, "a GPU such as h200 (repeatable); default: one for each target").one_value();
   c.add_flag("--each-engine", a->each_engine, "also plan with each engine alone, as `tessera test` does");
+  c.add_flag("--each-candidate", a->each_candidate,
+             "also in every way as one step, as `tessera bench --candidates` does");
   c.add_option("--pack", a->pack, "keep the kernels in this folder, to be used as a pack (TESSERA_KERNEL_PACK)");
   c.add_flag("--json", a->json, "print the result as JSON");
   c.footer("Example:  tessera compile 'x = input f32[64,256]; y = softmax x; output y' --device h200");

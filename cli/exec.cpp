@@ -193,7 +193,7 @@ int run_program(const std::vector<std::string>& words, const std::string& device
 }  // namespace
 
 void add_exec(Command& app) {
-  Command c = app.add_command("exec", "start a program that uses cuDNN with this library in its place");
+  Command c = app.add_command("exec", "Start a program that uses cuDNN with this library in its place");
   auto device = std::make_shared<std::string>();
   c.add_option("--device", *device,
                "cpu (with a stand-in of CUDA's runtime, so that no GPU is needed), cuda or cuda:NUMBER; otherwise a GPU"

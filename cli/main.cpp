@@ -8,7 +8,7 @@
 
 #include "base/settings.hpp"
 #include "command.hpp"
-#include "cudnn/backend.hpp"
+#include "opened/opened.hpp"
 
 namespace tsr::cli {
 namespace {
@@ -55,8 +55,8 @@ void suggest_command(const CLI::App& app, const std::string& word) {
   for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
   if (word.empty() || word[0] == '-' || std::find(names.begin(), names.end(), word) != names.end()) return;
   std::string near = nearest(word, names);
-  fail(Status::bad_parameter, "there is no command '", word, "'", near.empty() ? "" : "; did you mean '" + near + "'?",
-       ". Commands: ", any_of_text(names));
+  fail(Status::bad_parameter, "there is no command '", word, "'", near.empty() ? "." : "; did you mean '" + near + "'?",
+       " Commands: ", any_of_text(names));
 }
 
 int run(int argc, char** argv) {
@@ -81,10 +81,12 @@ int run(int argc, char** argv) {
   add_compile(commands);
   add_doctor(commands);
   add_exec(commands);
-  commands.add_command("version", "Print the version, as --version does").runs([] {
+  Command version = commands.add_command("version", "Print the version, as --version does");
+  version.runs([] {
     std::cout << "tessera " << kVersion << "\n";
     return kOk;
   });
+  version.footer("Example:  tessera version");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -106,7 +108,7 @@ int main(int argc, char** argv) {
     return finish(run(argc, argv));
   } catch (const tsr::Error& e) {
     return finish(report(e, json));
-  } catch (const cudnn::Error& e) {  // the library that was named, or what it was asked
+  } catch (const opened::Error& e) {  // the library that was named, or what it was asked
     return finish(report(e.what(), kBadInput, json));
   } catch (const std::bad_alloc&) {
     return finish(report("out of memory", kBadInput, json));

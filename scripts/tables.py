@@ -50,19 +50,44 @@ def call_table():
     return "\n".join(lines) + f"\n\nProcessor: {found[0]['cpu']}, commit {found[0]['commit']}.\n" if found else "No results yet.\n"
 
 
+def refused(r, peer):
+    """Whether a peer was asked and has no time; older records tell of one peer only."""
+    return peer in r["refused"] if "refused" in r else r["peer_reason"] != "not asked for"
+
+
 def gpu_table(name):
     """Rows of bench/results/GPU/SUITE.jsonl, `name` being GPU/SUITE."""
     path = ROOT / "bench" / "results" / f"{name}.jsonl"
     found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     if not found:
         return "No results yet.\n"
-    lines = ["| operation | inputs | engine | ms | GB/s | TFLOP/s | cuDNN's ms | ratio |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    blas = any("cublaslt" in r["peers"] for r in found)
+    lines = ["| operation | inputs | engine | ms | GB/s | TFLOP/s | cuDNN's ms | ratio |" + " cuBLASLt's ms |" * blas,
+             "|---|---|---|---:|---:|---:|---:|---:|" + "---:|" * blas]
     for r in found:
-        theirs = number(r["peers"].get("cudnn")) or ("" if r["peer_reason"] == "not asked for" else "refused")
+        theirs = number(r["peers"].get("cudnn")) or ("refused" if refused(r, "cudnn") else "")
         lines.append(f"| {r['op']} | {sizes(r['case'])} | {r['engine']} | {number(r['ms'])} | {r['gb_s']:.0f} | "
-                     f"{number(r['tflop_s'])} | {theirs} | {number(r['ratio'])} |")
+                     f"{number(r['tflop_s'])} | {theirs} | {number(r['ratio'])} |" +
+                     f" {number(r['peers'].get('cublaslt'))} |" * blas)
     commits = sorted({r["commit"] for r in found})
     return "\n".join(lines) + f"\n\nGPU: {found[0]['gpu']}, commit {', '.join(commits)}.\n"
+
+
+def choice_table(name):
+    """How far the planner's choice is behind the best candidate, by type of the operands."""
+    path = ROOT / "bench" / "results" / f"{name}.jsonl"
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    found = [r for r in found if r["loss"] is not None]
+    if not found:
+        return "No results yet.\n"
+    lines = ["| operands | products | within 5 % of the best | mean loss | worst |", "|---|---:|---:|---:|---|"]
+    for kind in sorted({r["dtype"] for r in found}) + ["all"]:
+        of = [r for r in found if kind in (r["dtype"], "all")]
+        near = sum(r["loss"] <= 0.05 for r in of)
+        worst = max(of, key=lambda r: r["loss"])
+        lines.append(f"| {kind} | {len(of)} | {100 * near / len(of):.0f} % | {100 * sum(r['loss'] for r in of) / len(of):.1f} % | "
+                     f"{100 * worst['loss']:.0f} %, {sizes(worst['case'])} |")
+    return "\n".join(lines) + f"\n\nGPU: {found[0]['gpu']}, commit {found[0]['commit']}.\n"
 
 
 def client_table(name):
@@ -90,6 +115,8 @@ def client_table(name):
 def made(name):
     if name.endswith("/clients"):
         return client_table(name)
+    if name.endswith("/choice"):
+        return choice_table(name)
     return gpu_table(name) if "/" in name else call_table() if name == "capi" else table(name)
 
 

@@ -42,7 +42,7 @@ expect 2 "did you mean 'run'?" runn
 expect 2 "error:" run "$relu" --no-such-option
 expect 2 "error: GRAPH is required" run
 expect 0 "tessera 0." version
-for command in run explain test bench tune list dump compile doctor exec; do
+for command in run explain test bench tune list dump compile doctor exec version; do
   expect 0 "tessera $command" $command --help
   check "the examples of $command are of that command" bash -c "grep -A9 -E '^Examples?:' '$work/log' | grep -q 'tessera $command'"
 done
@@ -162,7 +162,7 @@ expect 2 "is not a .npy file" run 'x = input f32[2,2]; y = relu x; output y' --i
 expect 2 "cannot write" run "$relu" --out y="$work/none/y.npy"
 
 # another library
-expect 2 "cannot open a cuDNN library: $work/none" test --cudnn "$work/none"
+expect 2 "cannot open a libcudnn.so.9: $work/none" test --cudnn "$work/none"
 expect 2 "is a name; give the path" test --cudnn libcudnn.so.9
 
 # explain
@@ -236,6 +236,7 @@ expect 0 "look up a cached plan" bench "$work/suite.txt" --seconds 0.01 --json "
 head -1 "$work/bench.json" >"$work/log"
 check "bench writes JSON lines" json "all(k in d for k in 'suite case op dtype engine ms peers ratio cpu commit'.split()) and d['peers']['copy'] > 0"
 expect 2 "no case matches" bench "$work/suite.txt" --filter nothing_like_this
+expect 2 "--candidates is for GPUs" bench "$work/suite.txt" --candidates
 
 # tune: measures, remembers, and plans by what it found
 softmax='x = input f32[64,64]; y = softmax x; output y'

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudnn/backend.hpp"
 
-#include <dlfcn.h>
-#include <climits>
-#include <cstdlib>
 #include <utility>
 
 namespace cudnn {
 namespace {
-
-std::string real_path(const char* path) {
-  char buffer[PATH_MAX];
-  return realpath(path, buffer) ? buffer : path;
-}
-
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (!function) throw Error(0, std::string("the library has no ") + name);
-}
 
 std::string attribute_text(Attr name, Kind kind) {
   return "attribute " + std::to_string(static_cast<int>(name)) + " of descriptor " +
@@ -27,28 +13,19 @@ std::string attribute_text(Attr name, Kind kind) {
 
 }  // namespace
 
-Library::Library(const std::string& path) {
-  if (path.find('/') == std::string::npos) throw Error(0, "'" + path + "' is a name; give the path of a libcudnn.so.9");
-  // Never closed: CUDA libraries do not survive that.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw Error(0, std::string("cannot open a cuDNN library: ") + dlerror());
-  find(library, "cudnnGetVersion", functions_.version);
-  find(library, "cudnnGetErrorString", functions_.status_text);
-  find(library, "cudnnGetLastErrorString", functions_.last_error);
-  find(library, "cudnnCreate", functions_.create);
-  find(library, "cudnnDestroy", functions_.destroy);
-  find(library, "cudnnSetStream", functions_.set_stream);
-  find(library, "cudnnBackendCreateDescriptor", functions_.create_descriptor);
-  find(library, "cudnnBackendDestroyDescriptor", functions_.destroy_descriptor);
-  find(library, "cudnnBackendFinalize", functions_.finalize);
-  find(library, "cudnnBackendSetAttribute", functions_.set);
-  find(library, "cudnnBackendGetAttribute", functions_.get);
-  find(library, "cudnnBackendExecute", functions_.execute);
-  Dl_info loaded{};
-  if (!dladdr(reinterpret_cast<void*>(functions_.version), &loaded) || !loaded.dli_fname)
-    throw Error(0, "cannot tell which file '" + path + "' was loaded from");
-  path_ = real_path(loaded.dli_fname);
-  if (path_ != real_path(path.c_str())) throw Error(0, "'" + path + "' was asked for, '" + path_ + "' was loaded");
+Library::Library(const std::string& path) : opened_(path, "libcudnn.so.9") {
+  opened_.find("cudnnGetVersion", functions_.version);
+  opened_.find("cudnnGetErrorString", functions_.status_text);
+  opened_.find("cudnnGetLastErrorString", functions_.last_error);
+  opened_.find("cudnnCreate", functions_.create);
+  opened_.find("cudnnDestroy", functions_.destroy);
+  opened_.find("cudnnSetStream", functions_.set_stream);
+  opened_.find("cudnnBackendCreateDescriptor", functions_.create_descriptor);
+  opened_.find("cudnnBackendDestroyDescriptor", functions_.destroy_descriptor);
+  opened_.find("cudnnBackendFinalize", functions_.finalize);
+  opened_.find("cudnnBackendSetAttribute", functions_.set);
+  opened_.find("cudnnBackendGetAttribute", functions_.get);
+  opened_.find("cudnnBackendExecute", functions_.execute);
   version_ = static_cast<int64_t>(functions_.version());
 }
 

@@ -8,20 +8,20 @@
 
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include "cudnn/attributes.hpp"
 #include "cudnn/names.hpp"
+#include "opened/opened.hpp"
 
 namespace cudnn {
 
 // A call that failed: which one, the library's status and what it says about it.
-class Error : public std::runtime_error {
+class Error : public opened::Error {
  public:
-  Error(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  Error(int status, const std::string& text) : opened::Error(text), status_(status) {}
   int status() const { return status_; }                      // 0: refused by this client, not by the library
   bool not_supported() const { return status_ / 1000 == 3; }  // legal, but the library has no engine for it
 
@@ -47,16 +47,16 @@ struct Functions {
 
 class Library {
  public:
-  explicit Library(const std::string& path);  // a path, not a bare name: the loader may know another library by it
+  explicit Library(const std::string& path);
   const Functions& call() const { return functions_; }
-  const std::string& path() const { return path_; }         // of the file that was loaded
+  const std::string& path() const { return opened_.path(); }
   int64_t version() const { return version_; }              // 91900 is 9.19.0
   std::string last_error() const;                           // what the library said last; reading clears it
   void check(int status, std::string_view function) const;  // raises unless the status is 0
 
  private:
+  opened::Library opened_;
   Functions functions_;
-  std::string path_;
   int64_t version_ = 0;
 };
 

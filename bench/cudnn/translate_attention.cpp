@@ -421,11 +421,16 @@ class Backward : Attention {
     if (has(slots.cu_seq_len_q) || has(slots.cu_seq_len_kv)) refuse("cumulative lengths in attention gradients");
     if (has(slots.dropout_mask)) refuse("a dropout mask in attention gradients");
     if (o.stats_log2) refuse("stats_log2: cuDNN's gradients take natural logarithms");
+    // Spelled out without o it is no attention, but products, which know of offsets and not of lengths.
+    if (has(bwd::kDelta) && (is_packed(slots.q) || is_packed(slots.k)))
+      refuse("known sums of do o in gradients of packed sequences");
     // What is one operation for us is many here, with roundings of their own.
     bool together = w.source().producer(n.in[bwd::kStats]) != tsr::kNone;
     if (together && o.dropout > 0) refuse("dropout in attention and its gradients at once, whose numbers are rounded");
     if (together && o.left == 1 && o.right == 0) refuse("gradients of single keys, which cancel to 0 exactly");
   }
+
+  bool is_packed(int slot) const { return w.source().tensor(n.in[static_cast<size_t>(slot)]).ragged != tsr::kNone; }
 
   // (1 - dropout) times the sums of do o over each row, in memory; the gradient of the sink on the way.
   int64_t row_sums(int64_t grad) {

@@ -22,6 +22,7 @@ class Results {
  public:
   explicit Results(std::vector<std::pair<std::string, Tensor>> outputs) : outputs_(std::move(outputs)) {}
   Tensor operator[](std::string_view name) const;              // raises when it was not asked for
+  Tensor operator[](int64_t i) const;                          // in the order of the operation's outputs
   operator Tensor() const { return outputs_.front().second; }  // NOLINT(google-explicit-constructor)
 
  private:

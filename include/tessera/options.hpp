@@ -117,6 +117,7 @@ struct ReduceByOptions {
 struct MatmulOptions {
   double padding_value = 0;  // what C holds beyond the per-batch sizes
   bool tf32 = false;         // operands of f32 may be rounded to 10 bits of mantissa, as tensor cores take them
+  bool fast_sums = false;    // sums of products of 8-bit floats may have the 14 bits that tensor cores keep
 };
 
 enum class MoeMode : uint8_t { none, gather, scatter };
@@ -139,6 +140,7 @@ struct ConvOptions {
   Ints size;                   // conv_dgrad: spatial size of dx; conv_wgrad: of dw
   int64_t groups = 0;          // 0: from the sizes; where they leave it open (dgrad, wgrad), 1
   bool tf32 = false;           // operands of f32 may be rounded to 10 bits of mantissa, as tensor cores take them
+  bool fast_sums = false;      // sums of products of 8-bit floats may have the 14 bits that tensor cores keep
 };
 
 enum class CausalActivation : uint8_t { none, silu };

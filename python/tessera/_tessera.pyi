@@ -316,7 +316,7 @@ class Tensor:
         y[.., i, ..] = sum of x[.., j, ..] over j <= i along the axis; exclusive: j < i; reverse: j >= i, or j > i
         """
 
-    def matmul(self, b: Tensor | float, m_override: Tensor | float | None = None, n_override: Tensor | float | None = None, k_override: Tensor | float | None = None, *, padding_value: float = 0, tf32: bool = False) -> Tensor:
+    def matmul(self, b: Tensor | float, m_override: Tensor | float | None = None, n_override: Tensor | float | None = None, k_override: Tensor | float | None = None, *, padding_value: float = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
         """
         c[.., m, n] = sum_k a[.., m, k] b[.., k, n]; with overrides, batch i uses only m_i, n_i, k_i of the sizes
         """
@@ -331,17 +331,17 @@ class Tensor:
         dweight[e] = sum of token[t]^T doutput[t] over the rows t in [offset[i], offset[i+1]) with e = i mod experts; the last range ends with the rows
         """
 
-    def conv_fprop(self, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False) -> Tensor:
+    def conv_fprop(self, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
         """
         y[n, k, p] = alpha sum_{c, q} x[n, g(k) + c, p stride - pad + q dilation] w[k, c, q] + beta c[n, k, p]; g(k) is the first channel of k's group, terms outside x are left out; mode convolution reads w[k, c, taps - 1 - q]
         """
 
-    def conv_dgrad(self, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False) -> Tensor:
+    def conv_dgrad(self, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
         """
         dx[n, g(k) + c, p stride - pad + q dilation] = alpha sum_{k, p, q} dy[n, k, p] w[k, c, q] + beta c; the gradient of conv_fprop with the same options
         """
 
-    def conv_wgrad(self, x: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False) -> Tensor:
+    def conv_wgrad(self, x: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
         """
         dw[k, c, q] = alpha sum_{n, p} dy[n, k, p] x[n, g(k) + c, p stride - pad + q dilation] + beta c[k, c, q]; the gradient of conv_fprop with the same options
         """
@@ -1655,7 +1655,7 @@ def cumsum(x: Tensor | float, *, axis: int = -1, exclusive: bool = False, revers
     output y
     """
 
-def matmul(a: Tensor | float, b: Tensor | float, m_override: Tensor | float | None = None, n_override: Tensor | float | None = None, k_override: Tensor | float | None = None, *, padding_value: float = 0, tf32: bool = False) -> Tensor:
+def matmul(a: Tensor | float, b: Tensor | float, m_override: Tensor | float | None = None, n_override: Tensor | float | None = None, k_override: Tensor | float | None = None, *, padding_value: float = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
     """
     c[.., m, n] = sum_k a[.., m, k] b[.., k, n]; with overrides, batch i uses only m_i, n_i, k_i of the sizes
 
@@ -1699,7 +1699,7 @@ def moe_matmul_bwd(doutput: Tensor | float, token: Tensor | float, first_token_o
     output dweight
     """
 
-def conv_fprop(x: Tensor | float, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False) -> Tensor:
+def conv_fprop(x: Tensor | float, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
     """
     y[n, k, p] = alpha sum_{c, q} x[n, g(k) + c, p stride - pad + q dilation] w[k, c, q] + beta c[n, k, p]; g(k) is the first channel of k's group, terms outside x are left out; mode convolution reads w[k, c, taps - 1 - q]
 
@@ -1713,7 +1713,7 @@ def conv_fprop(x: Tensor | float, w: Tensor | float, c: Tensor | float | None = 
     output y
     """
 
-def conv_dgrad(dy: Tensor | float, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False) -> Tensor:
+def conv_dgrad(dy: Tensor | float, w: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
     """
     dx[n, g(k) + c, p stride - pad + q dilation] = alpha sum_{k, p, q} dy[n, k, p] w[k, c, q] + beta c; the gradient of conv_fprop with the same options
 
@@ -1727,7 +1727,7 @@ def conv_dgrad(dy: Tensor | float, w: Tensor | float, c: Tensor | float | None =
     output dx
     """
 
-def conv_wgrad(dy: Tensor | float, x: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False) -> Tensor:
+def conv_wgrad(dy: Tensor | float, x: Tensor | float, c: Tensor | float | None = None, *, stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), post_pad: int | Sequence[int] = (), dilation: int | Sequence[int] = (), mode: Literal['cross_correlation', 'convolution'] = 'cross_correlation', alpha: float = 1, beta: float = 0, size: int | Sequence[int] = (), groups: int = 0, tf32: bool = False, fast_sums: bool = False) -> Tensor:
     """
     dw[k, c, q] = alpha sum_{n, p} dy[n, k, p] x[n, g(k) + c, p stride - pad + q dilation] + beta c[k, c, q]; the gradient of conv_fprop with the same options
 
@@ -2222,14 +2222,14 @@ def cross_entropy(logits: Tensor | float, target: Tensor | float, *, axis: int =
     """
     stats = ln sum exp(logits) along the axis, loss = stats - logits[target]; loss = 0 for rows whose target is not in 0..classes - 1, which so are left out
 
-    logits of any rank, target (i32 or i64) with size 1 along the axis -> loss and stats like target; real types
+    logits of any rank, target (i32 or i64) with size 1 along the axis, or without it -> loss and stats with size 1 along the axis; real types
 
     Outputs: loss stats (when wanted)
 
     In the text form:
 
     x = input f32[6,10]
-    t = input i32[6,1]
+    t = input i32[6]
     l = cross_entropy x t
     y = mean l
     output y
@@ -2255,7 +2255,7 @@ def sdpa_fwd(q: Tensor | float, k: Tensor | float, v: Tensor | float, scale: Ten
     """
     s = mask(score_mod(scale q k^T) + bias + alibi); p = dropout(softmax([s, sink])); o = p v; stats = log sum exp s; what is masked contributes nothing, rows with nothing to attend to give o = 0. Beyond its length a sequence is not read, and o and sum_exp are 0, stats and max -inf there; packed results are not written there; rng_dump has a number for each score
 
-    q [b,hq,sq,d], k [b,hk,skv,d], v [b,hv,skv,dv] -> o [b,hq,sq,dv], stats, max, sum_exp [b,hq,sq,1]; hq a multiple of hk and hv; f16, bf16, f32, f64, e4m3, e5m2; paged k, v [blocks,h,block_size,d] with page tables [b,1,pages,1]; bias broadcasts to [b,hq,sq,skv]; seq_len [b,1,1,1], cu_seq_len [b+1,1,1,1]; sink, alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128] or with more columns. Packed sequences may be longer than sq and skv say: their lengths and offsets decide, unless a bias, a mask or block scales end with the sizes; results that are not packed end with them too
+    q [b,hq,sq,d], k [b,hk,skv,d], v [b,hv,skv,dv] -> o [b,hq,sq,dv], stats, max, sum_exp [b,hq,sq,1]; hq a multiple of hk and hv; f16, bf16, f32, f64, 8-bit floats with a sign; paged k, v [blocks,h,block_size,d] with page tables [b,1,pages,1]; bias broadcasts to [b,hq,sq,skv]; seq_len [b,1,1,1], cu_seq_len [b+1,1,1,1]; sink, alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128] or with more columns. Packed sequences may be longer than sq and skv say: their lengths and offsets decide, unless a bias, a mask or block scales end with the sizes; results that are not packed end with them too
 
     Outputs: o stats (when wanted) max (when wanted) sum_exp (when wanted) rng_dump (when wanted) amax_s (when wanted) amax_o (when wanted)
 
@@ -2606,7 +2606,7 @@ def block_scale_quantize(x: Tensor | float, *, block: int | Sequence[int] = (32,
     """
     scale = max |x| over the block / largest value of y's type (448, 57344, 6), rounded to the type of scale: e8m0 rounds up, 2^ceil(log2(..)), so that nothing overflows (OCP MX rounds down), the others to nearest; y = round(x / scale), saturated, 0 where scale is 0
 
-    x of any sizes -> y as x (e4m3 unless declared e5m2 or e2m1), scale with size ceil(n / block) in `axis` (e8m0, or e4m3 for e2m1 in blocks of 16); declared sizes of scale may move the axis; reorder=f8_128x4 is honoured
+    x of any sizes -> y as x (e4m3 unless declared another float of 8 or 4 bits with a sign), scale with size ceil(n / block) in `axis` (e8m0, or e4m3 for e2m1 in blocks of 16); declared sizes of scale may move the axis; reorder=f8_128x4 is honoured
 
     Outputs: y scale
 

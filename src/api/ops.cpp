@@ -55,14 +55,16 @@ Tensor Results::operator[](std::string_view name) const {
   tsr::fail(Status::bad_parameter, "there is no output '", name, "' here; optional outputs must be asked for by name");
 }
 
+Tensor Results::operator[](int64_t i) const {
+  auto count = static_cast<int64_t>(outputs_.size());
+  require(i >= 0 && i < count, "there is no output ", i, " here, but ", count);
+  return outputs_[static_cast<size_t>(i)].second;
+}
+
 Results call(std::string_view op, const std::vector<Tensor>& inputs, std::any options, const Named& named,
              const Wanted& wanted) {
   auto spelled = tsr::find_spelling(op);
-  if (!spelled) {
-    std::string near = tsr::nearest(op, tsr::all_spellings());
-    tsr::fail(Status::bad_parameter, "unknown operation '", op, "'",
-              near.empty() ? "" : "; did you mean '" + near + "'?");
-  }
+  if (!spelled) tsr::fail(Status::bad_parameter, "unknown operation '", op, "'", tsr::hint_for_operation(op));
   GraphState& s = home(inputs, named);
   const tsr::OpSpec& spec = *spelled->op;
   std::string label(op);

@@ -1,41 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/dtype.hpp"
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <complex>
 #include <cstring>
 
+#include "base/dtype_table.hpp"
 #include "base/error.hpp"
 
 namespace tsr {
 namespace {
 
-constexpr TypeKind R = TypeKind::real, I = TypeKind::integer, B = TypeKind::boolean, C = TypeKind::complex;
-constexpr std::array<DTypeInfo, 21> kTable = {{
-    {DType::f64, "f64", R, 64, 1, 0x1p-52},
-    {DType::f32, "f32", R, 32, 1, 0x1p-23},
-    {DType::f16, "f16", R, 16, 1, 0x1p-10},
-    {DType::bf16, "bf16", R, 16, 1, 0x1p-7},
-    {DType::e4m3, "e4m3", R, 8, 1, 0x1p-3},
-    {DType::e5m2, "e5m2", R, 8, 1, 0x1p-2},
-    {DType::e8m0, "e8m0", R, 8, 1, 1.0},
-    {DType::e2m1, "e2m1", R, 4, 1, 0x1p-1},
-    {DType::i64, "i64", I, 64},
-    {DType::i32, "i32", I, 32},
-    {DType::i8, "i8", I, 8},
-    {DType::u8, "u8", I, 8},
-    {DType::i4, "i4", I, 4},
-    {DType::u4, "u4", I, 4},
-    {DType::boolean, "bool", B, 8},
-    {DType::bit, "bit", B, 1},
-    {DType::c64, "c64", C, 64, 1, 0x1p-23},
-    {DType::c128, "c128", C, 128, 1, 0x1p-52},
-    {DType::i8x4, "i8x4", I, 8, 4},
-    {DType::i8x32, "i8x32", I, 8, 32},
-    {DType::e5m3, "e5m3", R, 8, 1, 0x1p-3},
-}};
+constexpr bool in_order() {
+  for (size_t i = 0; i < std::size(kDTypes); ++i)
+    if (kDTypes[i].type != static_cast<DType>(i)) return false;
+  return true;
+}
+static_assert(in_order(), "info() finds types by their places");
 
 // Rounds a finite positive value to `mantissa` bits, with `min_exponent` the exponent of the smallest normal.
 double round_significand(double v, int mantissa, int min_exponent) {
@@ -62,6 +45,16 @@ double unpack(uint32_t b, int ebits, int mbits) {
   uint32_t fraction = b & ((1u << mbits) - 1), exponent = b >> mbits;
   if (exponent == 0) return std::ldexp(fraction, 1 - bias - mbits);
   return std::ldexp(fraction + (1u << mbits), static_cast<int>(exponent) - bias - mbits);
+}
+
+// e8m0: the power of two from v on.
+uint8_t to_power(double v) {
+  if (std::isnan(v)) return 0xff;
+  if (!(v > 0x1p-127)) return 0;
+  if (v > 0x1p127) return 0xfe;
+  int e;
+  double f = std::frexp(v, &e);
+  return static_cast<uint8_t>((f == 0.5 ? e - 1 : e) + 127);
 }
 
 template <class U>
@@ -111,14 +104,28 @@ double real_part(T v) {
 
 }  // namespace
 
-std::span<const DTypeInfo> dtypes() { return kTable; }
-const DTypeInfo& info(DType t) { return kTable[static_cast<size_t>(t)]; }
+std::span<const DTypeInfo> dtypes() { return kDTypes; }
+const DTypeInfo& info(DType t) { return kDTypes[static_cast<size_t>(t)]; }
 
 std::optional<DType> find_dtype(std::string_view name) {
-  for (const DTypeInfo& d : kTable)
+  for (const DTypeInfo& d : kDTypes)
     if (d.name == name) return d.type;
   return std::nullopt;
 }
+
+double largest(DType t) {
+  const DTypeInfo& i = info(t);
+  if (i.bits <= 8) return from_minifloat_bits(t, static_cast<uint8_t>(i.format.largest_bits()));
+  return (2 - epsilon(t)) * std::ldexp(1.0, i.format.bias());
+}
+
+double smallest(DType t) {
+  const DTypeInfo& i = info(t);
+  if (i.bits <= 8) return from_minifloat_bits(t, i.is_minifloat() ? 1 : 0);
+  return std::ldexp(1.0, 1 - i.format.bias() - i.format.fraction);
+}
+
+double epsilon(DType t) { return is_real(t) || is_complex(t) ? std::ldexp(1.0, -info(t).format.fraction) : 0; }
 
 int64_t byte_size(DType t, int64_t count) {
   int64_t bits = info(t).bits;
@@ -157,56 +164,26 @@ uint16_t to_bf16_bits(double v) {
 float from_bf16_bits(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
 
 uint8_t to_minifloat_bits(DType t, double v) {
-  double a = std::fabs(v);
-  auto sign = [&](int bit) { return static_cast<uint8_t>(std::signbit(v) ? 1 << bit : 0); };
-  switch (t) {
-    case DType::e4m3:
-      if (std::isnan(v)) return sign(7) | 0x7f;
-      return sign(7) |
-             (a >= 448 ? 0x7e : static_cast<uint8_t>(pack(std::min(round_significand(a, 3, -6), 448.0), 4, 3)));
-    case DType::e5m2:
-      if (std::isnan(v)) return sign(7) | 0x7f;
-      return sign(7) |
-             (a >= 57344 ? 0x7b : static_cast<uint8_t>(pack(std::min(round_significand(a, 2, -14), 57344.0), 5, 2)));
-    case DType::e5m3:
-      if (std::isnan(v)) return 0xff;
-      if (!(v > 0)) return 0;
-      return a >= 114688 ? 0xfe : static_cast<uint8_t>(pack(round_significand(a, 3, -14), 5, 3));
-    case DType::e2m1:
-      if (std::isnan(v)) return 0x7;
-      return sign(3) | (a >= 6 ? 0x7 : static_cast<uint8_t>(pack(std::min(round_significand(a, 1, 0), 6.0), 2, 1)));
-    case DType::e8m0: {
-      if (std::isnan(v)) return 0xff;
-      if (!(v > 0x1p-127)) return 0;
-      if (v > 0x1p127) return 0xfe;
-      int e;
-      double f = std::frexp(v, &e);
-      return static_cast<uint8_t>((f == 0.5 ? e - 1 : e) + 127);
-    }
-    default:
-      fail(Status::internal_error, "to_minifloat_bits: ", t);
-  }
+  const FloatFormat& f = info(t).format;
+  if (f.fraction == 0) return to_power(v);
+  unsigned sign = f.sign && std::signbit(v) ? f.all_bits() + 1 : 0;
+  if (std::isnan(v))
+    return static_cast<uint8_t>(f.highest == FloatFormat::number ? f.largest_bits() : sign | f.all_bits());
+  if (!f.sign && !(v > 0)) return 0;
+  constexpr double kHuge = 0x1p200;  // beyond all of them
+  double rounded = round_significand(std::min(std::fabs(v), kHuge), f.fraction, 1 - f.bias());
+  return static_cast<uint8_t>(sign | std::min(pack(rounded, f.exponent, f.fraction), f.largest_bits()));
 }
 
 double from_minifloat_bits(DType t, uint8_t b) {
-  double m;
-  switch (t) {
-    case DType::e4m3:
-      m = (b & 0x7f) == 0x7f ? NAN : unpack(b & 0x7f, 4, 3);
-      return (b & 0x80) ? -m : m;
-    case DType::e5m2:
-      m = (b & 0x7c) == 0x7c ? ((b & 3) ? NAN : INFINITY) : unpack(b & 0x7f, 5, 2);
-      return (b & 0x80) ? -m : m;
-    case DType::e5m3:
-      return b == 0xff ? NAN : unpack(b, 5, 3);
-    case DType::e2m1:
-      m = unpack(b & 7, 2, 1);
-      return (b & 8) ? -m : m;
-    case DType::e8m0:
-      return b == 0xff ? NAN : std::ldexp(1.0, b - 127);
-    default:
-      fail(Status::internal_error, "from_minifloat_bits: ", t);
-  }
+  const FloatFormat& f = info(t).format;
+  if (f.fraction == 0) return b == 0xff ? NAN : std::ldexp(1.0, b - 127);
+  unsigned magnitude = b & f.all_bits();
+  bool special = magnitude > f.largest_bits();
+  double m = !special ? unpack(magnitude, f.exponent, f.fraction)
+             : f.highest == FloatFormat::infinity && magnitude == f.largest_bits() + 1 ? INFINITY
+                                                                                       : NAN;
+  return f.sign && b > f.all_bits() ? -m : m;
 }
 
 template <class T>
@@ -232,13 +209,6 @@ T load(DType t, const void* base, int64_t offset) {
       return real(from_f16_bits(read<uint16_t>(base, offset)));
     case DType::bf16:
       return real(from_bf16_bits(read<uint16_t>(base, offset)));
-    case DType::e4m3:
-    case DType::e5m2:
-    case DType::e5m3:
-    case DType::e8m0:
-      return real(from_minifloat_bits(t, read<uint8_t>(base, offset)));
-    case DType::e2m1:
-      return real(from_minifloat_bits(t, read_bits(base, offset, 4)));
     case DType::i64:
       return integer(read<int64_t>(base, offset));
     case DType::i32:
@@ -271,8 +241,9 @@ T load(DType t, const void* base, int64_t offset) {
       else
         return (void)im, real(re);
     }
+    default:
+      return real(from_minifloat_bits(t, read_bits(base, offset, info(t).bits)));
   }
-  return T{};
 }
 
 template <class T>
@@ -295,13 +266,6 @@ void store(DType t, void* base, int64_t offset, T value) {
       return write(base, offset, to_f16_bits(re));
     case DType::bf16:
       return write(base, offset, to_bf16_bits(re));
-    case DType::e4m3:
-    case DType::e5m2:
-    case DType::e5m3:
-    case DType::e8m0:
-      return write(base, offset, to_minifloat_bits(t, re));
-    case DType::e2m1:
-      return write_bits(base, offset, 4, to_minifloat_bits(t, re));
     case DType::i64:
       return write(base, offset, integer(INT64_MIN, INT64_MAX));
     case DType::i32:
@@ -326,6 +290,8 @@ void store(DType t, void* base, int64_t offset, T value) {
     case DType::c128:
       write(base, 2 * offset, re);
       return write(base, 2 * offset + 1, im);
+    default:
+      return write_bits(base, offset, info(t).bits, to_minifloat_bits(t, re));
   }
 }
 

@@ -168,7 +168,7 @@ void Call::execute(void* workspace, size_t bytes, bool own_workspace) {
   if (!is_gpu(handle_.device) && is_recording(handle_.stream) && record(own_workspace ? nullptr : workspace)) return;
   if (own_workspace) bytes = needed, workspace = handle_.scratch(bytes);
   workspace = stage(workspace), bytes -= staged_bytes();
-  if (logs(CUDNN_SEV_INFO)) log_arguments(workspace, bytes);
+  if (logs(CUDNN_SEV_INFO)) log_factors();
   std::vector<Binding> bindings;
   bindings.reserve(2 * arguments_.size());
   auto add = [&](bool on_host) {
@@ -182,20 +182,15 @@ void Call::execute(void* workspace, size_t bytes, bool own_workspace) {
   plan_->execute(bindings, workspace, bytes, handle_.stream);
 }
 
-void Call::log_arguments(void* workspace, size_t bytes) const {
-  std::string text = "arguments:";
+// The log of the call shows the address of a factor; what is there depends on the types of tensors.
+void Call::log_factors() const {
+  std::string text;
   for (const Argument& a : arguments_) {
-    if (a.by_value)
-      text += cat(" ",
-                  a.id < kAlphaId              ? "number"
-                  : (a.id - kAlphaId) % 2 == 0 ? "alpha"
-                                               : "beta",
-                  " = ", load<double>(from_data_type(a.shape.type), a.data, 0), ";");
-    else
-      text +=
-          cat(" ", a.name ? a.name : "tensor", " ", a.shape, " at ", address(a.data), a.on_host ? " (host)" : "", ";");
+    if (!a.by_value || a.id < kAlphaId) continue;
+    double value = load<double>(from_data_type(a.shape.type), a.data, 0);
+    text += cat(text.empty() ? "" : "\n", (a.id - kAlphaId) % 2 == 0 ? "alpha" : "beta", "=", value);
   }
-  log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat(text, " workspace ", bytes, " bytes at ", address(workspace)));
+  if (!text.empty()) log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat("factors\n", text));
 }
 
 bool Call::record(void* workspace) const {
@@ -257,7 +252,7 @@ TensorId Maker::add_memory(const Call::Argument& a, int64_t uid) {
 
 TensorId Maker::from_memory(TensorId memory, const Shape& s) {
   if (lanes_of(s.type) == 1) return memory;
-  TensorId plain = temporary(from_data_type(s.type));
+  TensorId plain = inferred(from_data_type(s.type));
   add(ops::reshape, {memory}, {plain},
       tessera::ReshapeOptions{.size = s.dims.to_vector(), .mode = tessera::ReshapeMode::logical});
   return plain;
@@ -293,14 +288,6 @@ TensorId Maker::result(int64_t id) {
 
 DType Maker::compute(int64_t id) const { return call_.shape(id).type == CUDNN_DATA_DOUBLE ? DType::f64 : DType::f32; }
 
-TensorId Maker::temporary(DType type) {
-  Tensor t;
-  t.dtype = type, t.dtype_given = true;
-  return graph_.add_tensor(std::move(t));
-}
-
-TensorId Maker::constant(double value, DType type) { return graph_.add_tensor(make_scalar_constant(type, value)); }
-
 TensorId Maker::zeros(const Dims& dims, DType type) {
   Tensor t;
   t.dtype = type, t.dims = dims, t.strides = packed_strides(dims);
@@ -309,27 +296,13 @@ TensorId Maker::zeros(const Dims& dims, DType type) {
   return graph_.add_tensor(std::move(t));
 }
 
-std::vector<TensorId> Maker::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out,
-                                 std::any options, DType compute) {
-  for (TensorId& t : out)
-    if (t == kNew) t = temporary(compute);
-  Node n;
-  n.op = &op;
-  n.in = std::move(in), n.out = out;
-  n.in.resize(std::max(n.in.size(), op.in.size()), kNone);
-  n.out.resize(std::max(n.out.size(), op.out.size()), kNone);
-  n.attrs = std::move(options);
-  n.compute = compute, n.compute_given = true;
-  NodeId id = graph_.add_node(std::move(n));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = graph_.node(id).out[i];
-  return out;
+std::vector<TensorId> Maker::keep(Node n) {
+  for (TensorId& t : n.out)
+    if (t == kNew) t = inferred(n.compute);
+  return graph_.node(graph_.add_node(std::move(n))).out;
 }
 
-TensorId Maker::pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute) {
-  return add(ops::pointwise, std::move(in), {kNew}, options, compute)[0];
-}
-
-TensorId Maker::target(const Blend& b, int64_t id) { return b.trivial() ? result(id) : temporary(compute(id)); }
+TensorId Maker::target(const Blend& b, int64_t id) { return b.trivial() ? result(id) : inferred(compute(id)); }
 
 TensorId Maker::before(int64_t id) {
   auto it = before_.find(id);
@@ -357,9 +330,8 @@ TensorId Maker::expand(TensorId value, int64_t id) {
   DType type = graph_.tensor(value).dtype;
   // Only the sizes of what was there before count: indices need no elements.
   TensorId index = pointwise({.mode = M::gen_index}, {before(id)}, DType::i32);
-  TensorId everywhere = temporary(DType::boolean);
-  add(ops::pointwise, {index, constant(0, DType::i32)}, {everywhere}, tessera::PointwiseOptions{.mode = M::cmp_ge},
-      DType::i32);
+  TensorId everywhere = inferred(DType::boolean);
+  pointwise({.mode = M::cmp_ge}, {index, constant(0, DType::i32)}, DType::i32, everywhere);
   return pointwise({.mode = M::select}, {value, value, everywhere},
                    copy_type(type, type, type == DType::f64 ? DType::f64 : DType::f32));
 }
@@ -372,16 +344,16 @@ void Maker::blend(const Blend& b, int64_t id, TensorId value) {
   if (!b.adds()) {
     if (!(graph_.tensor(value).dims == graph_.tensor(to).dims)) value = expand(value, id);
     if (!b.scales()) type = copy_type(graph_.tensor(value).dtype, graph_.tensor(to).dtype, type);
-    add(ops::pointwise, {value}, {to}, tessera::PointwiseOptions{.mode = M::identity}, type);
+    pointwise({.mode = M::identity}, {value}, type, to);
     return;
   }
   // The result's memory is read and written: element by element, by the same step.
   TensorId scaled = pointwise({.mode = M::mul}, {before(id), (*this)[b.beta_id()]}, type);
-  add(ops::pointwise, {value, scaled}, {to}, tessera::PointwiseOptions{.mode = M::add}, type);
+  pointwise({.mode = M::add}, {value, scaled}, type, to);
 }
 
 void Maker::accumulate(int64_t id, TensorId value) {
-  add(ops::pointwise, {value, before(id)}, {result(id)}, tessera::PointwiseOptions{.mode = M::add}, compute(id));
+  pointwise({.mode = M::add}, {value, before(id)}, compute(id), result(id));
 }
 
 }  // namespace tsr::capi

@@ -111,7 +111,7 @@ class Call {
   void make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(void* workspace, size_t bytes, bool own_workspace);
   bool record(void* workspace) const;  // of a handle on the CPU
-  void log_arguments(void* workspace, size_t bytes) const;
+  void log_factors() const;
   // Calls f(binding, argument) for what the graph reads and writes; not every graph needs every argument.
   template <class F>
   void for_each_binding(const F& f) const {
@@ -151,7 +151,7 @@ class Blend {
 };
 
 // Builds the graph of a call.
-class Maker {
+class Maker : public Builder {
  public:
   explicit Maker(const Call& c);
   // A tensor of the call: one that is read, or by-value. kNone if the call has none of that id.
@@ -165,15 +165,7 @@ class Maker {
   TensorId before(int64_t id);
   // What to compute in for a tensor of the call: f64 for double, f32 otherwise.
   DType compute(int64_t id) const;
-  // A temporary of any type; its sizes are inferred.
-  TensorId temporary(DType type = DType::f32);
-  TensorId constant(double value, DType type = DType::f32);  // one element
-  TensorId zeros(const Dims& dims, DType type);              // part of the plan: for small tensors
-  // A node; inputs by slot, kNone where one is left out. Outputs likewise; kNew: a temporary that comes back.
-  std::vector<TensorId> add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
-                            DType compute = DType::f32);
-  // One temporary from one pointwise operation.
-  TensorId pointwise(tessera::PointwiseOptions options, std::vector<TensorId> in, DType compute = DType::f32);
+  TensorId zeros(const Dims& dims, DType type);  // part of the plan: for small tensors
   // alpha * value, in the type to compute in.
   TensorId scale(const Blend& b, TensorId value, DType compute);
   // The value repeated over all the elements of a result.
@@ -187,6 +179,8 @@ class Maker {
   Graph& graph() { return graph_; }
 
  private:
+  TensorId keep(Tensor t) override { return graph_.add_tensor(std::move(t)); }
+  std::vector<TensorId> keep(Node n) override;  // new results have the type to compute in
   TensorId add_memory(const Call::Argument& a, int64_t uid);
   TensorId from_memory(TensorId memory, const Shape& s);
 

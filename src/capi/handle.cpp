@@ -83,7 +83,7 @@ using namespace tsr::capi;
 
 cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t* handle) {
   if (handle) *handle = nullptr;
-  return answer("cudnnCreate", [&] {
+  return answer(TESSERA_CALL(cudnnCreate, handle), [&] {
     given(handle, "handle");
     try {
       *handle = new cudnnContext;
@@ -94,7 +94,7 @@ cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t* handle) {
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroy(cudnnHandle_t handle) {
-  return answer("cudnnDestroy", [&] {
+  return answer(TESSERA_CALL(cudnnDestroy, handle), [&] {
     if (!handle) return;
     tsr::synchronize(handle->device, handle->stream);
     delete handle;
@@ -102,18 +102,18 @@ cudnnStatus_t CUDNNWINAPI cudnnDestroy(cudnnHandle_t handle) {
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetStream(cudnnHandle_t handle, cudaStream_t streamId) {
-  return answer("cudnnSetStream", [&] { given(handle, "handle").stream = streamId; });
+  return answer(TESSERA_CALL(cudnnSetStream, handle, streamId), [&] { given(handle, "handle").stream = streamId; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetStream(cudnnHandle_t handle, cudaStream_t* streamId) {
-  return answer("cudnnGetStream",
+  return answer(TESSERA_CALL(cudnnGetStream, handle, streamId),
                 [&] { given(streamId, "streamId") = static_cast<cudaStream_t>(given(handle, "handle").stream); });
 }
 
 // Kernels report nothing while they run: what goes wrong is a status of the call, or of the stream.
 cudnnStatus_t CUDNNWINAPI cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* rstatus, cudnnErrQueryMode_t mode,
-                                                 cudnnRuntimeTag_t*) {
-  return answer("cudnnQueryRuntimeError", [&] {
+                                                 cudnnRuntimeTag_t* tag) {
+  return answer(TESSERA_CALL(cudnnQueryRuntimeError, handle, rstatus, mode, tag), [&] {
     given(handle, "handle");
     given(rstatus, "rstatus");
     demand(mode >= CUDNN_ERRQUERY_RAWCODE && mode <= CUDNN_ERRQUERY_BLOCKING, CUDNN_STATUS_BAD_PARAM, "mode ",

@@ -134,10 +134,6 @@ std::string address(const void* p) {
   return {digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "%p", p))};
 }
 
-void LoggedCall::start(const char* function) {
-  log_message(CUDNN_SEV_INFO, CUDNN_STATUS_SUCCESS, cat("function ", function, "() called"));
-}
-
 }  // namespace tsr::capi
 
 using namespace tsr::capi;
@@ -151,7 +147,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetCallback(unsigned int mask, void* udata, cudnn
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCallback(unsigned int* mask, void** udata, cudnnCallback_t* fptr) {
-  return answer("cudnnGetCallback", [&] {
+  return answer(TESSERA_CALL(cudnnGetCallback, mask, udata, fptr), [&] {
     Sink& s = sink();
     std::lock_guard guard(s.lock);
     given(mask, "mask") = s.callback.mask;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logging by cuDNN's environment variables (CUDNN_LOGLEVEL_DBG with CUDNN_LOGDEST_DBG, and the older
-// CUDNN_LOGINFO_DBG, CUDNN_LOGWARN_DBG, CUDNN_LOGERR_DBG) and its callback. Each call is a message; what it computes
-// follows as a graph in text form, so that a line of the log is a reproducer.
+// CUDNN_LOGINFO_DBG, CUDNN_LOGWARN_DBG, CUDNN_LOGERR_DBG) and its callback. Each call is a message with its
+// arguments (arguments.hpp); what it computes follows as a graph in text form, so that a line of the log is a
+// reproducer.
 #pragma once
 
 #include <string>
@@ -18,16 +19,5 @@ bool logs(cudnnSeverity_t severity);  // cheap: asked by every call
 void log_message(cudnnSeverity_t severity, cudnnStatus_t status, const std::string& text);
 void log_graph(const Graph& g);      // as information, if that is logged
 std::string address(const void* p);  // as messages write it
-
-// Says that a function was called, if anyone wants to know.
-class LoggedCall {
- public:
-  explicit LoggedCall(const char* function) {
-    if (logs(CUDNN_SEV_INFO)) start(function);
-  }
-
- private:
-  static void start(const char* function);
-};
 
 }  // namespace tsr::capi

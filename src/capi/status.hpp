@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/trace.hpp"
-#include "capi/log.hpp"
+#include "capi/arguments.hpp"
 #include "cudnn/cudnn.h"
 
 namespace tsr::capi {
@@ -43,15 +43,15 @@ T& create(T** to, const char* name) {
 cudnnStatus_t status_of_exception(const char* function) noexcept;
 
 // Every exported function that can fail is one call of this.
-template <class F>
-cudnnStatus_t answer(const char* function, const F& f) noexcept {
-  LoggedCall logged(function);
-  TraceRange range(function);
+template <class C, class F>
+cudnnStatus_t answer(const C& called, const F& f) noexcept {
+  TraceRange range(called.function);
   try {
+    called.log();
     f();
     return CUDNN_STATUS_SUCCESS;
   } catch (...) {
-    return status_of_exception(function);
+    return status_of_exception(called.function);
   }
 }
 

@@ -32,7 +32,7 @@ size_t CUDNNWINAPI cudnnGetMaxDeviceVersion(void) { return CUDNN_MAX_DEVICE_VERS
 size_t CUDNNWINAPI cudnnGetCudartVersion(void) { return 13010; }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetProperty(libraryPropertyType type, int* value) {
-  return answer("cudnnGetProperty", [&] {
+  return answer(TESSERA_CALL(cudnnGetProperty, type, value), [&] {
     int& out = given(value, "value");
     switch (static_cast<int>(type)) {
       case 0:

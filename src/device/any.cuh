@@ -18,12 +18,6 @@ __forceinline__ L load_any_here(const void* data, ElementType type, i64 at) {
       return to_lane<L>(static_cast<const float*>(data)[at]);
     case ElementType::f64:
       return to_lane<L>(static_cast<const double*>(data)[at]);
-    case ElementType::e4m3:
-      return to_lane<L>(static_cast<const e4m3*>(data)[at]);
-    case ElementType::e5m2:
-      return to_lane<L>(static_cast<const e5m2*>(data)[at]);
-    case ElementType::e5m3:
-      return to_lane<L>(static_cast<const e5m3*>(data)[at]);
     case ElementType::e8m0:
       return to_lane<L>(static_cast<const e8m0*>(data)[at]);
     case ElementType::i8:
@@ -36,8 +30,9 @@ __forceinline__ L load_any_here(const void* data, ElementType type, i64 at) {
       return to_lane<L>(static_cast<const i64*>(data)[at]);
     case ElementType::boolean:
       return to_lane<L>(static_cast<const boolean*>(data)[at]);
+    default:
+      return convert_lane<L>(widen_minifloat(minifloat_format(type), static_cast<const u8*>(data)[at]));
   }
-  return L(0);
 }
 template <class L>
 __noinline__ L load_any(const void* data, ElementType type, i64 at) {
@@ -59,15 +54,6 @@ __forceinline__ void store_any_here(void* data, ElementType type, i64 at, L v) {
     case ElementType::f64:
       static_cast<double*>(data)[at] = from_lane<double>(v);
       break;
-    case ElementType::e4m3:
-      static_cast<e4m3*>(data)[at] = from_lane<e4m3>(v);
-      break;
-    case ElementType::e5m2:
-      static_cast<e5m2*>(data)[at] = from_lane<e5m2>(v);
-      break;
-    case ElementType::e5m3:
-      static_cast<e5m3*>(data)[at] = from_lane<e5m3>(v);
-      break;
     case ElementType::e8m0:
       static_cast<e8m0*>(data)[at] = from_lane<e8m0>(v);
       break;
@@ -86,6 +72,8 @@ __forceinline__ void store_any_here(void* data, ElementType type, i64 at, L v) {
     case ElementType::boolean:
       static_cast<boolean*>(data)[at] = from_lane<boolean>(v);
       break;
+    default:
+      static_cast<u8*>(data)[at] = narrow_minifloat(minifloat_format(type), float(v));
   }
 }
 template <class L>

@@ -25,20 +25,56 @@ typename C::Partial nothing_yet() {
   return p;
 }
 
-// V values of the product, already what they count for; the code stores what becomes of them where `at` says. What
-// reductions take in is joined to `part`.
+// Operands as they lie from some element on: what is added to a pointer once need not be added for each element.
+template <class C>
+struct OperandsFrom {
+  struct Operand {
+    void* data;
+    i64 step, at;
+  } operands[C::kOperands + 1];
+  const Number* numbers;
+
+  OperandsFrom() = default;
+  template <class E>
+  OperandsFrom(const E& e, const i64* at) : numbers(e.numbers) {
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k)
+      operands[k] = {static_cast<char*>(e.operands[k].data) + at[k] * C::bytes_of(k), e.operands[k].step,
+                     C::bytes_of(k) > 0 ? 0 : at[k]};
+  }
+  // Offsets of the element n neighbours further on.
+  struct Offsets {
+    i64 at[C::kOperands + 1];
+  };
+  Offsets further(int n) const {
+    Offsets o;
+#pragma unroll
+    for (int k = 0; k < C::kOperands; ++k)
+      o.at[k] = operands[k].at + n * (C::step_of(k) < 0 ? operands[k].step : C::step_of(k));
+    return o;
+  }
+};
+
+// V values of the product, already what they count for, whose operands are loaded; the code stores what becomes of them
+// where `at` says. What reductions take in is joined to `part`.
 template <class C, int V, class E, class L>
-void finish_values(const E& e, const i64* at, const typename C::Rows& r, const L (&values)[V],
+void finish_loaded(const E& e, const i64* at, typename C::Loaded& x, const typename C::Rows& r, const L (&values)[V],
                    typename C::Partial& part) {
-  typename C::Loaded x;
   typename C::Late late;
   typename C::Kept kept;
   typename C::Sums none;
 #pragma unroll
   for (int v = 0; v < V; ++v) x.t0.v[v] = values[v];
-  C::load(e, at, x);
   if constexpr (C::kStages > 0) C::template accumulate<0>(e, at, x, kept, r, part);
   C::store(e, at, x, late, kept, r, none);
+}
+// The same, and loads the operands.
+template <class C, int V, class E, class L>
+void finish_values(const E& e, const i64* at, const typename C::Rows& r, const L (&values)[V],
+                   typename C::Partial& part) {
+  typename C::Loaded x;
+  C::load(e, at, x);
+  finish_loaded<C, V>(e, at, x, r, values, part);
 }
 template <class C, int V, class E, class L>
 void finish_values(const E& e, const i64* at, const typename C::Rows& r, const L (&values)[V]) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the special-function unit as they are: about 1e-7 of relative error, subnormal numbers count as zero.
+// Single instructions that the language has no word for. Those of the special-function unit have about 1e-7 of relative
+// error, and subnormal numbers count as zero.
 #pragma once
 
 namespace tsr::dev {
@@ -20,6 +21,17 @@ inline float fast_exp2(float x) {
 #else
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+#endif
+}
+
+// The larger one; NaN where there is one.
+inline float not_below(float x, float least) {
+#ifdef TSR_EMULATED
+  return x > least || x != x ? x : least;
+#else
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(least));
   return r;
 #endif
 }

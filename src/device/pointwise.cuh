@@ -28,6 +28,7 @@ inline double f_mod(double x, double b) { return fmod(x, b); }
 // The normal distribution's cumulative function.
 // In f32 the tail is exp(-x^2/2) times a polynomial in t = 1 / (1 + 0.4 |x| / sqrt(2)), fitted to 3e-7 of its value: a
 // third of the instructions of erfcf.
+constexpr float kMinusHalfLog2e = -0.72134752044448170368f;
 inline float f_cdf(float x) {
   float t = fast_reciprocal(fabsf(x) * 0.28284271247461900976f + 1.0f);
   float q = 0.05027242377400398f;
@@ -39,8 +40,7 @@ inline float f_cdf(float x) {
   q = q * t + 0.20784376561641693f;
   q = q * t + 0.22566953301429749f;
   q = q * t + 0.22567586600780487f;
-  constexpr float kHalfLog2e = -0.72134752044448170368f;
-  q *= 0.5f * t * fast_exp2(x * x * kHalfLog2e);
+  q *= 0.5f * t * fast_exp2(x * x * kMinusHalfLog2e);
   return x > 0.0f ? 1.0f - q : q;
 }
 inline double f_cdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
@@ -170,8 +170,20 @@ inline float op_ceil(float x) { return ceilf(x); }
 inline double op_ceil(double x) { return ceil(x); }
 inline float op_floor(float x) { return floorf(x); }
 inline double op_floor(double x) { return floor(x); }
-// For results that are stored in 16 bits or less: the error grows with |x| to about 1e-5 of the value.
+// For results that are stored in 16 bits or less. The error of the exponential grows with |x| to about 1e-5 of the
+// value; the tail of f_cdf is fitted to 4e-6 of its value.
 inline float narrow_exp(float x) { return fast_exp2(x * 1.44269504088896340736f); }
+inline float narrow_gelu(float x) {
+  float t = fast_reciprocal(fabsf(x) * 0.308f + 1.0f);
+  float q = -0.075532466173172f;
+  q = q * t + 0.1899099349975586f;
+  q = q * t + 0.006956783123314381f;
+  q = q * t + 0.13669520616531372f;
+  q = q * t + 0.1188424676656723f;
+  q = q * t + 0.12312617152929306f;
+  q *= t * fast_exp2(x * x * kMinusHalfLog2e);
+  return x * (x > 0.0f ? 1.0f - q : q);
+}
 template <class T>
 T op_exp(T x) {
   return f_exp(x);
@@ -213,6 +225,7 @@ template <class T>
 T op_relu(T x) {
   return x < T(0) ? T(0) : x;
 }
+inline float op_relu(float x) { return not_below(x, 0.0f); }
 template <class T>
 T op_relu(T x, T lower, T upper, T slope) {
   return x < lower ? (slope == T(0) ? lower : lower + slope * (x - lower)) : x > upper ? upper : x;

@@ -14,6 +14,11 @@ struct RingPlace {
   void next() {
     if (++slot == STAGES) slot = 0, parity ^= 1;
   }
+  template <int STAGES>
+  void skip(int places) {
+    int round = (slot + places) / STAGES;
+    slot += places - round * STAGES, parity ^= round & 1;
+  }
 };
 
 // By a warpgroup that is done with a place, in all blocks of the cluster that fill it.

@@ -14,15 +14,14 @@ struct f16 {
 struct bf16 {
   u16 bits;
 };
-struct e4m3 {
+// Floats of 8 bits with a fraction, by their format, as base/dtype_table.hpp has it.
+template <int EXPONENT, int FRACTION, Highest HIGHEST = Highest::infinity, bool SIGN = true>
+struct Minifloat {
   u8 bits;
 };
-struct e5m2 {
-  u8 bits;
-};
-struct e5m3 {
-  u8 bits;
-};
+using e4m3 = Minifloat<4, 3, Highest::nan>;
+using e5m2 = Minifloat<5, 2>;
+using e5m3 = Minifloat<5, 3, Highest::nan, false>;
 struct e8m0 {
   u8 bits;
 };
@@ -34,6 +33,14 @@ template <class A, class B>
 constexpr bool kSame = false;
 template <class A>
 constexpr bool kSame<A, A> = true;
+
+template <class T>
+constexpr bool kMinifloat = false;
+template <int E, int F, Highest H, bool S>
+constexpr bool kMinifloat<Minifloat<E, F, H, S>> = true;
+// Floats whose values f32 has, but for f32 itself and those of less than a byte.
+template <class T>
+constexpr bool kNarrow = kMinifloat<T> || kSame<T, f16> || kSame<T, bf16> || kSame<T, e8m0>;
 
 // --- narrow floats from and to f32
 inline float widen(f16 v) {
@@ -80,77 +87,58 @@ inline bf16 to_bf16(float v) {
 #endif
 }
 
-// Magnitudes with E exponent and M mantissa bits: widened by placing the bits and scaling, which subnormal numbers
-// survive.
-template <int E, int M>
-float widen_magnitude(u32 bits) {
-  constexpr int kBias = (1 << (E - 1)) - 1;
-  return __uint_as_float(bits << (23 - M)) * __uint_as_float(u32(127 + 127 - kBias) << 23);
-}
-
-// 8-bit floats with a sign.
-template <int E>
-float widen_small(u8 bits) {
-  float f = widen_magnitude<E, 7 - E>(bits & 0x7f);
-  return __uint_as_float(__float_as_uint(f) | u32(bits & 0x80) << 24);
-}
-
 inline float not_a_number() { return __uint_as_float(0x7fc00000); }
 inline float infinity() { return __uint_as_float(0x7f800000); }
 
-inline float widen(e4m3 v) { return (v.bits & 0x7f) == 0x7f ? not_a_number() : widen_small<4>(v.bits); }
-inline float widen(e5m2 v) {
-  if ((v.bits & 0x7c) != 0x7c) return widen_small<5>(v.bits);
-  float m = v.bits & 3 ? not_a_number() : infinity();
-  return v.bits & 0x80 ? -m : m;
+// Placing the bits and scaling them, which subnormal numbers survive.
+__forceinline__ float widen_minifloat(MinifloatFormat f, u32 bits) {
+  u32 m = bits & f.all_bits(), sign = f.sign ? (bits & 0x80) << 24 : 0;
+  float v = __uint_as_float(m << (23 - f.fraction)) * __uint_as_float(u32(127 + 127 - f.bias()) << 23);
+  if (m > f.largest_bits())
+    v = f.highest == Highest::infinity && m == f.largest_bits() + 1 ? infinity() : not_a_number();
+  return __uint_as_float(__float_as_uint(v) | sign);
 }
-inline float widen(e5m3 v) { return v.bits == 0xff ? not_a_number() : widen_magnitude<5, 3>(v.bits); }
+
+// To the nearest; what is too large becomes the largest number, what is below 0 becomes 0 where there is no sign.
+__forceinline__ u8 narrow_minifloat(MinifloatFormat f, float v) {
+  u32 bits = __float_as_uint(v), rest = bits & 0x7fffffff, sign = f.sign ? bits >> 24 & 0x80 : 0;
+  if (rest > 0x7f800000) return u8(f.highest == Highest::number ? f.largest_bits() : sign | f.all_bits());
+  if (!f.sign && bits > 0x7fffffff) return 0;
+  u32 bias = u32(127 - f.bias()) << 23, drop = u32(23 - f.fraction), small;
+  if (rest < bias + (1u << 23)) {  // adding a number whose last place is the subnormal's unit rounds to it
+    u32 magic = bias + ((drop + 1) << 23);
+    small = __float_as_uint(__uint_as_float(rest) + __uint_as_float(magic)) - magic;
+  } else {
+    small = (rest + (1u << (drop - 1)) - 1 + (rest >> drop & 1) - bias) >> drop;
+  }
+  return u8(sign | (small > f.largest_bits() ? f.largest_bits() : small));
+}
+
+template <int E, int F, Highest H, bool S>
+float widen(Minifloat<E, F, H, S> v) {
+  return widen_minifloat({E, F, H, S}, v.bits);
+}
 inline float widen(e8m0 v) {
   if (v.bits == 0xff) return not_a_number();
   return __uint_as_float(v.bits ? u32(v.bits) << 23 : 0x00400000u);
 }
 
-template <int E, int M = 7 - E>
-u8 narrow_small(float v, float largest, u8 largest_bits) {
-  constexpr int kBias = (1 << (E - 1)) - 1;
-  u32 bits = __float_as_uint(v), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
-  if (rest > 0x7f800000) return u8(sign | 0x7f);
-  float a = __uint_as_float(rest);
-  if (a >= largest) return u8(sign | largest_bits);
-  constexpr u32 kSmallestNormal = u32(127 + 1 - kBias) << 23;
-  if (rest < kSmallestNormal) {  // adding a number whose last place is the subnormal's unit rounds to it
-    constexpr u32 kMagic = u32(127 + 1 - kBias + 23 - M) << 23;
-    return u8(sign | (__float_as_uint(a + __uint_as_float(kMagic)) - kMagic));
-  }
-  constexpr int kDrop = 23 - M;
-  u32 rounded = rest + (1u << (kDrop - 1)) - 1 + (rest >> kDrop & 1);
-  u32 small = (rounded - (u32(127 - kBias) << 23)) >> kDrop;
-  return u8(sign | (small > largest_bits ? u32(largest_bits) : small));
+template <int E, int F, Highest H, bool S>
+void narrow(float v, Minifloat<E, F, H, S>& to) {
+  to.bits = narrow_minifloat({E, F, H, S}, v);
 }
-
-inline e4m3 to_e4m3(float v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+inline void narrow(float v, e4m3& to) {
   u16 pair;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(v));
-  return {u8(pair)};
-#else
-  return {narrow_small<4>(v, 448.0f, 0x7e)};
-#endif
+  to.bits = u8(pair);
 }
-inline e5m2 to_e5m2(float v) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+inline void narrow(float v, e5m2& to) {
   u16 pair;
   asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(v));
-  return {u8(pair)};
-#else
-  return {narrow_small<5>(v, 57344.0f, 0x7b)};
+  to.bits = u8(pair);
+}
 #endif
-}
-// No sign: what is below 0 becomes 0.
-inline e5m3 to_e5m3(float v) {
-  if (v != v) return {0xff};
-  return {v > 0 ? narrow_small<5, 3>(v, 114688.0f, 0xfe) : u8(0)};
-}
 // Up to a power of two.
 inline e8m0 to_e8m0(float v) {
   if (v != v) return {0xff};
@@ -184,7 +172,7 @@ To convert_lane(From v) {
 // An element as a lane reads it.
 template <class L, class T>
 L to_lane(T v) {
-  if constexpr (kSame<T, f16> || kSame<T, bf16> || kSame<T, e4m3> || kSame<T, e5m2> || kSame<T, e5m3> || kSame<T, e8m0>)
+  if constexpr (kNarrow<T>)
     return convert_lane<L>(widen(v));
   else if constexpr (kSame<T, boolean>)
     return L(v.bits != 0);
@@ -212,15 +200,13 @@ T from_lane(L v) {
     return to_f16(float(v));
   else if constexpr (kSame<T, bf16>)
     return to_bf16(float(v));
-  else if constexpr (kSame<T, e4m3>)
-    return to_e4m3(float(v));
-  else if constexpr (kSame<T, e5m2>)
-    return to_e5m2(float(v));
-  else if constexpr (kSame<T, e5m3>)
-    return to_e5m3(float(v));
   else if constexpr (kSame<T, e8m0>)
     return to_e8m0(float(v));
-  else if constexpr (kSame<T, boolean>)
+  else if constexpr (kMinifloat<T>) {
+    T y;
+    narrow(float(v), y);
+    return y;
+  } else if constexpr (kSame<T, boolean>)
     return {u8(v != L(0))};
   else if constexpr (kSame<T, i8>)
     return to_integer<i8>(v, -128, 127);
@@ -342,13 +328,14 @@ void pack(const L (&from)[N], Vec<T, N>& to) {
   }
 }
 
-// Two elements of 16 bits in a word, the first in its lower half.
-template <class T>
-u32 word_of(float first, float second) {
-  static_assert(sizeof(T) == 2);
-  float both[2] = {first, second};
-  Vec<T, 2> v;
-  pack(both, v);
+// As many elements as fill a word, the first in its lowest bits.
+template <class T, class... Numbers>
+u32 word_of(Numbers... numbers) {
+  constexpr int kCount = sizeof...(numbers);
+  static_assert(sizeof(T) * kCount == 4);
+  float all[kCount] = {numbers...};
+  Vec<T, kCount> v;
+  pack(all, v);
   return *reinterpret_cast<const u32*>(&v);
 }
 

@@ -17,6 +17,8 @@
 #include "engines/cuda/decode/decode.hpp"
 #include "engines/cuda/flash/flash.hpp"
 #include "engines/cuda/flash_back/flash_back.hpp"
+#include "engines/cuda/flash_mma/back.hpp"
+#include "engines/cuda/flash_mma/flash_mma.hpp"
 #include "engines/cuda/fused/fused.hpp"
 #include "engines/cuda/gemm/gemm.hpp"
 #include "engines/cuda/groups/groups.hpp"
@@ -63,8 +65,10 @@ std::span<const Engine* const> all_engines() {
       &cuda::gemm_engine(),
       &cuda::decode_engine(),
       &cuda::flash_engine(),
+      &cuda::flash_mma_engine(),
       &cuda::flash_back_engine(),
       &cuda::flash_back_ordered_engine(),
+      &cuda::flash_mma_back_engine(),
       &cuda::attention_engine(),
       &cuda::host_engine(),
   };

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "graph/op.hpp"
+#include "graph/builder.hpp"
 #include "graph/pointwise_modes.hpp"
 
 namespace tsr {
@@ -21,7 +21,7 @@ tessera::Subgraph gradient(const Subgraph& body);
 
 // What a rule sees: one node of the forward graph, the gradients of its outputs, and the means to add nodes. A rule
 // asks with `wants` and `reached` what is needed and hands every gradient over with `add`.
-class Gradient {
+class Gradient : private Builder {
  public:
   Gradient(Graph& g, TensorId loss, const std::vector<TensorId>& inputs, TensorId seed);
   std::vector<TensorId> run();
@@ -87,6 +87,8 @@ class Gradient {
   TensorId convert(TensorId t, DType type);          // the same tensor when it has that type
 
  private:
+  TensorId keep(Tensor t) override { return g_.add_tensor(std::move(t)); }
+  std::vector<TensorId> keep(Node n) override;
   void find_needed();
   void begin(NodeId id);
   TensorId total(TensorId t);  // of all gradients handed over for `t`

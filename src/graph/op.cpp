@@ -78,6 +78,14 @@ std::vector<std::string> all_spellings() {
   return names;
 }
 
+std::string hint_for_operation(std::string_view word) {
+  for (const OpSpec* o : all_ops())
+    if (o->name == word)
+      return cat("; it has a name for each mode, such as '", o->mode_prefix, o->modes[0], o->mode_suffix, "'");
+  std::string near = nearest(word, all_spellings());
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
+}
+
 void copy_mode(const OpSpec& op, const std::any& from, std::any& to) {
   std::any copy = from;
   ModeField source, target;

@@ -36,19 +36,23 @@ struct EnumRef {
 using FieldRef = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*, std::optional<double>*, Ints*,
                               std::vector<Ratio>*, EnumRef, tessera::Subgraph*>;
 
-// Walks over the options of a node; used to print, parse and document them.
+// Walks over the options of a node, each with a few words that say what it means; used to print, parse and document
+// them.
 class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
   virtual void field(std::string_view name, FieldRef ref) = 0;
+  virtual void means(std::string_view) {}  // of the field before
   template <class T>
-  void operator()(std::string_view name, T& value) {
+  void operator()(std::string_view name, T& value, std::string_view meaning) {
     field(name, FieldRef(&value));
+    means(meaning);
   }
   template <class E>
-  void operator()(std::string_view name, E& value, std::span<const std::string_view> names) {
+  void operator()(std::string_view name, E& value, std::span<const std::string_view> names, std::string_view meaning) {
     field(name,
           EnumRef{[&value] { return static_cast<int>(value); }, [&value](int i) { value = static_cast<E>(i); }, names});
+    means(meaning);
   }
 };
 
@@ -120,6 +124,8 @@ struct Spelled {
 };
 std::optional<Spelled> find_spelling(std::string_view text);
 std::vector<std::string> all_spellings();  // aliases among them
+// What to say of a word that is no operation: "; did you mean 'relu'?".
+std::string hint_for_operation(std::string_view word);
 // For operations spelled by their mode: sets the mode of `to` to that of `from`.
 void copy_mode(const OpSpec& op, const std::any& from, std::any& to);
 

@@ -396,7 +396,7 @@ class Parser : TextReader {
   TensorId expression(Scope& scope, std::vector<Target> targets, int depth) {
     Token head = expect_word("an operation");
     auto spelled = find_spelling(head.text);
-    if (!spelled) unknown(head, "operation", all_spellings());
+    if (!spelled) error(head, cat("unknown operation '", head.text, "'", hint_for_operation(head.text)));
     const OpSpec& spec = *spelled->op;
     Node n;
     n.op = &spec;

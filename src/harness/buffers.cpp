@@ -67,7 +67,7 @@ std::string data_kind(const Tensor& t, const DataSpec& spec) {
   if (is_boolean(t.dtype)) return "below:2";
   if (is_integer(t.dtype)) return "integers";
   if (t.by_value && spec.all == "normal") return "positive";
-  if ((t.dtype == DType::e8m0 || t.dtype == DType::e5m3) && spec.all == "normal") return "positive";
+  if (is_real(t.dtype) && !info(t.dtype).format.sign && spec.all == "normal") return "positive";
   return spec.all;
 }
 

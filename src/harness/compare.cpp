@@ -7,7 +7,7 @@
 #include <set>
 
 #include "engines/reference/reference.hpp"
-#include "graph/ops/tf32.hpp"
+#include "graph/ops/rounding.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/pointwise_modes.hpp"
 #include "graph/text.hpp"
@@ -41,13 +41,15 @@ bool at_least_f64(const Node& n) {
 }
 
 // Tensor cores keep the sums of products of 8-bit floats to 2^-13 of the largest term, and add up f32 every 128 terms:
-// of results that grow as their terms' square root the error is that fraction, whatever their number.
-bool multiplies_small_floats(const Graph& g, const Node& n) {
+// of results that grow as their terms' square root the error is that fraction, whatever their number. Where sums may be
+// fast, every 128 terms lose as much again, of sums that are no larger than the largest result. In units of 2^-13.
+double lost_of_small_floats(const Graph& g, const Node& n) {
   auto small = [&](TensorId t) {
     return t != kNone && is_real(g.tensor(t).dtype) && info(g.tensor(t).dtype).bits == 8;
   };
   bool product = n.op->name == "matmul" || n.op->family == Family::conv;
-  return product && n.compute == DType::f32 && small(n.in[0]) && small(n.in[1]);
+  if (!product || n.compute != DType::f32 || !small(n.in[0]) || !small(n.in[1])) return 0;
+  return allows_fast_sums(n) ? std::max(1.0, n.op->terms(g, n) / 128) : 1;
 }
 
 // Of operands that may lose all but 10 bits of their mantissa products are off by up to 2^-9, in results as above.
@@ -106,30 +108,10 @@ bool is_poison(DType t, const std::byte* data, int64_t i) {
   return std::all_of(p, p + bytes, [](std::byte b) { return b == std::byte{0xff}; });
 }
 
-// Smallest positive spacing of a type; u never drops below it.
-double smallest(DType t) {
-  switch (t) {
-    case DType::f64:
-      return 0x1p-1074;
-    case DType::f32:
-      return 0x1p-126;  // engines may flush subnormals
-    case DType::f16:
-      return 0x1p-24;
-    case DType::bf16:
-      return 0x1p-126;
-    case DType::e4m3:
-      return 0x1p-9;
-    case DType::e5m2:
-      return 0x1p-16;
-    case DType::e5m3:
-      return 0x1p-17;
-    case DType::e2m1:
-      return 0.5;
-    case DType::e8m0:
-      return 0x1p-127;
-    default:
-      return 0;
-  }
+// Smallest positive spacing of a type; u never drops below it. Engines may flush subnormal f32 and bf16.
+double smallest_spacing(DType t) {
+  if (!is_real(t)) return 0;
+  return t == DType::f32 || t == DType::bf16 ? 0x1p-126 : smallest(t);
 }
 
 std::string place(const Tensor& t, int64_t i) {
@@ -170,8 +152,9 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   bool f64 = (t.dtype == DType::f64 || t.dtype == DType::c128) &&
              std::all_of(nodes.begin(), nodes.end(), [&](NodeId n) { return at_least_f64(g.node(n)); });
   double base = 2 * error + 4 * 0x1p-23 * std::sqrt(terms) * largest;
-  if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return multiplies_small_floats(g, g.node(n)); }))
-    base += 4 * 0x1p-13 * largest;
+  double lost = 0;
+  for (NodeId n : nodes) lost = std::max(lost, lost_of_small_floats(g, g.node(n)));
+  base += 4 * lost * 0x1p-13 * largest;
   if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return rounds_operands(g, g.node(n)); }))
     base += 2 * 0x1p-9 * largest;
   if (f64)
@@ -197,7 +180,7 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
       continue;
     }
     if (a == w) continue;
-    double u = info(e.type).epsilon * std::fabs(std::isinf(w) ? 0 : w) + smallest(e.type);
+    double u = epsilon(e.type) * std::fabs(std::isinf(w) ? 0 : w) + smallest_spacing(e.type);
     // An overflow to infinity is fine where a finite neighbour would be: compare with the largest finite value.
     double difference = std::isinf(a) || std::isinf(w) ? INFINITY : std::fabs(a - w);
     if (!(difference <= base + u))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/tune.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <future>
 
 #include "base/cache_folder.hpp"
 #include "graph/op.hpp"
 #include "graph/text.hpp"
+#include "harness/candidates.hpp"
 #include "harness/compare.hpp"
 #include "harness/replay.hpp"
 #include "harness/runnable.hpp"
@@ -22,29 +22,12 @@ namespace {
 // agree with each other.
 constexpr double kOracleFlops = 2e9;
 
-struct Candidate {
-  const Engine* engine;
-  Config config;
+// A candidate with memory of its own.
+struct Attempt : Candidate {
   std::unique_ptr<GraphBuffers> buffers;
   std::unique_ptr<Runnable> run;
   std::string wrong;  // why it is left out
-  std::string label() const {
-    std::string c = to_string(config);
-    return std::string(engine->info().name) + (c == "default" ? "" : " " + c);
-  }
 };
-
-std::vector<Candidate> candidates(Query& q, const PlanOptions& o) {
-  std::vector<Candidate> list;
-  for (const Engine* e : all_engines()) {
-    bool last_resort = e->info().last_resort;
-    bool named = o.engines.empty() || std::find(o.engines.begin(), o.engines.end(), e->info().name) != o.engines.end();
-    if (e->info().device != q.device().kind || !named || (last_resort && !list.empty())) continue;
-    for (const Config& c : q.asked(q.index().live_nodes()).answer(*e).configs)
-      list.push_back({e, c, nullptr, nullptr, ""});
-  }
-  return list;
-}
 
 // How two results differ by more than rounding in another order may change, or empty.
 std::string disagreement(const Graph& g, const GraphBuffers& a, const GraphBuffers& b) {
@@ -60,17 +43,17 @@ std::string disagreement(const Graph& g, const GraphBuffers& a, const GraphBuffe
       largest = std::max(largest, std::abs(va));
       difference = std::max(difference, std::abs(va - vb));
     }
-    double allowed = (64 * std::sqrt(terms) * 0x1p-24 + 2 * info(x.dtype).epsilon) * largest;
+    double allowed = (64 * std::sqrt(terms) * 0x1p-24 + 2 * epsilon(x.dtype)) * largest;
     if (!(difference <= allowed))
       return cat("'", x.name, "' differs by ", difference, " from the first candidate, rounding allows ", allowed);
   }
   return "";
 }
 
-void check_values(const std::shared_ptr<const Graph>& g, std::vector<Candidate>& list, double flops) {
+void check_values(const std::shared_ptr<const Graph>& g, std::vector<Attempt>& list, double flops) {
   std::unique_ptr<Oracle> oracle;
   if (flops <= kOracleFlops) oracle = std::make_unique<Oracle>(*g, *list[0].buffers);
-  for (Candidate& c : list) {
+  for (Attempt& c : list) {
     (*c.run)();
     c.run->download();
     c.wrong = oracle ? compare(*g, *oracle, *c.buffers) : disagreement(*g, *list[0].buffers, *c.buffers);
@@ -78,17 +61,17 @@ void check_values(const std::shared_ptr<const Graph>& g, std::vector<Candidate>&
 }
 
 // The fastest candidate, or nullptr when there is nothing to choose from.
-Candidate* tune_step(const PlannedStep& step, const Device& d, const PlanOptions& o, double seconds,
-                     std::vector<Candidate>& list, const TuneReport& say) {
+Attempt* tune_step(const PlannedStep& step, const Device& d, const PlanOptions& o, double seconds,
+                   std::vector<Attempt>& list, const TuneReport& say) {
   auto g = std::make_shared<const Graph>(region_graph(step.region));
   DataSpec data;
   // Large recurrent networks of large weights are chaotic: no two roundings agree.
   if (region_flops(step.region) > kOracleFlops) data.all = "range:-0.1,0.1";
   Query query(g, d, false);
-  list = candidates(query, o);
+  for (Candidate& c : candidates(query, o)) list.push_back({std::move(c), nullptr, nullptr, ""});
   // Kernels are compiled side by side.
   std::vector<std::future<std::shared_ptr<const Plan>>> plans;
-  for (Candidate& c : list)
+  for (Attempt& c : list)
     plans.push_back(std::async(std::launch::async, [&] { return plan_as_one(query, *c.engine, c.config); }));
   for (size_t i = 0; i < list.size(); ++i) {
     list[i].buffers =
@@ -97,12 +80,12 @@ Candidate* tune_step(const PlannedStep& step, const Device& d, const PlanOptions
   }
   check_values(g, list, region_flops(step.region));
   std::vector<StreamWork> works;
-  for (Candidate& c : list)
+  for (Attempt& c : list)
     if (c.wrong.empty()) works.emplace_back([&c](void* stream) { (*c.run)(stream); });
   std::vector<Stats> times = time_in_turn(d, works, seconds);
-  Candidate* best = nullptr;
+  Attempt* best = nullptr;
   size_t next = 0;
-  for (Candidate& c : list) {
+  for (Attempt& c : list) {
     if (!c.wrong.empty()) {
       say(TuneLine::wrong, cat("  wrong values, left out: ", c.label(), ": ", c.wrong));
       continue;
@@ -145,8 +128,8 @@ void tune(const std::shared_ptr<const Graph>& g, const Device& d, const TuneRequ
     say(TuneLine::title, cat("step ", i + 1, " of ", plan->steps().size(), ": ",
                              print_node(*step.region.graph, step.region.graph->node(step.region.nodes.front())),
                              step.region.nodes.size() > 1 ? cat(" and ", step.region.nodes.size() - 1, " more") : ""));
-    std::vector<Candidate> list;
-    const Candidate* best = tune_step(step, d, r.options, r.seconds, list, say);
+    std::vector<Attempt> list;
+    const Attempt* best = tune_step(step, d, r.options, r.seconds, list, say);
     if (!best) continue;
     changed += best->engine != step.engine || to_string(best->config) != to_string(step.config);
     tuning.set(machine, tuning_key(step.region), {std::string(best->engine->info().name), best->config});

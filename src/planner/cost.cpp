@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "graph/op.hpp"
-#include "graph/ops/tf32.hpp"
+#include "graph/ops/rounding.hpp"
 
 namespace tsr {
 namespace {

@@ -55,13 +55,6 @@ TensorId Decomposition::temporary(DType type, const Dims& dims) {
   return add_placed(std::move(t), {Place::inside, kNone, 0});
 }
 
-TensorId Decomposition::internal(DType type, const Dims& dims) {
-  Tensor t;
-  t.dtype = type, t.dims = dims;
-  t.dtype_given = t.dims_given = true;
-  return graph_.add_tensor(std::move(t));
-}
-
 TensorId Decomposition::reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset) {
   Tensor v;
   v.dtype = tensor(t).dtype, v.dims = dims, v.strides = strides;
@@ -72,46 +65,46 @@ TensorId Decomposition::reshaped(TensorId t, const Dims& dims, const Dims& strid
 
 void Decomposition::add(Node n) {
   n.compute_given = true;
+  keep(std::move(n));
+}
+
+std::vector<TensorId> Decomposition::keep(Node n) {
   NodeId id = graph_.add_node(std::move(n));
   if (!open_) stages_.emplace_back();
   open_ = true;
   stages_.back().push_back(id);
+  return graph_.node(id).out;
+}
+
+void Decomposition::add_region(const Region& r, const Node& first, std::map<TensorId, TensorId>& here,
+                               const std::function<TensorId(TensorId)>& place) {
+  for (NodeId id : r.nodes) {
+    bool is_first = id == r.nodes[0];
+    Node n = is_first ? first : outer_.node(id);
+    for (TensorId& t : n.in)
+      if (!is_first && t != kNone) t = here.count(t) ? here[t] : whole(t);
+    for (TensorId& t : n.out) {
+      if (t == kNone) continue;
+      const Tensor& y = outer_.tensor(t);
+      t = here[t] = contains(r.outputs, t) ? place(t) : sized(y.dtype, y.dims);
+    }
+    add(std::move(n));
+  }
+  end_stage();
 }
 
 void Decomposition::end_stage() { open_ = false; }
 
 TensorId Decomposition::apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b, TensorId to) {
-  tessera::PointwiseOptions o;
-  o.mode = mode;
-  return apply(o, compute, b == kNone ? std::vector{a} : std::vector{a, b}, to);
-}
-
-TensorId Decomposition::apply(const tessera::PointwiseOptions& o, DType compute, std::vector<TensorId> in,
-                              TensorId to) {
-  Node n;
-  n.op = &ops::pointwise;
-  n.attrs = o;
-  n.in = std::move(in);
-  n.out = {to == kNone ? kNew : to};
-  n.compute = compute;
-  add(std::move(n));
-  return graph_.node(stages_.back().back()).out[0];
+  return pointwise({.mode = mode}, b == kNone ? std::vector{a} : std::vector{a, b}, compute, to == kNone ? kNew : to);
 }
 
 TensorId Decomposition::positions(TensorId of, int axis, DType type) {
-  tessera::PointwiseOptions o{.mode = tessera::PointwiseMode::gen_index};
-  o.axis = axis;
-  return apply(o, type, {of});
+  return pointwise({.mode = tessera::PointwiseMode::gen_index, .axis = axis}, {of}, type);
 }
 
 void Decomposition::reduce(tessera::ReduceMode mode, DType compute, TensorId from, TensorId to) {
-  Node n;
-  n.op = &ops::reduce;
-  n.attrs = tessera::ReduceOptions{.mode = mode};
-  n.in = {from};
-  n.out = {to};
-  n.compute = compute;
-  add(std::move(n));
+  add(ops::reduce, {from}, {to}, tessera::ReduceOptions{.mode = mode}, compute);
 }
 
 std::vector<Region> Decomposition::stages() const {
@@ -127,15 +120,16 @@ bool DecompositionRule::applies(const Region& r, DeviceKind device) const {
     return r.nodes.size() > 1 && std::any_of(r.nodes.begin(), r.nodes.end(),
                                              [&](NodeId n) { return r.graph->node(n).op->family == Family::movement; });
   const Node& n = r.graph->node(r.nodes[0]);
-  bool listed = r.nodes.size() == 1 && contains(ops, n.op);
-  return listed && (!meant || meant(*r.graph, n));
+  bool alone = std::all_of(r.nodes.begin() + 1, r.nodes.end(),
+                           [&](NodeId i) { return followed && r.graph->node(i).op == &ops::pointwise; });
+  return alone && contains(ops, n.op) && (!meant || meant(*r.graph, n));
 }
 
 Reason DecompositionRule::decompose(const Region& r, Decomposition& d) const {
-  const Node& n = r.graph->node(r.nodes[0]);
-  if (Reason why = check ? check(*r.graph, n) : Reason::yes(); !why) return why;
+  for (NodeId n : r.nodes)
+    if (Reason why = check ? check(*r.graph, r.graph->node(n)) : Reason::yes(); !why) return why;
   try {
-    write(r, n, d);
+    write(r, r.graph->node(r.nodes[0]), d);
   } catch (const Declined& why) {
     return why.reason;
   }

@@ -5,17 +5,19 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "graph/op.hpp"
+#include "graph/builder.hpp"
 #include "planner/device.hpp"
 #include "planner/region.hpp"
 
 namespace tsr {
 
-class Decomposition {
+class Decomposition : public Builder {
  public:
   explicit Decomposition(const Graph& outer) : outer_(outer) {}
 
@@ -24,16 +26,17 @@ class Decomposition {
   TensorId view(TensorId outer, const Dims& dims, const Dims& strides, int64_t offset = 0);
   TensorId whole(TensorId outer) { return view(outer, outer_.tensor(outer).dims, outer_.tensor(outer).strides); }
   TensorId temporary(DType type, const Dims& dims);
-  // A value inside a stage.
-  TensorId internal(DType type, const Dims& dims);
   // The memory of a tensor of the decomposition with other sizes, from element `offset` on.
   TensorId reshaped(TensorId t, const Dims& dims, const Dims& strides, int64_t offset = 0);
-  TensorId constant(DType type, double value) { return graph_.add_tensor(make_scalar_constant(type, value)); }
   TensorId apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b = kNone, TensorId to = kNone);
-  TensorId apply(const tessera::PointwiseOptions& o, DType compute, std::vector<TensorId> in, TensorId to = kNone);
   TensorId positions(TensorId of, int axis, DType type);
   void reduce(tessera::ReduceMode mode, DType compute, TensorId from, TensorId to);
+  using Builder::add;
   void add(Node n);
+  // The first node of a region, changed by a rule, and those behind it, in one stage. What they read is in `here`, by
+  // tensors of the region, or as it is; what they leave is where `place` says, values inside a stage apart.
+  void add_region(const Region& r, const Node& first, std::map<TensorId, TensorId>& here,
+                  const std::function<TensorId(TensorId)>& place);
   void end_stage();
 
   // --- planning
@@ -52,6 +55,8 @@ class Decomposition {
   size_t temporary_bytes() const;  // of all of them
 
  private:
+  TensorId keep(Tensor t) override { return graph_.add_tensor(std::move(t)); }  // values inside a stage
+  std::vector<TensorId> keep(Node n) override;
   TensorId add_placed(Tensor t, Place p);
 
   const Graph& outer_;
@@ -64,11 +69,12 @@ class Decomposition {
 // One way to decompose regions of some kind.
 struct DecompositionRule {
   std::string_view name;
-  std::array<const OpSpec*, 4> ops;  // of its one node; none: for several nodes, one of which moves data
+  std::array<const OpSpec*, 4> ops;  // of its first node; none: for several nodes, one of which moves data
   enum { anywhere, cpu, gpu } where;
   bool (*meant)(const Graph& g, const Node& n);                     // null: always
   Reason (*check)(const Graph& g, const Node& n);                   // of tensors; null: nothing
   void (*write)(const Region& r, const Node& n, Decomposition& d);  // or declines
+  bool followed = false;                                            // by pointwise work; else the node is alone
 
   bool applies(const Region& r, DeviceKind device) const;  // cheap: asked of every region
   Reason decompose(const Region& r, Decomposition& d) const;

@@ -54,6 +54,7 @@ struct Device {
   int units = 1;                         // cores or multiprocessors
   int64_t shared_bytes = 0;              // CUDA: shared memory that one block may use
   int64_t cache_bytes = 0;               // CUDA: level-two cache
+  int64_t argument_bytes = 32764;        // CUDA: that a launch may carry
   const DeviceMemory* memory = nullptr;  // null: absent, plans can be made but not run, or the CPU, which needs none
   // The machine's limits, for the cost model and for explain.
   double bytes_per_second = 1e10;  // read and written by a copy

@@ -3,51 +3,32 @@
 
 #include <algorithm>
 
-#include "graph/ops/norm_shape.hpp"
-
 namespace tsr {
-namespace {
 
-using tessera::NormMode;
-using tessera::NormOptions;
 using tessera::PointwiseOptions;
 using tessera::ReduceMode;
-using tessera::SoftmaxOptions;
 using M = PointwiseMode;
-
-bool has_blocks(const Node& n) { return is(n, "block_scale_quantize") || is(n, "block_scale_dequantize"); }
-
-// Group norm with more than one group of more than one channel; statistics of others have sizes that x has, or 1.
-bool has_groups(const Graph& g, const Node& n) {
-  if (!is(n, "norm_fwd") && !is(n, "norm_bwd")) return false;
-  const auto& o = attrs<NormOptions>(n);
-  return o.mode == NormMode::group && o.groups > 1 && o.groups < g.tensor(n.in[0]).dims[1];
-}
-
-}  // namespace
 
 void Lowering::run() {
   find_split();
   find_space();
-  for (NodeId n : r_.nodes) reduced_axes(g_.node(n));
+  for (NodeId id : r_.nodes) {
+    const Node& n = g_.node(id);
+    if (auto kept = lowered_op(n).kept) set_row_axes(n, kept(g_, n));
+  }
   place_blocks();
   if (!e_.has_reduction) e_.row_axis.fill(true);
   check_outputs();
   e_.code.reserve(r_.nodes.size() * 4);
-  for (NodeId n : r_.nodes) node(g_.node(n));
+  for (NodeId n : r_.nodes) write(g_.node(n));
 }
 
 // At most one axis is cut.
 void Lowering::find_split() {
   for (NodeId id : r_.nodes) {
     const Node& n = g_.node(id);
-    std::optional<Split> wanted;
-    if (has_blocks(n)) wanted = blocks_of(g_, n);
-    if (has_groups(g_, n)) {
-      const Dims& x = g_.tensor(n.in[0]).dims;
-      int64_t groups = attrs<NormOptions>(n).groups;
-      wanted = Split{x.size() - 1, groups, x[1] / groups};
-    }
+    auto split = lowered_op(n).split;
+    std::optional<Split> wanted = split ? split(g_, n) : std::nullopt;
     if (!wanted) continue;
     if (split_ && !(*split_ == *wanted))
       decline(spelling(n), " cuts an axis in another way than the rest of the region");
@@ -57,8 +38,8 @@ void Lowering::find_split() {
 
 void Lowering::find_space() {
   int rank = 0;
-  for (NodeId n : r_.nodes)
-    for (TensorId t : main_tensors(g_.node(n))) rank = std::max(rank, g_.tensor(t).rank());
+  auto spanning = [&](NodeId n) -> const Tensor& { return g_.tensor(lowered_op(g_.node(n)).spans(g_.node(n))); };
+  for (NodeId n : r_.nodes) rank = std::max(rank, spanning(n).rank());
   if (split_ && rank == kMaxRank) decline("a tensor of ", rank, " dimensions, of which one is cut into parts");
   e_.space = Dims::filled(rank + (split_ ? 1 : 0), 1);
   if (split_) {
@@ -67,26 +48,16 @@ void Lowering::find_space() {
     e_.space[e_.split_axis + 1] = split_->length;
   }
   for (NodeId n : r_.nodes) {
-    for (TensorId t : main_tensors(g_.node(n))) {
-      auto b = broadcast(e_.space, e_.sizes_of(g_.tensor(t).dims));
-      if (!b) decline("tensor ", describe(g_.tensor(t)), " does not fit the region's sizes ", e_.space);
-      e_.space = *b;
-    }
+    const Tensor& t = spanning(n);
+    auto b = broadcast(e_.space, e_.sizes_of(t.dims));
+    if (!b) decline("tensor ", describe(t), " does not fit the region's sizes ", e_.space);
+    e_.space = *b;
   }
 }
 
-// The tensors whose sizes span the space.
-std::vector<TensorId> Lowering::main_tensors(const Node& n) const {
-  if (n.op->family == Family::pointwise || is(n, "rng")) return {n.out[0]};
-  if (is(n, "bn_finalize")) return {n.in[2]};
-  for (std::string_view op : {"reduce", "argmax", "softmax", "softmax_bwd", "cross_entropy", "cross_entropy_bwd",
-                              "norm_fwd", "norm_bwd", "gen_stats", "bn_bwd_weights", "block_scale_quantize", "dropout",
-                              "dropout_bwd", "band_mask", "block_scale_dequantize"})
-    if (is(n, op)) return {n.in[0]};
-  decline(spelling(n), " is neither pointwise nor row-wise");
-}
-
-void Lowering::set_row_axes(const Node& n, const Dims& x, const Dims& kept) {
+// The axes of the node's first input of which nothing is kept are those of a row.
+void Lowering::set_row_axes(const Node& n, const Dims& kept) {
+  const Dims& x = g_.tensor(n.in[0]).dims;
   int rank = e_.space.size();
   Dims xs = e_.sizes_of(x), ks = e_.sizes_of(kept);
   std::array<bool, kMaxRank> axes{};
@@ -100,34 +71,6 @@ void Lowering::set_row_axes(const Node& n, const Dims& x, const Dims& kept) {
   e_.has_reduction = true;
 }
 
-Dims Lowering::softmax_kept(const Node& n) const {
-  Dims kept = g_.tensor(n.in[0]).dims;
-  for (int64_t a : attrs<SoftmaxOptions>(n).axes) kept[static_cast<int>(normalize_axis(a, kept.size()))] = 1;
-  return kept;
-}
-
-void Lowering::reduced_axes(const Node& n) {
-  if (n.in.empty() || n.in[0] == kNone) return;
-  const Dims x = g_.tensor(n.in[0]).dims;
-  if (is(n, "reduce")) {
-    if (n.in.size() > 1 && n.in[1] != kNone) decline(spelling(n), " with group offsets");
-    const Dims& y = g_.tensor(n.out[0]).dims;
-    for (int i = 0; i < x.size(); ++i)
-      if (y[i] != 1 && y[i] != x[i]) decline(spelling(n), " reduces runs of dimension ", i);
-    set_row_axes(n, x, g_.tensor(n.out[0]).dims);
-  } else if (is(n, "softmax") || is(n, "softmax_bwd")) {
-    set_row_axes(n, x, softmax_kept(n));
-  } else if (is(n, "cross_entropy") || is(n, "argmax")) {
-    set_row_axes(n, x, g_.tensor(n.out[0] != kNone ? n.out[0] : n.out[1]).dims);
-  } else if (is(n, "norm_fwd") || is(n, "norm_bwd")) {
-    set_row_axes(n, x, norm_shape(g_, n).stats);
-  } else if (is(n, "gen_stats") || is(n, "bn_bwd_weights")) {
-    Dims kept = Dims::filled(x.size(), 1);
-    kept[1] = x[1];
-    set_row_axes(n, x, kept);
-  }
-}
-
 // Can a warp share the work on a block, however few elements each thread takes?
 static bool fits_warp(int64_t block) {
   constexpr int64_t kWarp = 32;
@@ -139,8 +82,9 @@ void Lowering::place_blocks() {
   const Node *quantize = nullptr, *any = nullptr;
   for (NodeId id : r_.nodes) {
     const Node& n = g_.node(id);
-    if (has_blocks(n)) any = &n;
-    if (is(n, "block_scale_quantize")) quantize = &n;
+    LoweredOp::Blocks blocks = lowered_op(n).blocks;
+    if (blocks != LoweredOp::none) any = &n;
+    if (blocks == LoweredOp::reduced) quantize = &n;
   }
   if (!any) return;
   int axis = e_.split_axis + 1;
@@ -357,29 +301,11 @@ bool Lowering::one_per_block(const Dims& d) const {
   return e_.block_axis >= 0 && e_.sizes_of(d)[e_.block_axis] == 1 && e_.block > 1;
 }
 
-void Lowering::node(const Node& n) {
+void Lowering::write(const Node& n) {
   if (is_complex(n.compute)) decline(spelling(n), " computes with complex numbers");
-  if (n.op->family == Family::pointwise) return pointwise(n);
-  if (!is_real(n.compute)) {
-    if (!is(n, "reduce") && !is(n, "rng") && !is(n, "argmax")) decline(spelling(n), " computes in ", n.compute);
-  }
-  if (is(n, "reduce")) return reduction(n);
-  if (is(n, "softmax")) return softmax(n);
-  if (is(n, "softmax_bwd")) return softmax_backward(n);
-  if (is(n, "cross_entropy")) return cross_entropy(n);
-  if (is(n, "cross_entropy_bwd")) return cross_entropy_backward(n);
-  if (is(n, "argmax")) return argmax(n);
-  if (is(n, "norm_fwd")) return norm(n);
-  if (is(n, "norm_bwd")) return norm_backward(n);
-  if (is(n, "gen_stats")) return channel_sums(n);
-  if (is(n, "bn_finalize")) return finalize_batch_norm(n);
-  if (is(n, "bn_bwd_weights")) return batch_norm_weights(n);
-  if (is(n, "rng")) return random_numbers(n);
-  if (is(n, "dropout")) return dropout(n);
-  if (is(n, "dropout_bwd")) return dropout_backward(n);
-  if (is(n, "block_scale_quantize")) return block_quantize(n);
-  if (is(n, "block_scale_dequantize")) return block_dequantize(n);
-  band_mask(n);
+  const LoweredOp& o = lowered_op(n);
+  if (!o.any_compute && !is_real(n.compute)) decline(spelling(n), " computes in ", n.compute);
+  o.write(*this, n);
 }
 
 Lane Lowering::compute_lane(const Node& n) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How lower() works, for the files that define it: lowering.cpp spans the space and makes instructions, the others say
-// how each operation reads as instructions.
+// How lower() works, for the files that define it: lowering.cpp spans the space and makes instructions,
+// lowering_operations.cpp has the table of operations, the others say how larger ones read as instructions.
 #pragma once
 
 #include <optional>
@@ -17,34 +17,20 @@ struct Split {
   int64_t parts, length;
   bool operator==(const Split&) const = default;
 };
-// The blocks of block_scale_quantize and block_scale_dequantize.
-Split blocks_of(const Graph& g, const Node& n);
-
 class Lowering {
  public:
   Lowering(const Region& r, Expr& e, bool gpu) : r_(r), g_(*r.graph), e_(e), gpu_(gpu) {}
   void run();
+  const Graph& graph() const { return g_; }
+  const Expr& expr() const { return e_; }
+  bool gpu() const { return gpu_; }
 
- private:
   // --- the space
-  void find_split();
-  void find_space();
-  std::vector<TensorId> main_tensors(const Node& n) const;
-  void set_row_axes(const Node& n, const Dims& x, const Dims& kept);
-  Dims softmax_kept(const Node& n) const;
-  void reduced_axes(const Node& n);
-  void place_blocks();
   int space_axis(const Node& n, int axis, int rank) const;
   bool constant_along_rows(const Dims& d) const;
-  bool broadcast_fits(const Dims& d) const;
-  Dims read_sizes(const Tensor& x) const;
-  bool full_row(const Dims& d) const;
-  bool one_per_block(const Dims& d) const;
-  bool whole_bytes(const Tensor& x) const;
-  bool is_reordered(const Tensor& x) const;
-  void check_outputs() const;
 
   // --- instructions
+  Lane compute_lane(const Node& n) const;
   int emit(const Instr& i);
   const Instr& at(int i) const { return e_.code[static_cast<size_t>(i)]; }
   int to_lane(int v, Lane lane);
@@ -58,36 +44,21 @@ class Lowering {
   int over_length(int sum);  // of a row: its mean
   void define(TensorId t, int v);
   void define_across(TensorId t, int v);
-  bool sums_rows(const Dims& d) const;
 
-  // --- operations
-  void node(const Node& n);
-  Lane compute_lane(const Node& n) const;
-  void pointwise(const Node& n);
-  void check_integer_mode(const Node& n, PointwiseMode m) const;
-  void reduction(const Node& n);
-  void softmax(const Node& n);
-  void softmax_backward(const Node& n);
-  int position(const Node& n, int64_t axis, int rank, Lane lane);
-  void check_positions(const Node& n, int64_t size, Lane lane) const;
-  int is_class(int target, int64_t classes, Lane lane);
-  void cross_entropy(const Node& n);
-  void cross_entropy_backward(const Node& n);
-  void argmax(const Node& n);
-  int effective_scale(TensorId t, bool zero_centered, Lane lane);
-  int centre(bool centred, int x, int& d, int& average);
-  void norm(const Node& n);
-  void norm_backward(const Node& n);
-  void channel_sums(const Node& n);
-  void finalize_batch_norm(const Node& n);
-  void batch_norm_weights(const Node& n);
-  int random(const Node& n, size_t seed, size_t offset, int64_t seed_value, int64_t offset_value);
-  void random_numbers(const Node& n);
-  void dropout(const Node& n);
-  void dropout_backward(const Node& n);
-  void band_mask(const Node& n);
-  void block_quantize(const Node& n);
-  void block_dequantize(const Node& n);
+ private:
+  void find_split();
+  void find_space();
+  void set_row_axes(const Node& n, const Dims& kept);
+  void place_blocks();
+  bool broadcast_fits(const Dims& d) const;
+  Dims read_sizes(const Tensor& x) const;
+  bool full_row(const Dims& d) const;
+  bool one_per_block(const Dims& d) const;
+  bool whole_bytes(const Tensor& x) const;
+  bool is_reordered(const Tensor& x) const;
+  void check_outputs() const;
+  bool sums_rows(const Dims& d) const;
+  void write(const Node& n);
 
   const Region& r_;
   const Graph& g_;
@@ -97,6 +68,42 @@ class Lowering {
   std::optional<Split> split_;
 };
 
-inline bool is(const Node& n, std::string_view op) { return n.op->name == op; }
+// What fused engines know of an operation.
+struct LoweredOp {
+  enum Blocks : uint8_t { none, read, reduced };
+  static TensorId first_input(const Node& n) { return n.in[0]; }
+
+  const OpSpec* op;
+  void (*write)(Lowering& l, const Node& n);  // its instructions
+  // Sizes of what is left of its first input when every row is reduced to one value; null: it makes no rows.
+  Dims (*kept)(const Graph& g, const Node& n) = nullptr;
+  TensorId (*spans)(const Node& n) = first_input;                          // the tensor whose sizes span the space
+  std::optional<Split> (*split)(const Graph& g, const Node& n) = nullptr;  // how it cuts an axis, if it does
+  Blocks blocks = none;                                                    // the parts of the split share a value
+  bool any_compute = false;                                                // not in floating-point numbers alone
+};
+// Declines an operation that no fused engine knows.
+const LoweredOp& lowered_op(const Node& n);
+
+namespace lowered {
+void pointwise(Lowering& l, const Node& n);
+void reduce(Lowering& l, const Node& n);
+void softmax(Lowering& l, const Node& n);
+void softmax_bwd(Lowering& l, const Node& n);
+void cross_entropy(Lowering& l, const Node& n);
+void cross_entropy_bwd(Lowering& l, const Node& n);
+void argmax(Lowering& l, const Node& n);
+void norm_fwd(Lowering& l, const Node& n);
+void norm_bwd(Lowering& l, const Node& n);
+void gen_stats(Lowering& l, const Node& n);
+void bn_finalize(Lowering& l, const Node& n);
+void bn_bwd_weights(Lowering& l, const Node& n);
+void rng(Lowering& l, const Node& n);
+void dropout(Lowering& l, const Node& n);
+void dropout_bwd(Lowering& l, const Node& n);
+void band_mask(Lowering& l, const Node& n);
+void block_scale_quantize(Lowering& l, const Node& n);
+void block_scale_dequantize(Lowering& l, const Node& n);
+}  // namespace lowered
 
 }  // namespace tsr

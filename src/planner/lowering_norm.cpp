@@ -3,7 +3,7 @@
 #include "graph/ops/slots.hpp"
 #include "planner/lowering.hpp"
 
-namespace tsr {
+namespace tsr::lowered {
 
 using tessera::NormMode;
 using tessera::NormOptions;
@@ -11,161 +11,164 @@ using tessera::Phase;
 using tessera::ReduceMode;
 using M = PointwiseMode;
 
-int Lowering::effective_scale(TensorId t, bool zero_centered, Lane lane) {
-  int s = value(t, lane);
-  return zero_centered ? apply(M::add, s, scalar(1, lane)) : s;
+static int effective_scale(Lowering& l, TensorId t, bool zero_centered, Lane lane) {
+  int s = l.value(t, lane);
+  return zero_centered ? l.apply(M::add, s, l.scalar(1, lane)) : s;
 }
 
 // Variance of x (mean square when not centred); d becomes the deviation and `average` the mean. The mean of the
 // deviations, 0 but for the rounding of a large mean, is taken out again: that saves the digits of a small variance.
-int Lowering::centre(bool centred, int x, int& d, int& average) {
-  if (!centred) return mean(apply(M::mul, x, x));
+static int centre(Lowering& l, bool centred, int x, int& d, int& average) {
+  if (!centred) return l.mean(l.apply(M::mul, x, x));
   // Any number near the mean would do for `first`.
-  int first = mean(x, true), rough = apply(M::sub, x, first), rest = mean(rough);
-  average = apply(M::add, first, rest);
-  d = apply(M::sub, rough, rest);
-  return apply(M::sub, mean(apply(M::mul, rough, rough)), apply(M::mul, rest, rest));
+  int first = l.mean(x, true), rough = l.apply(M::sub, x, first), rest = l.mean(rough);
+  average = l.apply(M::add, first, rest);
+  d = l.apply(M::sub, rough, rest);
+  return l.apply(M::sub, l.mean(l.apply(M::mul, rough, rough)), l.apply(M::mul, rest, rest));
 }
 
-void Lowering::norm(const Node& n) {
+void norm_fwd(Lowering& l, const Node& n) {
   using namespace slots::norm_fwd;
   const auto& o = attrs<NormOptions>(n);
-  Lane lane = compute_lane(n);
-  int x = value(n.in[kX], lane);
-  int eps = slot(n.in, kEpsilon) == kNone ? scalar(o.eps, lane) : value(n.in[kEpsilon], lane);
+  Lane lane = l.compute_lane(n);
+  int x = l.value(n.in[kX], lane);
+  int eps = slot(n.in, kEpsilon) == kNone ? l.scalar(o.eps, lane) : l.value(n.in[kEpsilon], lane);
   int average = -1, inverse = -1, variance = -1, d = x;
   bool given = o.mode == NormMode::batch && o.phase == Phase::inference;
   if (given) {
-    average = value(n.in[kMean], lane);
-    inverse = slot(n.in, kInvVariance) != kNone ? value(n.in[kInvVariance], lane)
-                                                : apply(M::rsqrt, apply(M::add, value(n.in[kVariance], lane), eps));
-    d = apply(M::sub, x, average);
+    average = l.value(n.in[kMean], lane);
+    inverse = slot(n.in, kInvVariance) != kNone
+                  ? l.value(n.in[kInvVariance], lane)
+                  : l.apply(M::rsqrt, l.apply(M::add, l.value(n.in[kVariance], lane), eps));
+    d = l.apply(M::sub, x, average);
   } else {
-    variance = centre(o.mode != NormMode::rms, x, d, average);
-    inverse = apply(M::rsqrt, apply(M::add, variance, eps));
+    variance = centre(l, o.mode != NormMode::rms, x, d, average);
+    inverse = l.apply(M::rsqrt, l.apply(M::add, variance, eps));
   }
-  int scale = slot(n.in, kScale) == kNone ? -1 : effective_scale(n.in[kScale], o.zero_centered, lane), factor = inverse;
-  bool early = scale >= 0 && at(scale).row;  // one factor for each row instead of two for each element
-  if (early) factor = apply(M::mul, inverse, scale);
-  int y = apply(M::mul, d, factor);
-  if (scale >= 0 && !early) y = apply(M::mul, y, scale);
-  if (slot(n.in, kBias) != kNone) y = apply(M::add, y, value(n.in[kBias], lane));
-  define(n.out[0], y);
-  if (slot(n.out, 1) != kNone) define(n.out[1], average);
-  if (slot(n.out, 2) != kNone) define(n.out[2], inverse);
+  int scale = slot(n.in, kScale) == kNone ? -1 : effective_scale(l, n.in[kScale], o.zero_centered, lane),
+      factor = inverse;
+  bool early = scale >= 0 && l.at(scale).row;  // one factor for each row instead of two for each element
+  if (early) factor = l.apply(M::mul, inverse, scale);
+  int y = l.apply(M::mul, d, factor);
+  if (scale >= 0 && !early) y = l.apply(M::mul, y, scale);
+  if (slot(n.in, kBias) != kNone) y = l.apply(M::add, y, l.value(n.in[kBias], lane));
+  l.define(n.out[0], y);
+  if (slot(n.out, 1) != kNone) l.define(n.out[1], average);
+  if (slot(n.out, 2) != kNone) l.define(n.out[2], inverse);
   if (slot(n.out, 3) == kNone && slot(n.out, 4) == kNone) return;
-  int momentum = slot(n.in, kMomentum) == kNone ? scalar(o.momentum, lane) : value(n.in[kMomentum], lane);
-  int rest = apply(M::sub, scalar(1, lane), momentum);
+  int momentum = slot(n.in, kMomentum) == kNone ? l.scalar(o.momentum, lane) : l.value(n.in[kMomentum], lane);
+  int rest = l.apply(M::sub, l.scalar(1, lane), momentum);
   auto blend = [&](TensorId old, int fresh) {
-    return apply(M::add, apply(M::mul, value(old, lane), rest), apply(M::mul, fresh, momentum));
+    return l.apply(M::add, l.apply(M::mul, l.value(old, lane), rest), l.apply(M::mul, fresh, momentum));
   };
-  auto count = static_cast<double>(e_.row_length());
-  int unbiased = apply(M::mul, variance, scalar(count > 1 ? count / (count - 1) : 1, lane));
-  if (slot(n.out, 3) != kNone) define(n.out[3], blend(n.in[kRunningMean], average));
-  if (slot(n.out, 4) != kNone) define(n.out[4], blend(n.in[kRunningVar], unbiased));
+  auto count = static_cast<double>(l.expr().row_length());
+  int unbiased = l.apply(M::mul, variance, l.scalar(count > 1 ? count / (count - 1) : 1, lane));
+  if (slot(n.out, 3) != kNone) l.define(n.out[3], blend(n.in[kRunningMean], average));
+  if (slot(n.out, 4) != kNone) l.define(n.out[4], blend(n.in[kRunningVar], unbiased));
 }
 
-void Lowering::norm_backward(const Node& n) {
+void norm_bwd(Lowering& l, const Node& n) {
   using namespace slots::norm_bwd;
   const auto& o = attrs<NormOptions>(n);
-  Lane lane = compute_lane(n);
-  int x = value(n.in[kX], lane), dy = value(n.in[kDy], lane);
+  Lane lane = l.compute_lane(n);
+  int x = l.value(n.in[kX], lane), dy = l.value(n.in[kDy], lane);
   bool rms = o.mode == NormMode::rms, fixed = o.mode == NormMode::batch && o.phase == Phase::inference;
   int d = x, average = -1, inverse = -1;
   if (slot(n.in, kInvVariance) != kNone) {
-    inverse = value(n.in[kInvVariance], lane);
-    if (!rms) d = apply(M::sub, x, value(n.in[kMean], lane));
+    inverse = l.value(n.in[kInvVariance], lane);
+    if (!rms) d = l.apply(M::sub, x, l.value(n.in[kMean], lane));
   } else {
-    int eps = slot(n.in, kEpsilon) == kNone ? scalar(o.eps, lane) : value(n.in[kEpsilon], lane);
-    inverse = apply(M::rsqrt, apply(M::add, centre(!rms, x, d, average), eps));
+    int eps = slot(n.in, kEpsilon) == kNone ? l.scalar(o.eps, lane) : l.value(n.in[kEpsilon], lane);
+    inverse = l.apply(M::rsqrt, l.apply(M::add, centre(l, !rms, x, d, average), eps));
   }
-  int normal = apply(M::mul, d, inverse), factor = inverse, g = dy;
+  int normal = l.apply(M::mul, d, inverse), factor = inverse, g = dy;
   if (slot(n.in, kScale) != kNone) {
-    int scale = effective_scale(n.in[kScale], o.zero_centered, lane);
+    int scale = effective_scale(l, n.in[kScale], o.zero_centered, lane);
     // A scale that is the same for a whole row can wait until its sums are known, which dscale and dbias then share.
-    if (at(scale).row)
-      factor = apply(M::mul, inverse, scale);
+    if (l.at(scale).row)
+      factor = l.apply(M::mul, inverse, scale);
     else
-      g = apply(M::mul, dy, scale);
+      g = l.apply(M::mul, dy, scale);
   }
   int sum = -1, product = -1;  // of g, and of g and what was normalised
   if (fixed) {
     // Statistics that do not depend on x: the operation is linear.
-    define(n.out[0], apply(M::mul, factor, g));
+    l.define(n.out[0], l.apply(M::mul, factor, g));
   } else {
-    product = reduce(ReduceMode::add, apply(M::mul, g, normal));
-    int inner = apply(M::mul, d, apply(M::mul, inverse, over_length(product)));
-    if (!rms) sum = reduce(ReduceMode::add, g);
-    int centred = rms ? g : apply(M::sub, g, over_length(sum));
-    define(n.out[0], apply(M::mul, factor, apply(M::sub, centred, inner)));
+    product = l.reduce(ReduceMode::add, l.apply(M::mul, g, normal));
+    int inner = l.apply(M::mul, d, l.apply(M::mul, inverse, l.over_length(product)));
+    if (!rms) sum = l.reduce(ReduceMode::add, g);
+    int centred = rms ? g : l.apply(M::sub, g, l.over_length(sum));
+    l.define(n.out[0], l.apply(M::mul, factor, l.apply(M::sub, centred, inner)));
   }
   // Gradients of scale and bias sum over the rows, which only batch norm's rows already do.
   if (slot(n.out, 1) == kNone && slot(n.out, 2) == kNone) return;
   if (o.mode != NormMode::batch) {
-    if (!gpu_) decline(spelling(n), " with gradients of scale or bias sums across rows");
-    if (slot(n.out, 1) != kNone) define_across(n.out[1], apply(M::mul, dy, normal));
-    define_across(slot(n.out, 2), dy);
+    if (!l.gpu()) decline(spelling(n), " with gradients of scale or bias sums across rows");
+    if (slot(n.out, 1) != kNone) l.define_across(n.out[1], l.apply(M::mul, dy, normal));
+    l.define_across(slot(n.out, 2), dy);
     return;
   }
   bool known = g == dy && !fixed;
-  if (slot(n.out, 1) != kNone) define(n.out[1], known ? product : reduce(ReduceMode::add, apply(M::mul, dy, normal)));
-  if (slot(n.out, 2) != kNone) define(n.out[2], known ? sum : reduce(ReduceMode::add, dy));
+  if (slot(n.out, 1) != kNone)
+    l.define(n.out[1], known ? product : l.reduce(ReduceMode::add, l.apply(M::mul, dy, normal)));
+  if (slot(n.out, 2) != kNone) l.define(n.out[2], known ? sum : l.reduce(ReduceMode::add, dy));
 }
 
-void Lowering::channel_sums(const Node& n) {
-  int x = value(n.in[0], compute_lane(n));
-  define(n.out[0], reduce(ReduceMode::add, x));
-  define(n.out[1], reduce(ReduceMode::add, apply(M::mul, x, x)));
+void gen_stats(Lowering& l, const Node& n) {
+  int x = l.value(n.in[0], l.compute_lane(n));
+  l.define(n.out[0], l.reduce(ReduceMode::add, x));
+  l.define(n.out[1], l.reduce(ReduceMode::add, l.apply(M::mul, x, x)));
 }
 
-void Lowering::finalize_batch_norm(const Node& n) {
+void bn_finalize(Lowering& l, const Node& n) {
   using namespace slots::bn_finalize;
   const auto& o = attrs<tessera::BnFinalizeOptions>(n);
-  Lane lane = compute_lane(n);
+  Lane lane = l.compute_lane(n);
   auto given = [&](size_t at, double fallback) {
-    return slot(n.in, at) == kNone ? scalar(fallback, lane) : value(n.in[at], lane);
+    return slot(n.in, at) == kNone ? l.scalar(fallback, lane) : l.value(n.in[at], lane);
   };
   int eps = given(kEpsilon, o.eps), average = -1, variance = -1;
   if (o.phase == Phase::inference) {
-    average = value(n.in[kRunningMean], lane);
-    variance = value(n.in[kRunningVar], lane);
+    average = l.value(n.in[kRunningMean], lane);
+    variance = l.value(n.in[kRunningVar], lane);
   } else {
-    int count = given(kCount, static_cast<double>(o.count)), one = scalar(1, lane);
-    average = apply(M::div, value(n.in[kSum], lane), count);
-    int raw = apply(M::sub, apply(M::div, value(n.in[kSqSum], lane), count), apply(M::mul, average, average));
-    variance = apply(M::max, raw, scalar(0, lane));
-    int momentum = given(kMomentum, o.momentum), rest = apply(M::sub, one, momentum);
+    int count = given(kCount, static_cast<double>(o.count)), one = l.scalar(1, lane);
+    average = l.apply(M::div, l.value(n.in[kSum], lane), count);
+    int raw = l.apply(M::sub, l.apply(M::div, l.value(n.in[kSqSum], lane), count), l.apply(M::mul, average, average));
+    variance = l.apply(M::max, raw, l.scalar(0, lane));
+    int momentum = given(kMomentum, o.momentum), rest = l.apply(M::sub, one, momentum);
     auto blend = [&](TensorId old, int fresh) {
-      return apply(M::add, apply(M::mul, value(old, lane), rest), apply(M::mul, fresh, momentum));
+      return l.apply(M::add, l.apply(M::mul, l.value(old, lane), rest), l.apply(M::mul, fresh, momentum));
     };
-    if (slot(n.out, 4) != kNone) define(n.out[4], blend(n.in[kRunningMean], average));
+    if (slot(n.out, 4) != kNone) l.define(n.out[4], blend(n.in[kRunningMean], average));
     if (slot(n.out, 5) != kNone) {
       // A single element has no unbiased variance; it stays as it is.
-      int others = apply(M::max, apply(M::sub, count, one), one);
-      int factor = apply(M::select, apply(M::div, count, others), one, apply(M::cmp_gt, count, one));
-      define(n.out[5], blend(n.in[kRunningVar], apply(M::mul, variance, factor)));
+      int others = l.apply(M::max, l.apply(M::sub, count, one), one);
+      int factor = l.apply(M::select, l.apply(M::div, count, others), one, l.apply(M::cmp_gt, count, one));
+      l.define(n.out[5], blend(n.in[kRunningVar], l.apply(M::mul, variance, factor)));
     }
   }
-  int inverse = apply(M::rsqrt, apply(M::add, variance, eps)),
-      factor = apply(M::mul, value(n.in[kScale], lane), inverse);
-  define(n.out[0], factor);
-  define(n.out[1], apply(M::sub, value(n.in[kBias], lane), apply(M::mul, average, factor)));
-  define(slot(n.out, 2), average);
-  define(slot(n.out, 3), inverse);
+  int inverse = l.apply(M::rsqrt, l.apply(M::add, variance, eps)),
+      factor = l.apply(M::mul, l.value(n.in[kScale], lane), inverse);
+  l.define(n.out[0], factor);
+  l.define(n.out[1], l.apply(M::sub, l.value(n.in[kBias], lane), l.apply(M::mul, average, factor)));
+  l.define(slot(n.out, 2), average);
+  l.define(slot(n.out, 3), inverse);
 }
 
-void Lowering::batch_norm_weights(const Node& n) {
+void bn_bwd_weights(Lowering& l, const Node& n) {
   using namespace slots::bn_bwd_weights;
-  Lane lane = compute_lane(n);
-  int dy = value(n.in[kDy], lane), average = value(n.in[kMean], lane), inverse = value(n.in[kInvStd], lane);
-  int normal = apply(M::mul, apply(M::sub, value(n.in[kX], lane), average), inverse);
-  int dscale = reduce(ReduceMode::add, apply(M::mul, dy, normal)), dbias = reduce(ReduceMode::add, dy);
-  int count = scalar(static_cast<double>(e_.row_length()), lane);
-  int of_dy = apply(M::mul, value(n.in[kScale], lane), inverse), minus = apply(M::neg, of_dy);
-  int of_x = apply(M::div, apply(M::mul, apply(M::mul, minus, inverse), dscale), count);
-  int bias = apply(M::sub, apply(M::div, apply(M::mul, minus, dbias), count), apply(M::mul, of_x, average));
+  Lane lane = l.compute_lane(n);
+  int dy = l.value(n.in[kDy], lane), average = l.value(n.in[kMean], lane), inverse = l.value(n.in[kInvStd], lane);
+  int normal = l.apply(M::mul, l.apply(M::sub, l.value(n.in[kX], lane), average), inverse);
+  int dscale = l.reduce(ReduceMode::add, l.apply(M::mul, dy, normal)), dbias = l.reduce(ReduceMode::add, dy);
+  int count = l.scalar(static_cast<double>(l.expr().row_length()), lane);
+  int of_dy = l.apply(M::mul, l.value(n.in[kScale], lane), inverse), minus = l.apply(M::neg, of_dy);
+  int of_x = l.apply(M::div, l.apply(M::mul, l.apply(M::mul, minus, inverse), dscale), count);
+  int bias = l.apply(M::sub, l.apply(M::div, l.apply(M::mul, minus, dbias), count), l.apply(M::mul, of_x, average));
   int results[] = {dscale, dbias, of_dy, of_x, bias};
-  for (size_t i = 0; i < 5; ++i) define(slot(n.out, i), results[i]);
+  for (size_t i = 0; i < 5; ++i) l.define(slot(n.out, i), results[i]);
 }
 
-}  // namespace tsr
+}  // namespace tsr::lowered

@@ -126,6 +126,8 @@ Device describe_device(int index) {
   d.units = g.units;
   d.shared_bytes = attribute(A::shared_bytes_optin, index);
   d.cache_bytes = attribute(A::l2_bytes, index);
+  constexpr int kManyArguments = 12010, kFewBytes = 4096;
+  if (cuda::driver().version < kManyArguments) d.argument_bytes = kFewBytes;
   static std::vector<CudaMemory*> memories;  // never freed: devices are few, and plans may outlive everything else
   while (static_cast<int>(memories.size()) <= index)
     memories.push_back(new CudaMemory(static_cast<int>(memories.size())));

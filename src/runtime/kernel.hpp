@@ -45,9 +45,10 @@ class Kernel {
   const std::string& name() const { return name_; }
   const KernelInfo& info() const { return info_; }
   const std::string& code() const { return code_; }  // the cubin; empty where none could be had for an absent device
+  // Engines with arguments of more than 4096 bytes ask Device::argument_bytes.
   template <class Args>
   void launch(const Grid& g, void* stream, const Args& args) const {
-    static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= 4096, "what a launch can carry");
+    static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= 32764, "what a launch can carry");
     start(g, stream, &args);
   }
   // The same for arguments that are put together byte by byte; at least as many as the kernel reads.

@@ -360,6 +360,36 @@ TEST_F(EveryFunction, SurvivesAnyNumber) {
   });
 }
 
+// Each argument by the name that the header has; also of calls that are refused, whatever is wrong with them.
+TEST_F(EveryFunction, LogsItsArguments) {
+  std::vector<std::string> lines;
+  auto hear = [](cudnnSeverity_t, void* to, const cudnnDebug_t*, const char* text) {
+    for (; *text; text += std::strlen(text) + 1) static_cast<std::vector<std::string>*>(to)->emplace_back(text);
+  };
+  auto expect_logged = [&](const Function& f, const std::vector<Value>& values) {
+    lines.clear();
+    ASSERT_OK(cudnnSetCallback(CUDNN_SEV_INFO_EN, &lines, hear));
+    f.call(values);
+    cudnnSetCallback(0, nullptr, nullptr);
+    ASSERT_GT(lines.size(), f.parameters.size()) << f.name;
+    EXPECT_EQ(lines[0], "function " + f.name + "() called");
+    for (size_t i = 0; i < f.parameters.size(); ++i)
+      EXPECT_EQ(lines[i + 1].rfind(f.parameters[i].name + "=", 0), 0U) << f.name << ": " << lines[i + 1];
+  };
+  each([&](const Function& f) {
+    if (!f.has_status || ends_with(f.name, "VersionCheck") || f.name == "cudnnSetCallback") return;
+    Stock stock(Stock::set);
+    std::vector<Value> values;
+    for (const Parameter& p : f.parameters) values.push_back(stock.sample(p));
+    expect_logged(f, std::vector<Value>(values.size()));
+    if (creates(f)) return;
+    expect_logged(f, values);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (!is_extent(f, f.parameters[i])) values[i].number = INT32_MIN;
+    expect_logged(f, values);
+  });
+}
+
 // All sizes of a descriptor at their limits at once, and queries about tensors of such sizes.
 TEST_F(EveryFunction, SurvivesSizesBeyondMemory) {
   each([&](const Function& f) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program is told of its calls: by its callback, and in the file that CUDNN_LOGDEST_DBG names (ctest's
 // `capi_log`). Every call that computes is followed by its graph on one line, which `tessera run` takes.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -15,7 +16,8 @@ namespace {
 struct Message {
   cudnnSeverity_t severity;
   cudnnStatus_t status;
-  std::string text;
+  std::string text;                // the first line
+  std::vector<std::string> lines;  // the others
 };
 
 // Listens while it lives.
@@ -32,11 +34,18 @@ class Listener {
       if (m.text.rfind(mark, 0) == 0) found.push_back(m.text.substr(mark.size()));
     return found;
   }
+  bool has_line(const std::string& line) const {
+    return std::any_of(messages.begin(), messages.end(), [&](const Message& m) {
+      return std::find(m.lines.begin(), m.lines.end(), line) != m.lines.end();
+    });
+  }
   std::vector<Message> messages;
 
  private:
   static void hear(cudnnSeverity_t severity, void* data, const cudnnDebug_t* debug, const char* text) {
-    static_cast<std::vector<Message>*>(data)->push_back({severity, debug->cudnnStatus, text});
+    Message m{severity, debug->cudnnStatus, text, {}};
+    for (text += m.text.size() + 1; *text; text += m.lines.back().size() + 1) m.lines.emplace_back(text);
+    static_cast<std::vector<Message>*>(data)->push_back(std::move(m));
   }
 };
 
@@ -69,6 +78,28 @@ TEST(Log, EveryCallThatComputesTellsItsGraph) {
   }
   EXPECT_EQ(log.messages[0].text, "function cudnnSoftmaxForward() called");
   EXPECT_EQ(log.messages[0].severity, CUDNN_SEV_INFO);
+}
+
+// Numbers are shown as numbers, tensors by their type and sizes, arrays by what they hold.
+TEST(Log, ArgumentsAreReadable) {
+  Handle handle;
+  Tensor x(CUDNN_DATA_FLOAT, {2, 3, 4, 5}), y(CUDNN_DATA_FLOAT, {2, 3, 4, 5});
+  Listener log(CUDNN_SEV_INFO_EN);
+  int sizes[] = {2, 3, 4}, strides[] = {12, 4, 1};
+  ASSERT_OK(cudnnSetTensorNdDescriptor(Tensor(CUDNN_DATA_HALF, {1}), CUDNN_DATA_HALF, 3, sizes, strides));
+  float two = 2, half = 0.5;
+  ASSERT_OK(cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &two, x, x.data(), &half, y,
+                                y.data()));
+  int64_t dims[] = {2, 3, 4, 5};
+  cudnnBackendDescriptor_t d = nullptr;
+  ASSERT_OK(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d));
+  EXPECT_OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims));
+  EXPECT_OK(cudnnBackendDestroyDescriptor(d));
+  for (const char* line :
+       {"dataType=HALF", "nbDims=3", "dimA=[2,3,4]", "strideA=[12,4,1]", "mode=1",
+        "xDesc=FLOAT [2,3,4,5] strides [60,20,5,1]", "alpha=2", "beta=0.5", "descriptorType=TENSOR",
+        "attributeName=CUDNN_ATTR_TENSOR_DIMENSIONS", "attributeType=INT64", "arrayOfElements=[2,3,4,5]"})
+    EXPECT_TRUE(log.has_line(line)) << line;
 }
 
 TEST(Log, EveryExecutedPlanTellsItsGraph) {

@@ -34,7 +34,10 @@ TEST(Api, OptionalInputsAndOutputsByName) {
   Tensor bias = g.input("bias", DType::f32, {1, 1, 4, 4});
   Results r = sdpa_fwd(q, k, k, {.scale = 0.35}, {{"bias", bias}}, {"stats"});
   EXPECT_EQ(r["stats"].dims(), (Ints{1, 2, 4, 1}));
+  EXPECT_EQ(r[0].dims(), (Ints{1, 2, 4, 8}));
+  EXPECT_EQ(r[1].dims(), (Ints{1, 2, 4, 1}));
   expect_error([&] { r["max"]; }, {"no output 'max'"});
+  expect_error([&] { r[2]; }, {"no output 2 here, but 2"});
   expect_error([&] { sdpa_fwd(q, k, k, {}, {{"bais", bias}}); }, {"no input named 'bais'", "did you mean 'bias'"});
   expect_error([&] { call("sdpa_fwd", {q, k, k}, ConvOptions{}); }, {"options are of another operation"});
   expect_error([&] { call("sdpa_fwdd", {q, k, k}); }, {"did you mean 'sdpa_fwd'"});

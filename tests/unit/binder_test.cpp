@@ -20,7 +20,7 @@ struct Args {
   dev::i64 integer;
   char* scratch;
   dev::Operand memory, scalar;
-  dev::TensorMap map;
+  dev::TensorMap map, scratch_map;
 };
 
 TEST(Binder, FillsInWhatAnExecutionKnowsAndLeavesTheRest) {
@@ -30,7 +30,7 @@ TEST(Binder, FillsInWhatAnExecutionKnowsAndLeavesTheRest) {
   alignas(16) float data[32] = {};
   uint16_t half = 0x4200;  // 3
   int32_t seven = 7;
-  std::byte workspace[64];
+  alignas(16) std::byte workspace[64];
   std::vector<void*> table(static_cast<size_t>(g.tensor_count()), nullptr);
   table[static_cast<size_t>(x)] = data, table[static_cast<size_t>(s)] = &half, table[static_cast<size_t>(n)] = &seven;
 
@@ -47,6 +47,7 @@ TEST(Binder, FillsInWhatAnExecutionKnowsAndLeavesTheRest) {
   TensorBox box;
   box.rank = 2, box.element_bytes = 4, box.dims = {8, 4}, box.strides = {4, 32}, box.box = {8, 4};
   k.map(k.args.map, box, x, emulated_device());
+  k.workspace_map(k.args.scratch_map, box, 32, emulated_device());
 
   KernelArgs<Args> moved = std::move(k);  // places are those of the struct, not of the object
   Args a = moved.filled({table.data(), workspace, nullptr});
@@ -63,6 +64,8 @@ TEST(Binder, FillsInWhatAnExecutionKnowsAndLeavesTheRest) {
   EXPECT_EQ(a.scalar.value, 0x4200u);
   dev::TensorMap wanted = encode_map(box, data, emulated_device());
   EXPECT_EQ(std::memcmp(&a.map, &wanted, sizeof wanted), 0);
+  wanted = encode_map(box, workspace + 32, emulated_device());
+  EXPECT_EQ(std::memcmp(&a.scratch_map, &wanted, sizeof wanted), 0);
 }
 
 // Arguments that are one map of a tensor.

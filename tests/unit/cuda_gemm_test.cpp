@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engines/cuda/gemm/gemm.hpp"
+#include "engines/cuda/wgmma/wgmma.hpp"
 #include "engines/reference/reference.hpp"
 #include "graph/text.hpp"
 #include "harness/buffers.hpp"
@@ -73,6 +74,54 @@ TEST(CudaGemm, EveryTileAndSplitGivesTheSameSums) {
            "dw = moe_matmul_bwd dy token o experts=2; output dw",
        })
     expect_all_configs_equal(text, routed, true);
+}
+
+// Work on the operands, and reductions of the result, in the step of the product: engines take the whole graph.
+TEST(CudaGemm, WorkBeforeTheProductIsPartOfItsStep) {
+  DataSpec integers{.all = "integers", .by_name = {}, .seed = 0};
+  const char* vectors[] = {
+      "a = input bf16[136,128]; w = input i8[128,208]; s = input f32[1,208]; v bf16 = mul w s compute=f32; "
+      "y = matmul a v; output y f32",
+      "a = input bf16[136,128]; w = input i8[128,200]:col; s = input f32[128,1]; v bf16 = mul w s compute=f32; "
+      "y = relu (matmul a v); output y f32",
+      "a = input f16[136,128]; d = input f16[136,128]; w = input i4[128,192]:col; z f16 = add a d; v f16 = identity w; "
+      "y = matmul z v; output y f32",
+      "a = input bf16[3,136,64]:brow; t = input f32[3,1,64]; w = input bf16[3,64,72]; z bf16 = add (relu a) t; "
+      "y = matmul z w; output y f32",
+      "a = input bf16[72,128]; w = input i4[128,192]:col; s = input f32[4,192]; v bf16 = block_scale_dequantize w s "
+      "block=32,1; y = matmul a v; output y f32",
+      "a = input bf16[136,64]:col; w = input bf16[64,136]; z bf16 = max a 1; y = matmul z w; output y f32:col",
+  };
+  for (const char* text : vectors) expect_all_configs_equal(text, integers, false, cuda::wgmma_engine());
+  for (const Engine* e : {&cuda::gemm_engine(), &cuda::mma_engine()})
+    expect_all_configs_equal(vectors[0], integers, false, *e);
+  for (const char* text : {
+           "a = input f32[37,65]; b = input f32[65,70]; s = input f32[37,1]; y = matmul (mul a s) (add b 1); output y",
+           "x = input f32[2,6,9,9]:nhwc; w = input f32[20,6,3,3]:nhwc; s = input f32[1,6,1,1]; z = relu (add x s); "
+           "y = conv_fprop z w pad=1,1 stride=2,2; output y f32:nhwc",
+           "a = input f32[37,64]; w = input e4m3[64,40]; s = input e8m0[4,40]; v = block_scale_dequantize w s "
+           "block=16,1; y = matmul a v; output y",
+       })
+    expect_all_configs_equal(text, integers, true);
+}
+
+TEST(CudaGemm, ReductionsEndBehindTheProduct) {
+  DataSpec integers{.all = "integers", .by_name = {}, .seed = 0};
+  for (const char* axes : {"0", "1", "0,1"}) {
+    std::string text = cat("a = input bf16[136,256]; b = input bf16[256,200]; c = matmul a b; s = sum c axes=", axes,
+                           "; m = reduce_max c axes=", axes, "; output c f32; output s f32; output m f32");
+    for (const Engine* e : {&cuda::gemm_engine(), &cuda::mma_engine()})
+      expect_all_configs_equal(text, integers, true, *e);
+  }
+  for (const char* text : {
+           "a = input f32[3,130,65]; b = input f32[3,65,70]; c = matmul a b; s = sum c axes=1; output s",
+           "a = input f32[3,130,65]; b = input f32[3,65,70]; c = matmul a b; s = sum c axes=0,1; output s",
+           "x = input f32[2,6,9,9]; w = input f32[20,6,3,3]; c = conv_fprop x w pad=1,1; s, q = gen_stats c; output c; "
+           "output s; output q",
+           "dy = input f32[2,36,5,5]:nhwc; w = input f32[36,20,3,3]; dx f32[2,20,9,10]:nhwc = conv_dgrad dy w "
+           "pad=1,1 stride=2,2; s = sum dx axes=0,2,3; output dx; output s",
+       })
+    expect_all_configs_equal(text, integers, true);
 }
 
 TEST(CudaGemm, EveryTileAndSplitOfTensorCoresGivesTheSameSums) {

@@ -65,8 +65,8 @@ class CudnnClient : public testing::Test {
 TEST_F(CudnnClient, OpensTheFileItIsGiven) {
   EXPECT_EQ(std::filesystem::canonical(TESSERA_FAKE_CUDNN).string(), library.path());
   EXPECT_EQ(library.version(), 91900);
-  EXPECT_THROW(cudnn::Library("libcudnn.so.9"), cudnn::Error);  // a name may be any library
-  EXPECT_THROW(cudnn::Library("/nowhere/libcudnn.so.9"), cudnn::Error);
+  EXPECT_THROW(cudnn::Library("libcudnn.so.9"), opened::Error);  // a name may be any library
+  EXPECT_THROW(cudnn::Library("/nowhere/libcudnn.so.9"), opened::Error);
 }
 
 TEST_F(CudnnClient, FinalizesPartsBeforeWhatUsesThem) {

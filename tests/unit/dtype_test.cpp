@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cfloat>
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -13,65 +14,70 @@
 namespace tsr {
 namespace {
 
-struct Narrow {
-  DType type;
-  unsigned patterns;
-  uint32_t (*to)(double);
-  double (*from)(uint32_t);
-};
-
-template <DType T>
-uint32_t mini_to(double v) {
-  return to_minifloat_bits(T, v);
+uint32_t to_bits(DType t, double v) {
+  return t == DType::f16 ? to_f16_bits(v) : t == DType::bf16 ? to_bf16_bits(v) : to_minifloat_bits(t, v);
 }
-template <DType T>
-double mini_from(uint32_t b) {
-  return from_minifloat_bits(T, static_cast<uint8_t>(b));
+double from_bits(DType t, uint32_t b) {
+  if (t == DType::f16) return from_f16_bits(static_cast<uint16_t>(b));
+  if (t == DType::bf16) return static_cast<double>(from_bf16_bits(static_cast<uint16_t>(b)));
+  return from_minifloat_bits(t, static_cast<uint8_t>(b));
 }
 
-const Narrow kNarrow[] = {
-    {DType::f16, 1 << 16, [](double v) -> uint32_t { return to_f16_bits(v); },
-     [](uint32_t b) { return from_f16_bits(static_cast<uint16_t>(b)); }},
-    {DType::bf16, 1 << 16, [](double v) -> uint32_t { return to_bf16_bits(v); },
-     [](uint32_t b) { return static_cast<double>(from_bf16_bits(static_cast<uint16_t>(b))); }},
-    {DType::e4m3, 1 << 8, mini_to<DType::e4m3>, mini_from<DType::e4m3>},
-    {DType::e5m2, 1 << 8, mini_to<DType::e5m2>, mini_from<DType::e5m2>},
-    {DType::e5m3, 1 << 8, mini_to<DType::e5m3>, mini_from<DType::e5m3>},
-    {DType::e2m1, 1 << 4, mini_to<DType::e2m1>, mini_from<DType::e2m1>},
-    {DType::e8m0, 1 << 8, mini_to<DType::e8m0>, mini_from<DType::e8m0>},
-};
+std::vector<DTypeInfo> narrow_types() {
+  std::vector<DTypeInfo> list;
+  for (const DTypeInfo& d : dtypes())
+    if (is_real(d.type) && d.bits <= 16) list.push_back(d);
+  return list;
+}
 
 TEST(DTypes, EveryBitPatternRoundTrips) {
-  for (const Narrow& n : kNarrow)
-    for (unsigned b = 0; b < n.patterns; ++b) {
-      double v = n.from(b);
-      if (std::isnan(v)) EXPECT_TRUE(std::isnan(n.from(n.to(v)))) << name(n.type) << " " << b;
-      // Infinity saturates in e5m2, which has one.
-      else if (std::isinf(v) && n.type == DType::e5m2)
-        EXPECT_EQ(n.from(n.to(v)), std::copysign(57344.0, v));
+  for (const DTypeInfo& n : narrow_types())
+    for (unsigned b = 0; b < 1u << n.bits; ++b) {
+      double v = from_bits(n.type, b), back = from_bits(n.type, to_bits(n.type, v));
+      if (std::isnan(v))
+        EXPECT_TRUE(std::isnan(back)) << n.name << " " << b;
+      else if (std::isinf(v) && n.is_minifloat())
+        EXPECT_EQ(back, std::copysign(largest(n.type), v)) << n.name;
       else
-        EXPECT_EQ(n.to(v), b) << name(n.type) << " " << v;
+        EXPECT_EQ(to_bits(n.type, v), b) << n.name << " " << v;
     }
 }
 
 // Between neighbouring finite values: the midpoint goes to the even pattern, anything beyond it to the nearer one.
 TEST(DTypes, RoundsToNearestEven) {
-  for (const Narrow& n : kNarrow) {
+  for (const DTypeInfo& n : narrow_types()) {
     if (n.type == DType::e8m0) continue;
-    bool has_sign = n.type != DType::e5m3;
-    unsigned magnitudes = has_sign ? n.patterns / 2 : n.patterns;
+    auto to = [&](double v) { return to_bits(n.type, v); };
+    unsigned magnitudes = 1u << (n.format.sign ? n.bits - 1 : n.bits);
     for (unsigned b = 0; b + 1 < magnitudes; ++b) {
-      double low = n.from(b), high = n.from(b + 1);
+      double low = from_bits(n.type, b), high = from_bits(n.type, b + 1);
       if (!std::isfinite(low) || !std::isfinite(high)) continue;
       double middle = (low + high) / 2;
       for (double sign : {1.0, -1.0}) {
-        if (sign < 0 && !has_sign) continue;
+        if (sign < 0 && !n.format.sign) continue;
         unsigned top = sign < 0 ? magnitudes : 0;
-        ASSERT_EQ(n.to(sign * middle), (b % 2 ? b + 1 : b) | top) << name(n.type) << " " << middle;
-        ASSERT_EQ(n.to(sign * std::nextafter(middle, 0)), b | top) << name(n.type) << " " << middle;
-        ASSERT_EQ(n.to(sign * std::nextafter(middle, INFINITY)), (b + 1) | top) << name(n.type) << " " << middle;
+        ASSERT_EQ(to(sign * middle), (b % 2 ? b + 1 : b) | top) << n.name << " " << middle;
+        ASSERT_EQ(to(sign * std::nextafter(middle, 0)), b | top) << n.name << " " << middle;
+        ASSERT_EQ(to(sign * std::nextafter(middle, INFINITY)), (b + 1) | top) << n.name << " " << middle;
       }
     }
+  }
+}
+
+TEST(DTypes, FormatsGiveTheirLimits) {
+  struct Limits {
+    DType type;
+    double largest, smallest, epsilon;
+  };
+  for (const Limits& l :
+       {Limits{DType::f64, DBL_MAX, 0x1p-1074, DBL_EPSILON}, Limits{DType::f32, FLT_MAX, 0x1p-149, FLT_EPSILON},
+        Limits{DType::f16, 65504, 0x1p-24, 0x1p-10}, Limits{DType::bf16, 0x1.fep127, 0x1p-133, 0x1p-7},
+        Limits{DType::e4m3, 448, 0x1p-9, 0x1p-3}, Limits{DType::e5m2, 57344, 0x1p-16, 0x1p-2},
+        Limits{DType::e5m3, 114688, 0x1p-17, 0x1p-3}, Limits{DType::e2m1, 6, 0.5, 0.5},
+        Limits{DType::e8m0, 0x1p127, 0x1p-127, 1}}) {
+    EXPECT_EQ(largest(l.type), l.largest) << name(l.type);
+    EXPECT_EQ(smallest(l.type), l.smallest) << name(l.type);
+    EXPECT_EQ(epsilon(l.type), l.epsilon) << name(l.type);
   }
 }
 

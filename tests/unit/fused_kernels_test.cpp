@@ -192,28 +192,35 @@ TEST_P(FusedKernels, EveryNarrowFloatLoadsExactly) {
   }
 }
 
-TEST_P(FusedKernels, EveryFourBitFloatLoadsExactly) {
+TEST_P(FusedKernels, NumbersOfLessThanAByteLoadExactly) {
   uint8_t bytes[256];
-  float narrow[512];
-  double wide[512];
   for (int b = 0; b < 256; ++b) bytes[b] = static_cast<uint8_t>(b);
-  kernels().load(DType::e2m1, Lane::f32, bytes, 0, 1, narrow, 511);
-  kernels().load(DType::e2m1, Lane::f64, bytes, 0, 1, wide, 511);
-  for (int i = 0; i < 511; ++i) {
-    double want = from_minifloat_bits(DType::e2m1, static_cast<uint8_t>(bytes[i / 2] >> (i % 2 * 4) & 15));
-    ASSERT_EQ(narrow[i], want) << i;
-    ASSERT_EQ(wide[i], want) << i;
-    ASSERT_EQ(std::signbit(narrow[i]), std::signbit(want)) << i;
-  }
+  auto check = [&](DType t, int first) {
+    float narrow[499];
+    double wide[499];
+    int64_t whole[499];
+    kernels().load(t, Lane::f32, bytes, first, 1, narrow, 499);
+    kernels().load(t, Lane::f64, bytes, first, 1, wide, 499);
+    kernels().load(t, Lane::i64, bytes, first, 1, whole, 499);
+    for (int i = 0; i < 499; ++i) {
+      auto want = load<double>(t, bytes, first + i);
+      ASSERT_EQ(narrow[i], want) << name(t) << " " << i;
+      ASSERT_EQ(wide[i], want) << name(t) << " " << i;
+      ASSERT_EQ(std::signbit(narrow[i]), std::signbit(want)) << name(t) << " " << i;
+      ASSERT_EQ(whole[i], load<int64_t>(t, bytes, first + i)) << name(t) << " " << i;
+    }
+  };
+  for (DType t : {DType::e2m1, DType::i4, DType::u4, DType::bit})
+    for (int first : {0, 3, 4, 12}) check(t, first);
 }
 
-constexpr DType kNarrowFloats[] = {DType::f16,  DType::bf16, DType::e4m3, DType::e5m2,
-                                   DType::e5m3, DType::e8m0, DType::e2m1};
+constexpr DType kNarrow[] = {DType::f16,  DType::bf16, DType::e4m3, DType::e5m2, DType::e5m3,
+                             DType::e8m0, DType::e2m1, DType::i4,   DType::u4};
 
 // The same bits as the scalar conversions, of many values at once.
 template <class T>
 void expect_stored(const Kernels& kernels, Lane lane, const std::vector<T>& values) {
-  for (DType t : kNarrowFloats) {
+  for (DType t : kNarrow) {
     std::vector<uint16_t> got(values.size()), want(values.size());
     kernels.store(t, lane, values.data(), got.data(), 0, 1, static_cast<int64_t>(values.size()));
     for (size_t i = 0; i < values.size(); ++i)
@@ -227,7 +234,7 @@ void expect_stored(const Kernels& kernels, Lane lane, const std::vector<T>& valu
   }
 }
 
-TEST_P(FusedKernels, NarrowFloatsStoreRounded) {
+TEST_P(FusedKernels, NarrowNumbersStoreRounded) {
   std::vector<float> values;
   for (uint32_t b = 0; b < 0xff800000u; b += 4096 * 7 + 1) values.push_back(std::bit_cast<float>(b));
   for (uint32_t b = 0; b < 65536; ++b) values.push_back(static_cast<float>(from_f16_bits(static_cast<uint16_t>(b))));

@@ -122,6 +122,8 @@ TEST(Text, ErrorsPointAtTheirCause) {
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "line 2, column 5: unknown operation 'relo'; did you mean 'relu'?\n  y = relo x\n      ^");
   }
+  expect_refused("x = input f32[2,3]; y = reduce x; output y",
+                 {"unknown operation 'reduce'; it has a name for each mode, such as 'reduce_add'"});
   expect_refused("x = input f32[2,3]; y = relu xx; output y",
                  {"line 1, column 30", "unknown tensor 'xx'", "did you mean 'x'?"});
   expect_refused("x = input f33[2]; y = relu x; output y",

@@ -242,7 +242,9 @@ using namespace tsr::capi;
 cudnnStatus_t CUDNNWINAPI cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle, const cudnnAttnDescriptor_t attnDesc,
                                                        size_t* weightSizeInBytes, size_t* workSpaceSizeInBytes,
                                                        size_t* reserveSpaceSizeInBytes) {
-  return answer("cudnnGetMultiHeadAttnBuffers", [&] {
+  auto entry = TESSERA_CALL(cudnnGetMultiHeadAttnBuffers, handle, attnDesc, weightSizeInBytes, workSpaceSizeInBytes,
+                            reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     given(handle, "handle");
     AttnCall call(handle, given_attn(attnDesc));
     bool training = reserveSpaceSizeInBytes;  // who does not ask for it wants inference
@@ -258,7 +260,11 @@ cudnnStatus_t CUDNNWINAPI cudnnMultiHeadAttnForward(
     const void* residuals, const cudnnSeqDataDescriptor_t kDesc, const void* keys, const cudnnSeqDataDescriptor_t vDesc,
     const void* values, const cudnnSeqDataDescriptor_t oDesc, void* out, size_t weightSizeInBytes, const void* weights,
     size_t workSpaceSizeInBytes, void* workSpace, size_t reserveSpaceSizeInBytes, void* reserveSpace) {
-  return answer("cudnnMultiHeadAttnForward", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnMultiHeadAttnForward, handle, attnDesc, currIdx, loWinIdx, hiWinIdx, devSeqLengthsQO,
+                   devSeqLengthsKV, qDesc, queries, residuals, kDesc, keys, vDesc, values, oDesc, out,
+                   weightSizeInBytes, weights, workSpaceSizeInBytes, workSpace, reserveSpaceSizeInBytes, reserveSpace);
+  return answer(entry, [&] {
     AttnCall call(handle, given_attn(attnDesc));
     AttnArguments x;
     x.q = given_sequences(qDesc, "qDesc").shape(), x.k = given_sequences(kDesc, "kDesc").shape();
@@ -285,7 +291,11 @@ cudnnStatus_t CUDNNWINAPI cudnnMultiHeadAttnBackwardData(
     void* dkeys, const void* keys, const cudnnSeqDataDescriptor_t dvDesc, void* dvalues, const void* values,
     size_t weightSizeInBytes, const void* weights, size_t workSpaceSizeInBytes, void* workSpace,
     size_t reserveSpaceSizeInBytes, void* reserveSpace) {
-  return answer("cudnnMultiHeadAttnBackwardData", [&] {
+  auto entry = TESSERA_CALL(cudnnMultiHeadAttnBackwardData, handle, attnDesc, loWinIdx, hiWinIdx, devSeqLengthsDQDO,
+                            devSeqLengthsDKDV, doDesc, dout, dqDesc, dqueries, queries, dkDesc, dkeys, keys, dvDesc,
+                            dvalues, values, weightSizeInBytes, weights, workSpaceSizeInBytes, workSpace,
+                            reserveSpaceSizeInBytes, reserveSpace);
+  return answer(entry, [&] {
     AttnCall call(handle, given_attn(attnDesc));
     AttnArguments x;
     x.q = given_sequences(dqDesc, "dqDesc").shape(), x.k = given_sequences(dkDesc, "dkDesc").shape();
@@ -306,9 +316,12 @@ cudnnStatus_t CUDNNWINAPI cudnnMultiHeadAttnBackwardWeights(
     cudnnHandle_t handle, const cudnnAttnDescriptor_t attnDesc, cudnnWgradMode_t addGrad,
     const cudnnSeqDataDescriptor_t qDesc, const void* queries, const cudnnSeqDataDescriptor_t kDesc, const void* keys,
     const cudnnSeqDataDescriptor_t vDesc, const void* values, const cudnnSeqDataDescriptor_t doDesc, const void* dout,
-    size_t weightSizeInBytes, const void* weights, void* dweights, size_t, void*, size_t reserveSpaceSizeInBytes,
-    void* reserveSpace) {
-  return answer("cudnnMultiHeadAttnBackwardWeights", [&] {
+    size_t weightSizeInBytes, const void* weights, void* dweights, size_t workSpaceSizeInBytes, void* workSpace,
+    size_t reserveSpaceSizeInBytes, void* reserveSpace) {
+  auto entry = TESSERA_CALL(cudnnMultiHeadAttnBackwardWeights, handle, attnDesc, addGrad, qDesc, queries, kDesc, keys,
+                            vDesc, values, doDesc, dout, weightSizeInBytes, weights, dweights, workSpaceSizeInBytes,
+                            workSpace, reserveSpaceSizeInBytes, reserveSpace);
+  return answer(entry, [&] {
     given(handle, "handle");
     AttnCall call(handle, given_attn(attnDesc));
     demand_enumerator(addGrad, CUDNN_WGRAD_MODE_SET, "addGrad");

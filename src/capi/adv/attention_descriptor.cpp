@@ -78,11 +78,11 @@ void check(const cudnnAttnStruct& a) {
 using namespace tsr::capi;
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t* attnDesc) {
-  return answer("cudnnCreateAttnDescriptor", [&] { create(attnDesc, "attnDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateAttnDescriptor, attnDesc), [&] { create(attnDesc, "attnDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attnDesc) {
-  return answer("cudnnDestroyAttnDescriptor", [&] { delete attnDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyAttnDescriptor, attnDesc), [&] { delete attnDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attnDesc, unsigned int attnMode, int nHeads,
@@ -92,7 +92,10 @@ cudnnStatus_t CUDNNWINAPI cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attnDesc,
                                                  int vSize, int qProjSize, int kProjSize, int vProjSize, int oProjSize,
                                                  int qoMaxSeqLength, int kvMaxSeqLength, int maxBatchSize,
                                                  int maxBeamSize) {
-  return answer("cudnnSetAttnDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetAttnDescriptor, attnDesc, attnMode, nHeads, smScaler, dataType, computePrec,
+                            mathType, attnDropoutDesc, postDropoutDesc, qSize, kSize, vSize, qProjSize, kProjSize,
+                            vProjSize, oProjSize, qoMaxSeqLength, kvMaxSeqLength, maxBatchSize, maxBeamSize);
+  return answer(entry, [&] {
     cudnnAttnStruct a;
     a.mode = attnMode, a.heads = nHeads, a.scale = smScaler;
     a.type = dataType, a.precision = computePrec, a.math = mathType;
@@ -111,7 +114,10 @@ cudnnStatus_t CUDNNWINAPI cudnnGetAttnDescriptor(
     cudnnDataType_t* computePrec, cudnnMathType_t* mathType, cudnnDropoutDescriptor_t* attnDropoutDesc,
     cudnnDropoutDescriptor_t* postDropoutDesc, int* qSize, int* kSize, int* vSize, int* qProjSize, int* kProjSize,
     int* vProjSize, int* oProjSize, int* qoMaxSeqLength, int* kvMaxSeqLength, int* maxBatchSize, int* maxBeamSize) {
-  return answer("cudnnGetAttnDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetAttnDescriptor, attnDesc, attnMode, nHeads, smScaler, dataType, computePrec,
+                            mathType, attnDropoutDesc, postDropoutDesc, qSize, kSize, vSize, qProjSize, kProjSize,
+                            vProjSize, oProjSize, qoMaxSeqLength, kvMaxSeqLength, maxBatchSize, maxBeamSize);
+  return answer(entry, [&] {
     const cudnnAttnStruct& a = given_attn(attnDesc);
     auto put = [](auto* to, const auto& value) {
       if (to) *to = value;
@@ -130,7 +136,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, con
                                                        cudnnMultiHeadAttnWeightKind_t wKind, size_t weightSizeInBytes,
                                                        const void* weights, cudnnTensorDescriptor_t wDesc,
                                                        void** wAddr) {
-  return answer("cudnnGetMultiHeadAttnWeights", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetMultiHeadAttnWeights, handle, attnDesc, wKind, weightSizeInBytes, weights, wDesc, wAddr);
+  return answer(entry, [&] {
     given(handle, "handle");
     const cudnnAttnStruct& a = given_attn(attnDesc);
     demand_enumerator(wKind, CUDNN_MH_ATTN_O_BIASES, "wKind");

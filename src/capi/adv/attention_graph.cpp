@@ -6,7 +6,6 @@
 
 namespace tsr::capi {
 
-using tessera::PointwiseOptions;
 using M = tessera::PointwiseMode;
 
 AttnGraph::AttnGraph(Maker& m, const cudnnAttnStruct& a, bool causal, double dropout, double post_dropout)
@@ -52,11 +51,10 @@ TensorId AttnGraph::result() {
 
 TensorId AttnGraph::project(TensorId x, int weights, int biases) {
   if (m_[kAttnWeights + weights] == kNone) return x;
-  TensorId y = m_.temporary(type_);
+  TensorId y = m_.inferred(type_);
   m_.add(ops::matmul, {x, m_[kAttnWeights + weights]}, {y}, tessera::MatmulOptions{}, compute_);
   if (m_[kAttnWeights + biases] == kNone) return y;
-  return m_.add(ops::pointwise, {y, m_[kAttnWeights + biases]}, {m_.temporary(type_)}, PointwiseOptions{.mode = M::add},
-                compute_)[0];
+  return m_.pointwise({.mode = M::add}, {y, m_[kAttnWeights + biases]}, compute_, m_.inferred(type_));
 }
 
 // [batch, beam, time, heads * n] to what attention takes. Beams that share keys become heads, neighbours of the same
@@ -68,7 +66,7 @@ TensorId AttnGraph::heads_of(TensorId x, int64_t heads, bool repeat) {
   if (repeat && heads > 1) {
     std::vector<TensorId> copies(static_cast<size_t>(heads), split);
     DType type = m_.graph().tensor(x).dtype;
-    split = m_.add(ops::concat, copies, {m_.temporary(type)}, tessera::ConcatOptions{.axis = 3}, compute_)[0];
+    split = m_.add(ops::concat, copies, {m_.inferred(type)}, tessera::ConcatOptions{.axis = 3}, compute_)[0];
   }
   if (a_.one_to_one()) return reshape(transpose(split, {0, 1, 3, 2, 4}), {batch * beam, heads, time, n});
   return reshape(transpose(split, {0, 3, 1, 2, 4}), {batch, heads * beam, time, n});
@@ -86,7 +84,7 @@ TensorId AttnGraph::attend(TensorId q, TensorId k, TensorId v) {
   };
   put("q", q), put("k", k), put("v", v), put("bias", m_[kAttnMask]), put("seq_len_kv", m_[kAttnLengthsKv]);
   if (dropout_ > 0) put("dropout_seed", m_[kAttnSeed]), put("dropout_offset", m_[kAttnOffset]);
-  return m_.add(ops::sdpa_fwd, in, {m_.temporary(type_)}, o, compute_)[0];
+  return m_.add(ops::sdpa_fwd, in, {m_.inferred(type_)}, o, compute_)[0];
 }
 
 TensorId AttnGraph::gather_heads(TensorId o) {
@@ -109,24 +107,23 @@ TensorId AttnGraph::drop(TensorId x) {
 TensorId AttnGraph::only_valid(TensorId x) {
   TensorId step = m_.pointwise({.mode = M::gen_index, .axis = 2}, {x}, DType::i32);
   step = m_.pointwise({.mode = M::add}, {step, m_[kAttnFirstStep]}, DType::i32);
-  TensorId inside = m_.temporary(DType::boolean);
-  m_.add(ops::pointwise, {step, m_[kAttnLengthsQ]}, {inside}, PointwiseOptions{.mode = M::cmp_lt}, DType::i32);
+  TensorId inside = m_.inferred(DType::boolean);
+  m_.pointwise({.mode = M::cmp_lt}, {step, m_[kAttnLengthsQ]}, DType::i32, inside);
   return m_.pointwise({.mode = M::select}, {x, m_.constant(0, compute_), inside}, compute_);
 }
 
 TensorId AttnGraph::reshape(TensorId x, const Dims& dims) {
   tessera::ReshapeOptions o{.size = {dims.begin(), dims.end()}, .mode = tessera::ReshapeMode::logical};
-  return m_.add(ops::reshape, {x}, {m_.temporary(m_.graph().tensor(x).dtype)}, o, compute_)[0];
+  return m_.add(ops::reshape, {x}, {m_.inferred(m_.graph().tensor(x).dtype)}, o, compute_)[0];
 }
 
 TensorId AttnGraph::transpose(TensorId x, const tessera::Ints& perm) {
-  return m_.add(ops::transpose, {x}, {m_.temporary(m_.graph().tensor(x).dtype)}, tessera::TransposeOptions{perm},
+  return m_.add(ops::transpose, {x}, {m_.inferred(m_.graph().tensor(x).dtype)}, tessera::TransposeOptions{perm},
                 compute_)[0];
 }
 
 void AttnGraph::copy(TensorId from, int64_t to) {
-  if (m_.result(to) != kNone)
-    m_.add(ops::pointwise, {from}, {m_.result(to)}, PointwiseOptions{.mode = M::identity}, compute_);
+  if (m_.result(to) != kNone) m_.pointwise({.mode = M::identity}, {from}, compute_, m_.result(to));
 }
 
 }  // namespace tsr::capi

@@ -106,11 +106,9 @@ void build(Maker& m, const cudnnCTCLossStruct& d) {
   // Where no path is long enough, the cost is infinite and gradients stay as they were.
   int64_t batch = m.graph().tensor(costs).dims[0];
   TensorId by_batch = m.add(tsr::ops::reshape, {costs}, {tsr::kNew}, tessera::ReshapeOptions{.size = {1, batch, 1}})[0];
-  TensorId possible = m.temporary(DType::boolean);
-  m.add(tsr::ops::pointwise, {by_batch, m.constant(INFINITY)}, {possible},
-        tessera::PointwiseOptions{.mode = M::cmp_lt});
-  m.add(tsr::ops::pointwise, {r[1], m.before(kGradients), possible}, {gradients},
-        tessera::PointwiseOptions{.mode = M::select});
+  TensorId possible = m.inferred(DType::boolean);
+  m.pointwise({.mode = M::cmp_lt}, {by_batch, m.constant(INFINITY)}, DType::f32, possible);
+  m.pointwise({.mode = M::select}, {r[1], m.before(kGradients), possible}, DType::f32, gradients);
 }
 
 Call common_call(cudnnHandle_t handle, const cudnnCTCLossStruct& d, const Shape& probs, const void* data, void* costs,
@@ -154,42 +152,44 @@ void run_with_host_labels(cudnnHandle_t handle, const cudnnCTCLossStruct& d, con
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* ctcLossDesc) {
-  return answer("cudnnCreateCTCLossDescriptor", [&] { create(ctcLossDesc, "ctcLossDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateCTCLossDescriptor, ctcLossDesc), [&] { create(ctcLossDesc, "ctcLossDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc) {
-  return answer("cudnnDestroyCTCLossDescriptor", [&] { delete ctcLossDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyCTCLossDescriptor, ctcLossDesc), [&] { delete ctcLossDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType) {
-  return answer("cudnnSetCTCLossDescriptor",
+  return answer(TESSERA_CALL(cudnnSetCTCLossDescriptor, ctcLossDesc, compType),
                 [&] { set(ctcLossDesc, compType, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_CTC_ZERO_OOB_GRADIENTS, 0); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
                                                       cudnnLossNormalizationMode_t normMode,
                                                       cudnnNanPropagation_t gradMode) {
-  return answer("cudnnSetCTCLossDescriptorEx", [&] { set(ctcLossDesc, compType, normMode, from_nan(gradMode), 0); });
+  return answer(TESSERA_CALL(cudnnSetCTCLossDescriptorEx, ctcLossDesc, compType, normMode, gradMode),
+                [&] { set(ctcLossDesc, compType, normMode, from_nan(gradMode), 0); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
                                                        cudnnLossNormalizationMode_t normMode,
                                                        cudnnNanPropagation_t gradMode, int maxLabelLength) {
-  return answer("cudnnSetCTCLossDescriptor_v8",
-                [&] { set(ctcLossDesc, compType, normMode, from_nan(gradMode), maxLabelLength); });
+  auto entry = TESSERA_CALL(cudnnSetCTCLossDescriptor_v8, ctcLossDesc, compType, normMode, gradMode, maxLabelLength);
+  return answer(entry, [&] { set(ctcLossDesc, compType, normMode, from_nan(gradMode), maxLabelLength); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
                                                        cudnnLossNormalizationMode_t normMode,
                                                        cudnnCTCGradMode_t ctcGradMode, int maxLabelLength) {
-  return answer("cudnnSetCTCLossDescriptor_v9",
-                [&] { set(ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength); });
+  auto entry = TESSERA_CALL(cudnnSetCTCLossDescriptor_v9, ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength);
+  return answer(entry, [&] { set(ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t* compType,
                                                        cudnnLossNormalizationMode_t* normMode,
                                                        cudnnCTCGradMode_t* ctcGradMode, int* maxLabelLength) {
-  return answer("cudnnGetCTCLossDescriptor_v9", [&] {
+  auto entry = TESSERA_CALL(cudnnGetCTCLossDescriptor_v9, ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength);
+  return answer(entry, [&] {
     const cudnnCTCLossStruct& d = get(ctcLossDesc, compType, normMode, maxLabelLength);
     if (ctcGradMode) *ctcGradMode = d.gradients;
   });
@@ -198,7 +198,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t* compType,
                                                        cudnnLossNormalizationMode_t* normMode,
                                                        cudnnNanPropagation_t* gradMode, int* maxLabelLength) {
-  return answer("cudnnGetCTCLossDescriptor_v8", [&] {
+  auto entry = TESSERA_CALL(cudnnGetCTCLossDescriptor_v8, ctcLossDesc, compType, normMode, gradMode, maxLabelLength);
+  return answer(entry, [&] {
     const cudnnCTCLossStruct& d = get(ctcLossDesc, compType, normMode, maxLabelLength);
     if (gradMode) *gradMode = to_nan(d.gradients);
   });
@@ -207,14 +208,15 @@ cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t* compType,
                                                       cudnnLossNormalizationMode_t* normMode,
                                                       cudnnNanPropagation_t* gradMode) {
-  return answer("cudnnGetCTCLossDescriptorEx", [&] {
+  return answer(TESSERA_CALL(cudnnGetCTCLossDescriptorEx, ctcLossDesc, compType, normMode, gradMode), [&] {
     const cudnnCTCLossStruct& d = get(ctcLossDesc, compType, normMode, nullptr);
     if (gradMode) *gradMode = to_nan(d.gradients);
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t* compType) {
-  return answer("cudnnGetCTCLossDescriptor", [&] { get(ctcLossDesc, compType, nullptr, nullptr); });
+  return answer(TESSERA_CALL(cudnnGetCTCLossDescriptor, ctcLossDesc, compType),
+                [&] { get(ctcLossDesc, compType, nullptr, nullptr); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t probsDesc,
@@ -222,7 +224,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, con
                                                        const int* labelLengths, const int* inputLengths,
                                                        cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc,
                                                        size_t* sizeInBytes) {
-  return answer("cudnnGetCTCLossWorkspaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetCTCLossWorkspaceSize, handle, probsDesc, gradientsDesc, labels, labelLengths,
+                            inputLengths, algo, ctcLossDesc, sizeInBytes);
+  return answer(entry, [&] {
     const cudnnCTCLossStruct& d = given_ctc(ctcLossDesc);
     const Shape& probs = given(probsDesc, "probsDesc");
     check_shapes(probs, gradientsDesc, algo);
@@ -239,7 +243,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, 
                                                           const cudnnTensorDescriptor_t probsDesc,
                                                           const cudnnTensorDescriptor_t gradientsDesc,
                                                           size_t* sizeInBytes) {
-  return answer("cudnnGetCTCLossWorkspaceSize_v8", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetCTCLossWorkspaceSize_v8, handle, algo, ctcLossDesc, probsDesc, gradientsDesc, sizeInBytes);
+  return answer(entry, [&] {
     const cudnnCTCLossStruct& d = given_ctc(ctcLossDesc);
     const Shape& probs = given(probsDesc, "probsDesc");
     check_shapes(probs, gradientsDesc, algo);
@@ -254,7 +260,9 @@ cudnnStatus_t CUDNNWINAPI cudnnCTCLoss(cudnnHandle_t handle, const cudnnTensorDe
                                        void* costs, const cudnnTensorDescriptor_t gradientsDesc, void* gradients,
                                        cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc, void* workspace,
                                        size_t workSpaceSizeInBytes) {
-  return answer("cudnnCTCLoss", [&] {
+  auto entry = TESSERA_CALL(cudnnCTCLoss, handle, probsDesc, probs, hostLabels, hostLabelLengths, hostInputLengths,
+                            costs, gradientsDesc, gradients, algo, ctcLossDesc, workspace, workSpaceSizeInBytes);
+  return answer(entry, [&] {
     check_shapes(given(probsDesc, "probsDesc"), gradientsDesc, algo);
     run_with_host_labels(handle, given_ctc(ctcLossDesc), *probsDesc, probs, hostLabels, hostLabelLengths,
                          hostInputLengths, costs, gradientsDesc, gradients, workspace, workSpaceSizeInBytes);
@@ -267,7 +275,9 @@ cudnnStatus_t CUDNNWINAPI cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo
                                           const int* inputLengths, void* costs,
                                           const cudnnTensorDescriptor_t gradientsDesc, void* gradients,
                                           size_t workSpaceSizeInBytes, void* workspace) {
-  return answer("cudnnCTCLoss_v8", [&] {
+  auto entry = TESSERA_CALL(cudnnCTCLoss_v8, handle, algo, ctcLossDesc, probsDesc, probs, labels, labelLengths,
+                            inputLengths, costs, gradientsDesc, gradients, workSpaceSizeInBytes, workspace);
+  return answer(entry, [&] {
     const cudnnCTCLossStruct& d = given_ctc(ctcLossDesc);
     check_shapes(given(probsDesc, "probsDesc"), gradientsDesc, algo);
     // Where the device's memory is the host's, labels can be counted and none is read that is not there; unless they

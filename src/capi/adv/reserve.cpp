@@ -6,7 +6,7 @@ namespace tsr::capi {
 void keep(Maker& m, int64_t from, int64_t to, DType compute) {
   if (m[from] == kNone) return;
   tessera::PointwiseOptions identity{.mode = tessera::PointwiseMode::identity};
-  m.add(ops::pointwise, {m[from]}, {m.result(to)}, identity, compute);
+  m.pointwise(identity, {m[from]}, compute, m.result(to));
 }
 
 void deliver_weights(cudnnHandle_t handle, int64_t count, cudnnDataType_t type, const void* kept, void* dweights,

@@ -8,7 +8,9 @@ using namespace tsr::capi;
 cudnnStatus_t CUDNNWINAPI cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
                                                     cudnnForwardMode_t fwdMode, cudnnRNNDataDescriptor_t xDesc,
                                                     size_t* workSpaceSize, size_t* reserveSpaceSize) {
-  return answer("cudnnGetRNNTempSpaceSizes", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetRNNTempSpaceSizes, handle, rnnDesc, fwdMode, xDesc, workSpaceSize, reserveSpaceSize);
+  return answer(entry, [&] {
     demand_enumerator(fwdMode, CUDNN_FWD_MODE_TRAINING, "fwdMode");
     RnnCall call(handle, given_rnn(rnnDesc), given_data(xDesc, "xDesc"));
     bool training = fwdMode == CUDNN_FWD_MODE_TRAINING;
@@ -24,7 +26,10 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
                                           cudnnTensorDescriptor_t cDesc, const void* cx, void* cy,
                                           size_t weightSpaceSize, const void* weightSpace, size_t workSpaceSize,
                                           void* workSpace, size_t reserveSpaceSize, void* reserveSpace) {
-  return answer("cudnnRNNForward", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnRNNForward, handle, rnnDesc, fwdMode, devSeqLengths, xDesc, x, yDesc, y, hDesc, hx, hy, cDesc,
+                   cx, cy, weightSpaceSize, weightSpace, workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
+  return answer(entry, [&] {
     demand_enumerator(fwdMode, CUDNN_FWD_MODE_TRAINING, "fwdMode");
     RnnCall call(handle, given_rnn(rnnDesc), given_data(xDesc, "xDesc"), devSeqLengths);
     RnnBuffers b{.x = x, .weights = weightSpace, .hx = hx, .cx = cx, .y = y, .hy = hy, .cy = cy};
@@ -39,13 +44,16 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
 
 cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
                                                   const int32_t* devSeqLengths, cudnnRNNDataDescriptor_t yDesc,
-                                                  const void*, const void* dy, cudnnRNNDataDescriptor_t xDesc, void* dx,
-                                                  cudnnTensorDescriptor_t hDesc, const void* hx, const void* dhy,
-                                                  void* dhx, cudnnTensorDescriptor_t cDesc, const void* cx,
-                                                  const void* dcy, void* dcx, size_t weightSpaceSize,
+                                                  const void* y, const void* dy, cudnnRNNDataDescriptor_t xDesc,
+                                                  void* dx, cudnnTensorDescriptor_t hDesc, const void* hx,
+                                                  const void* dhy, void* dhx, cudnnTensorDescriptor_t cDesc,
+                                                  const void* cx, const void* dcy, void* dcx, size_t weightSpaceSize,
                                                   const void* weightSpace, size_t workSpaceSize, void* workSpace,
                                                   size_t reserveSpaceSize, void* reserveSpace) {
-  return answer("cudnnRNNBackwardData_v8", [&] {
+  auto entry = TESSERA_CALL(cudnnRNNBackwardData_v8, handle, rnnDesc, devSeqLengths, yDesc, y, dy, xDesc, dx, hDesc, hx,
+                            dhy, dhx, cDesc, cx, dcy, dcx, weightSpaceSize, weightSpace, workSpaceSize, workSpace,
+                            reserveSpaceSize, reserveSpace);
+  return answer(entry, [&] {
     RnnCall call(handle, given_rnn(rnnDesc), given_data(xDesc, "xDesc"), devSeqLengths);
     RnnBuffers b{.weights = weightSpace, .hx = hx, .cx = cx, .dy = dy, .dhy = dhy, .dcy = dcy};
     b.dx = dx, b.dhx = dhx, b.dcx = dcx;
@@ -62,11 +70,14 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNN
 cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
                                                      cudnnWgradMode_t addGrad, const int32_t* devSeqLengths,
                                                      cudnnRNNDataDescriptor_t xDesc, const void* x,
-                                                     cudnnTensorDescriptor_t, const void*,
+                                                     cudnnTensorDescriptor_t hDesc, const void* hx,
                                                      cudnnRNNDataDescriptor_t yDesc, const void* y,
-                                                     size_t weightSpaceSize, void* dweightSpace, size_t, void*,
-                                                     size_t reserveSpaceSize, void* reserveSpace) {
-  return answer("cudnnRNNBackwardWeights_v8", [&] {
+                                                     size_t weightSpaceSize, void* dweightSpace, size_t workSpaceSize,
+                                                     void* workSpace, size_t reserveSpaceSize, void* reserveSpace) {
+  auto entry =
+      TESSERA_CALL(cudnnRNNBackwardWeights_v8, handle, rnnDesc, addGrad, devSeqLengths, xDesc, x, hDesc, hx, yDesc, y,
+                   weightSpaceSize, dweightSpace, workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
+  return answer(entry, [&] {
     demand_enumerator(addGrad, CUDNN_WGRAD_MODE_SET, "addGrad");
     RnnCall call(handle, given_rnn(rnnDesc), given_data(xDesc, "xDesc"), devSeqLengths);
     RnnBuffers b;

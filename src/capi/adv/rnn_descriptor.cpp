@@ -103,11 +103,11 @@ void get_clip(const cudnnRNNStruct& r, cudnnRNNClipMode_t* mode, double* least, 
 using namespace tsr::capi;
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* rnnDesc) {
-  return answer("cudnnCreateRNNDescriptor", [&] { create(rnnDesc, "rnnDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateRNNDescriptor, rnnDesc), [&] { create(rnnDesc, "rnnDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnnDesc) {
-  return answer("cudnnDestroyRNNDescriptor", [&] { delete rnnDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyRNNDescriptor, rnnDesc), [&] { delete rnnDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo,
@@ -117,7 +117,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc,
                                                    cudnnMathType_t mathType, int32_t inputSize, int32_t hiddenSize,
                                                    int32_t projSize, int32_t numLayers,
                                                    cudnnDropoutDescriptor_t dropoutDesc, uint32_t auxFlags) {
-  return answer("cudnnSetRNNDescriptor_v8", [&] {
+  auto entry = TESSERA_CALL(cudnnSetRNNDescriptor_v8, rnnDesc, algo, cellMode, biasMode, dirMode, inputMode, dataType,
+                            mathPrec, mathType, inputSize, hiddenSize, projSize, numLayers, dropoutDesc, auxFlags);
+  return answer(entry, [&] {
     cudnnRNNStruct r = given(rnnDesc, "rnnDesc");
     r.algo = algo, r.mode = cellMode, r.bias = biasMode, r.direction = dirMode, r.input = inputMode;
     r.type = dataType, r.math_precision = mathPrec, r.math = mathType;
@@ -140,7 +142,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRN
                                                    cudnnDropoutDescriptor_t dropoutDesc, cudnnRNNInputMode_t inputMode,
                                                    cudnnDirectionMode_t direction, cudnnRNNMode_t cellMode,
                                                    cudnnRNNAlgo_t algo, cudnnDataType_t mathPrec) {
-  return answer("cudnnSetRNNDescriptor_v6", [&] {
+  auto entry = TESSERA_CALL(cudnnSetRNNDescriptor_v6, handle, rnnDesc, hiddenSize, numLayers, dropoutDesc, inputMode,
+                            direction, cellMode, algo, mathPrec);
+  return answer(entry, [&] {
     given(handle, "handle");
     cudnnRNNStruct r = given(rnnDesc, "rnnDesc");
     r.algo = algo, r.mode = cellMode, r.bias = CUDNN_RNN_DOUBLE_BIAS, r.direction = direction, r.input = inputMode;
@@ -161,7 +165,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc,
                                                    cudnnMathType_t* mathType, int32_t* inputSize, int32_t* hiddenSize,
                                                    int32_t* projSize, int32_t* numLayers,
                                                    cudnnDropoutDescriptor_t* dropoutDesc, uint32_t* auxFlags) {
-  return answer("cudnnGetRNNDescriptor_v8", [&] {
+  auto entry = TESSERA_CALL(cudnnGetRNNDescriptor_v8, rnnDesc, algo, cellMode, biasMode, dirMode, inputMode, dataType,
+                            mathPrec, mathType, inputSize, hiddenSize, projSize, numLayers, dropoutDesc, auxFlags);
+  return answer(entry, [&] {
     const cudnnRNNStruct& r = given_rnn(rnnDesc);
     auto put = [](auto* to, const auto& value) {
       if (to) *to = value;
@@ -175,22 +181,25 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc,
 
 cudnnStatus_t CUDNNWINAPI cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode, double lclip,
                                              double rclip) {
-  return answer("cudnnRNNSetClip_v9", [&] { set_clip(rnnDesc, clipMode, CUDNN_PROPAGATE_NAN, lclip, rclip); });
+  return answer(TESSERA_CALL(cudnnRNNSetClip_v9, rnnDesc, clipMode, lclip, rclip),
+                [&] { set_clip(rnnDesc, clipMode, CUDNN_PROPAGATE_NAN, lclip, rclip); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnRNNSetClip_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode,
                                              cudnnNanPropagation_t clipNanOpt, double lclip, double rclip) {
-  return answer("cudnnRNNSetClip_v8", [&] { set_clip(rnnDesc, clipMode, clipNanOpt, lclip, rclip); });
+  return answer(TESSERA_CALL(cudnnRNNSetClip_v8, rnnDesc, clipMode, clipNanOpt, lclip, rclip),
+                [&] { set_clip(rnnDesc, clipMode, clipNanOpt, lclip, rclip); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnRNNGetClip_v9(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t* clipMode, double* lclip,
                                              double* rclip) {
-  return answer("cudnnRNNGetClip_v9", [&] { get_clip(given(rnnDesc, "rnnDesc"), clipMode, lclip, rclip); });
+  return answer(TESSERA_CALL(cudnnRNNGetClip_v9, rnnDesc, clipMode, lclip, rclip),
+                [&] { get_clip(given(rnnDesc, "rnnDesc"), clipMode, lclip, rclip); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t* clipMode,
                                              cudnnNanPropagation_t* clipNanOpt, double* lclip, double* rclip) {
-  return answer("cudnnRNNGetClip_v8", [&] {
+  return answer(TESSERA_CALL(cudnnRNNGetClip_v8, rnnDesc, clipMode, clipNanOpt, lclip, rclip), [&] {
     get_clip(given(rnnDesc, "rnnDesc"), clipMode, lclip, rclip);
     if (clipNanOpt) *clipNanOpt = rnnDesc->clip_nan;
   });
@@ -198,7 +207,7 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnnDesc, cudnn
 
 // Kernels are compiled when they are first needed, whatever the algorithm.
 cudnnStatus_t CUDNNWINAPI cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int miniBatch) {
-  return answer("cudnnBuildRNNDynamic", [&] {
+  return answer(TESSERA_CALL(cudnnBuildRNNDynamic, handle, rnnDesc, miniBatch), [&] {
     given(handle, "handle");
     const cudnnRNNStruct& r = given_rnn(rnnDesc);
     demand(r.algo == CUDNN_RNN_ALGO_PERSIST_DYNAMIC, CUDNN_STATUS_BAD_PARAM, "the algorithm of rnnDesc is ",
@@ -208,17 +217,19 @@ cudnnStatus_t CUDNNWINAPI cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDes
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* rnnDataDesc) {
-  return answer("cudnnCreateRNNDataDescriptor", [&] { create(rnnDataDesc, "rnnDataDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateRNNDataDescriptor, rnnDataDesc), [&] { create(rnnDataDesc, "rnnDataDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc) {
-  return answer("cudnnDestroyRNNDataDescriptor", [&] { delete rnnDataDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyRNNDataDescriptor, rnnDataDesc), [&] { delete rnnDataDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc, cudnnDataType_t dataType,
                                                     cudnnRNNDataLayout_t layout, int maxSeqLength, int batchSize,
                                                     int vectorSize, const int* seqLengthArray, void* paddingFill) {
-  return answer("cudnnSetRNNDataDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetRNNDataDescriptor, rnnDataDesc, dataType, layout, maxSeqLength, batchSize,
+                            vectorSize, seqLengthArray, paddingFill);
+  return answer(entry, [&] {
     cudnnRNNDataStruct d;
     check_rnn_type(dataType, dataType == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
     demand_enumerator(layout, CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED, "layout");
@@ -248,7 +259,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnn
                                                     cudnnRNNDataLayout_t* layout, int* maxSeqLength, int* batchSize,
                                                     int* vectorSize, int arrayLengthRequested, int* seqLengthArray,
                                                     void* paddingFill) {
-  return answer("cudnnGetRNNDataDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetRNNDataDescriptor, rnnDataDesc, dataType, layout, maxSeqLength, batchSize,
+                            vectorSize, arrayLengthRequested, seqLengthArray, paddingFill);
+  return answer(entry, [&] {
     const cudnnRNNDataStruct& d = given_data(rnnDataDesc, "rnnDataDesc");
     demand(arrayLengthRequested >= 0, CUDNN_STATUS_BAD_PARAM, "arrayLengthRequested is ", arrayLengthRequested,
            ", it must not be negative");

@@ -3,7 +3,6 @@
 
 namespace tsr::capi {
 
-using tessera::PointwiseOptions;
 using tessera::RnnOptions;
 using M = tessera::PointwiseMode;
 
@@ -33,8 +32,7 @@ void RnnGraph::forward() {
     auto r = run(g, direct ? sequence_result(kRnnY) : kNew, state_result(kRnnHy), state_result(kRnnCy));
     hy.push_back(r[1]), cy.push_back(r[2]);
     if (direct) pack(r[0], kRnnY);
-    if (last && !direct)
-      m_.add(ops::pointwise, {pad(r[0])}, {m_.result(kRnnY)}, PointwiseOptions{.mode = M::identity}, compute_);
+    if (last && !direct) m_.pointwise({.mode = M::identity}, {pad(r[0])}, compute_, m_.result(kRnnY));
     if (!last) x = drop(g, r[0]);
   }
   join(kRnnHy, hy), join(kRnnCy, cy);
@@ -79,7 +77,7 @@ TensorId RnnGraph::drop(Group& g, TensorId y) {
   TensorId offset =
       m_.pointwise({.mode = M::add},
                    {m_[kRnnOffset], m_.constant(static_cast<double>(g.first_layer) * kApart, DType::i64)}, DType::i64);
-  auto r = m_.add(ops::dropout, {y, m_[kRnnSeed], offset}, {kNew, m_.temporary(DType::boolean)},
+  auto r = m_.add(ops::dropout, {y, m_[kRnnSeed], offset}, {kNew, m_.inferred(DType::boolean)},
                   tessera::DropoutOptions{.p = dropout_}, compute_);
   g.mask = r[1];
   return r[0];
@@ -90,7 +88,7 @@ TensorId RnnGraph::slice(TensorId t, int64_t first, int64_t count) {
   Dims d = m_.graph().tensor(t).dims;
   tessera::SliceOptions o;
   for (int i = 0; i < d.size(); ++i) o.start.push_back(i == 0 ? first : 0), o.limit.push_back(i ? d[i] : first + count);
-  return m_.add(ops::slice, {t}, {m_.temporary(m_.graph().tensor(t).dtype)}, o, compute_)[0];
+  return m_.add(ops::slice, {t}, {m_.inferred(m_.graph().tensor(t).dtype)}, o, compute_)[0];
 }
 
 TensorId RnnGraph::layers_of(TensorId states, const Group& g) {
@@ -109,14 +107,14 @@ TensorId RnnGraph::weights_of(const Group& g) {
   }
   TensorId matrices = slice(all, matrix, g.matrices);
   if (g.biases == 0) return matrices;
-  TensorId both = m_.temporary(m_.graph().tensor(all).dtype);
+  TensorId both = m_.inferred(m_.graph().tensor(all).dtype);
   return m_.add(ops::concat, {matrices, slice(all, bias, g.biases)}, {both}, tessera::ConcatOptions{}, compute_)[0];
 }
 
 // Where an operation puts final states or their gradients: the caller's memory, or a piece of it to be.
 TensorId RnnGraph::state_result(int64_t id) {
   TensorId t = m_.result(id);
-  return t == kNone || !cut() ? t : m_.temporary(m_.graph().tensor(t).dtype);
+  return t == kNone || !cut() ? t : m_.inferred(m_.graph().tensor(t).dtype);
 }
 
 void RnnGraph::join(int64_t id, std::vector<TensorId> parts) {
@@ -138,22 +136,22 @@ TensorId RnnGraph::pad(TensorId y) {
   int64_t batch = m_.graph().tensor(m_[kRnnLengths]).dims[0];
   TensorId lengths = reshape(m_[kRnnLengths], batch_major ? tessera::Ints{batch, 1, 1} : tessera::Ints{1, batch, 1});
   TensorId step = m_.pointwise({.mode = M::gen_index, .axis = batch_major ? 1 : 0}, {y}, DType::i32);
-  TensorId inside = m_.temporary(DType::boolean);
-  m_.add(ops::pointwise, {step, lengths}, {inside}, PointwiseOptions{.mode = M::cmp_lt}, DType::i32);
+  TensorId inside = m_.inferred(DType::boolean);
+  m_.pointwise({.mode = M::cmp_lt}, {step, lengths}, DType::i32, inside);
   return m_.pointwise({.mode = M::select}, {y, m_[kRnnPadding], inside}, compute_);
 }
 
 TensorId RnnGraph::reshape(TensorId t, const tessera::Ints& size) {
   DType type = m_.graph().tensor(t).dtype;
   tessera::ReshapeOptions o{.size = size, .mode = tessera::ReshapeMode::logical};
-  return m_.add(ops::reshape, {t}, {m_.temporary(type)}, o, is_integer(type) ? type : compute_)[0];
+  return m_.add(ops::reshape, {t}, {m_.inferred(type)}, o, is_integer(type) ? type : compute_)[0];
 }
 
 // Rows [n, f] in the order of a table, as if they were pages of one step each; 0 beyond the lengths.
 TensorId RnnGraph::gather(TensorId rows, TensorId table, TensorId lengths) {
   Dims d = m_.graph().tensor(rows).dims;
   return m_.add(ops::paged_load, {reshape(rows, {d[0], 1, 1, d[1]}), table, lengths},
-                {m_.temporary(m_.graph().tensor(rows).dtype)}, tessera::PagedLoadOptions{}, compute_)[0];
+                {m_.inferred(m_.graph().tensor(rows).dtype)}, tessera::PagedLoadOptions{}, compute_)[0];
 }
 
 // [batch, steps, f] of packed rows.
@@ -174,7 +172,7 @@ void RnnGraph::pack(TensorId padded, int64_t id) {
 
 // Where an operation puts a sequence: the caller's memory, or what is to be packed there.
 TensorId RnnGraph::sequence_result(int64_t id) {
-  return unpacks() ? m_.temporary(m_.graph().tensor(m_.result(id)).dtype) : m_.result(id);
+  return unpacks() ? m_.inferred(m_.graph().tensor(m_.result(id)).dtype) : m_.result(id);
 }
 
 }  // namespace tsr::capi

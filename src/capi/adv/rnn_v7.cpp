@@ -64,7 +64,7 @@ void forward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int steps, const cu
 cudnnStatus_t CUDNNWINAPI cudnnGetRNNWorkspaceSize(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
                                                    const int seqLength, const cudnnTensorDescriptor_t xDesc[],
                                                    size_t* sizeInBytes) {
-  return answer("cudnnGetRNNWorkspaceSize", [&] {
+  return answer(TESSERA_CALL(cudnnGetRNNWorkspaceSize, handle, rnnDesc, seqLength, xDesc, sizeInBytes), [&] {
     cudnnRNNDataStruct x = sequences_of(seqLength, xDesc, "xDesc");
     cudnnRNNStruct r = complete(rnnDesc, x);
     given(sizeInBytes, "sizeInBytes") = RnnCall(handle, r, x).workspace_bytes(true);
@@ -74,7 +74,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNWorkspaceSize(cudnnHandle_t handle, const c
 cudnnStatus_t CUDNNWINAPI cudnnGetRNNTrainingReserveSize(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
                                                          const int seqLength, const cudnnTensorDescriptor_t xDesc[],
                                                          size_t* sizeInBytes) {
-  return answer("cudnnGetRNNTrainingReserveSize", [&] {
+  return answer(TESSERA_CALL(cudnnGetRNNTrainingReserveSize, handle, rnnDesc, seqLength, xDesc, sizeInBytes), [&] {
     given(handle, "handle");
     cudnnRNNDataStruct x = sequences_of(seqLength, xDesc, "xDesc");
     cudnnRNNStruct r = complete(rnnDesc, x);
@@ -88,7 +88,9 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNForwardInference(
     const cudnnTensorDescriptor_t cxDesc, const void* cx, const cudnnFilterDescriptor_t wDesc, const void* w,
     const cudnnTensorDescriptor_t yDesc[], void* y, const cudnnTensorDescriptor_t hyDesc, void* hy,
     const cudnnTensorDescriptor_t cyDesc, void* cy, void* workSpace, size_t workSpaceSizeInBytes) {
-  return answer("cudnnRNNForwardInference", [&] {
+  auto entry = TESSERA_CALL(cudnnRNNForwardInference, handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx,
+                            wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes);
+  return answer(entry, [&] {
     RnnBuffers b{.x = x, .weights = w, .hx = hx, .cx = cx, .y = y, .hy = hy, .cy = cy};
     b.workspace = workSpace, b.workspace_bytes = workSpaceSizeInBytes;
     forward(handle, rnnDesc, seqLength, xDesc, yDesc, first_given({hxDesc, hyDesc}), first_given({cxDesc, cyDesc}),
@@ -103,7 +105,10 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNForwardTraining(
     const cudnnTensorDescriptor_t yDesc[], void* y, const cudnnTensorDescriptor_t hyDesc, void* hy,
     const cudnnTensorDescriptor_t cyDesc, void* cy, void* workSpace, size_t workSpaceSizeInBytes, void* reserveSpace,
     size_t reserveSpaceSizeInBytes) {
-  return answer("cudnnRNNForwardTraining", [&] {
+  auto entry = TESSERA_CALL(cudnnRNNForwardTraining, handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx,
+                            wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes, reserveSpace,
+                            reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     RnnBuffers b{.x = x, .weights = w, .hx = hx, .cx = cx, .y = y, .hy = hy, .cy = cy};
     b.workspace = workSpace, b.workspace_bytes = workSpaceSizeInBytes;
     b.reserve = reserveSpace, b.reserve_bytes = reserveSpaceSizeInBytes;
@@ -113,14 +118,17 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNForwardTraining(
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardData(
-    cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, const int seqLength, const cudnnTensorDescriptor_t[],
-    const void*, const cudnnTensorDescriptor_t dyDesc[], const void* dy, const cudnnTensorDescriptor_t dhyDesc,
-    const void* dhy, const cudnnTensorDescriptor_t dcyDesc, const void* dcy, const cudnnFilterDescriptor_t wDesc,
-    const void* w, const cudnnTensorDescriptor_t hxDesc, const void* hx, const cudnnTensorDescriptor_t cxDesc,
-    const void* cx, const cudnnTensorDescriptor_t dxDesc[], void* dx, const cudnnTensorDescriptor_t dhxDesc, void* dhx,
-    const cudnnTensorDescriptor_t dcxDesc, void* dcx, void* workSpace, size_t workSpaceSizeInBytes, void* reserveSpace,
-    size_t reserveSpaceSizeInBytes) {
-  return answer("cudnnRNNBackwardData", [&] {
+    cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+    const cudnnTensorDescriptor_t yDesc[], const void* y, const cudnnTensorDescriptor_t dyDesc[], const void* dy,
+    const cudnnTensorDescriptor_t dhyDesc, const void* dhy, const cudnnTensorDescriptor_t dcyDesc, const void* dcy,
+    const cudnnFilterDescriptor_t wDesc, const void* w, const cudnnTensorDescriptor_t hxDesc, const void* hx,
+    const cudnnTensorDescriptor_t cxDesc, const void* cx, const cudnnTensorDescriptor_t dxDesc[], void* dx,
+    const cudnnTensorDescriptor_t dhxDesc, void* dhx, const cudnnTensorDescriptor_t dcxDesc, void* dcx, void* workSpace,
+    size_t workSpaceSizeInBytes, void* reserveSpace, size_t reserveSpaceSizeInBytes) {
+  auto entry = TESSERA_CALL(cudnnRNNBackwardData, handle, rnnDesc, seqLength, yDesc, y, dyDesc, dy, dhyDesc, dhy,
+                            dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx, dcxDesc, dcx,
+                            workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     cudnnRNNDataStruct xs = sequences_of(seqLength, dxDesc, "dxDesc"), ys = sequences_of(seqLength, dyDesc, "dyDesc");
     cudnnRNNStruct r = complete(rnnDesc, xs);
     RnnCall call(handle, r, xs);
@@ -137,11 +145,14 @@ cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardData(
 
 cudnnStatus_t CUDNNWINAPI cudnnRNNBackwardWeights(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
                                                   const int seqLength, const cudnnTensorDescriptor_t xDesc[],
-                                                  const void*, const cudnnTensorDescriptor_t, const void*,
-                                                  const cudnnTensorDescriptor_t[], const void*, const void*, size_t,
+                                                  const void* x, const cudnnTensorDescriptor_t hxDesc, const void* hx,
+                                                  const cudnnTensorDescriptor_t yDesc[], const void* y,
+                                                  const void* workSpace, size_t workSpaceSizeInBytes,
                                                   const cudnnFilterDescriptor_t dwDesc, void* dw,
                                                   const void* reserveSpace, size_t reserveSpaceSizeInBytes) {
-  return answer("cudnnRNNBackwardWeights", [&] {
+  auto entry = TESSERA_CALL(cudnnRNNBackwardWeights, handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, yDesc, y,
+                            workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     cudnnRNNDataStruct xs = sequences_of(seqLength, xDesc, "xDesc");
     cudnnRNNStruct r = complete(rnnDesc, xs);
     RnnCall call(handle, r, xs);

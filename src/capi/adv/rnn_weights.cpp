@@ -51,7 +51,7 @@ cudnnRNNStruct with_input(cudnnRNNDescriptor_t desc, const cudnnTensorDescriptor
 
 cudnnStatus_t CUDNNWINAPI cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
                                                      size_t* weightSpaceSize) {
-  return answer("cudnnGetRNNWeightSpaceSize", [&] {
+  return answer(TESSERA_CALL(cudnnGetRNNWeightSpaceSize, handle, rnnDesc, weightSpaceSize), [&] {
     given(handle, "handle");
     given(weightSpaceSize, "weightSpaceSize") = weight_bytes(given_rnn(rnnDesc));
   });
@@ -61,7 +61,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNN
                                                   int32_t pseudoLayer, size_t weightSpaceSize, const void* weightSpace,
                                                   int32_t linLayerID, cudnnTensorDescriptor_t mDesc, void** mAddr,
                                                   cudnnTensorDescriptor_t bDesc, void** bAddr) {
-  return answer("cudnnGetRNNWeightParams", [&] {
+  auto entry = TESSERA_CALL(cudnnGetRNNWeightParams, handle, rnnDesc, pseudoLayer, weightSpaceSize, weightSpace,
+                            linLayerID, mDesc, mAddr, bDesc, bAddr);
+  return answer(entry, [&] {
     given(handle, "handle");
     const cudnnRNNStruct& r = given_rnn(rnnDesc);
     demand(weightSpaceSize >= weight_bytes(r), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "weightSpaceSize is ",
@@ -75,7 +77,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNN
 cudnnStatus_t CUDNNWINAPI cudnnGetRNNParamsSize(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
                                                 const cudnnTensorDescriptor_t xDesc, size_t* sizeInBytes,
                                                 cudnnDataType_t dataType) {
-  return answer("cudnnGetRNNParamsSize", [&] {
+  return answer(TESSERA_CALL(cudnnGetRNNParamsSize, handle, rnnDesc, xDesc, sizeInBytes, dataType), [&] {
     given(handle, "handle");
     given(sizeInBytes, "sizeInBytes") = weight_bytes(with_input(rnnDesc, xDesc, dataType));
   });
@@ -86,7 +88,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t handle, 
                                                           const cudnnFilterDescriptor_t wDesc, const void* w,
                                                           const int linLayerID, cudnnFilterDescriptor_t linLayerMatDesc,
                                                           void** linLayerMat) {
-  return answer("cudnnGetRNNLinLayerMatrixParams", [&] {
+  auto entry = TESSERA_CALL(cudnnGetRNNLinLayerMatrixParams, handle, rnnDesc, pseudoLayer, xDesc, wDesc, w, linLayerID,
+                            linLayerMatDesc, linLayerMat);
+  return answer(entry, [&] {
     given(handle, "handle");
     cudnnRNNStruct r = with_input(rnnDesc, xDesc, given(wDesc, "wDesc").type);
     describe_rnn_part(find_rnn_part(r, pseudoLayer, linLayerID).matrix, r.type, w,
@@ -99,7 +103,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetRNNLinLayerBiasParams(cudnnHandle_t handle, co
                                                         const cudnnFilterDescriptor_t wDesc, const void* w,
                                                         const int linLayerID, cudnnFilterDescriptor_t linLayerBiasDesc,
                                                         void** linLayerBias) {
-  return answer("cudnnGetRNNLinLayerBiasParams", [&] {
+  auto entry = TESSERA_CALL(cudnnGetRNNLinLayerBiasParams, handle, rnnDesc, pseudoLayer, xDesc, wDesc, w, linLayerID,
+                            linLayerBiasDesc, linLayerBias);
+  return answer(entry, [&] {
     given(handle, "handle");
     cudnnRNNStruct r = with_input(rnnDesc, xDesc, given(wDesc, "wDesc").type);
     describe_rnn_part(find_rnn_part(r, pseudoLayer, linLayerID).bias, r.type, w,

@@ -53,18 +53,20 @@ void set_lengths(cudnnSeqDataStruct& d, size_t count, const int* lengths) {
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t* seqDataDesc) {
-  return answer("cudnnCreateSeqDataDescriptor", [&] { create(seqDataDesc, "seqDataDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateSeqDataDescriptor, seqDataDesc), [&] { create(seqDataDesc, "seqDataDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc) {
-  return answer("cudnnDestroySeqDataDescriptor", [&] { delete seqDataDesc; });
+  return answer(TESSERA_CALL(cudnnDestroySeqDataDescriptor, seqDataDesc), [&] { delete seqDataDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc, cudnnDataType_t dataType,
                                                     int nbDims, const int dimA[], const cudnnSeqDataAxis_t* axes,
                                                     size_t seqLengthArraySize, const int* seqLengthArray,
                                                     void* paddingFill) {
-  return answer("cudnnSetSeqDataDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetSeqDataDescriptor, seqDataDesc, dataType, nbDims, numbers(dimA, nbDims), axes,
+                            seqLengthArraySize, seqLengthArray, paddingFill);
+  return answer(entry, [&] {
     demand(nbDims == CUDNN_SEQDATA_DIM_COUNT, CUDNN_STATUS_BAD_PARAM, "nbDims is ", nbDims, ", needed is ",
            CUDNN_SEQDATA_DIM_COUNT);
     demand(dataType == CUDNN_DATA_FLOAT || dataType == CUDNN_DATA_DOUBLE || dataType == CUDNN_DATA_HALF ||
@@ -84,8 +86,11 @@ cudnnStatus_t CUDNNWINAPI cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t seq
 cudnnStatus_t CUDNNWINAPI cudnnGetSeqDataDescriptor(const cudnnSeqDataDescriptor_t seqDataDesc,
                                                     cudnnDataType_t* dataType, int* nbDims, int nbDimsRequested,
                                                     int dimA[], cudnnSeqDataAxis_t* axes, size_t* seqLengthArraySize,
-                                                    size_t seqLengthSizeRequested, int* seqLengthArray, void*) {
-  return answer("cudnnGetSeqDataDescriptor", [&] {
+                                                    size_t seqLengthSizeRequested, int* seqLengthArray,
+                                                    void* paddingFill) {
+  auto entry = TESSERA_CALL(cudnnGetSeqDataDescriptor, seqDataDesc, dataType, nbDims, nbDimsRequested, dimA, axes,
+                            seqLengthArraySize, seqLengthSizeRequested, seqLengthArray, paddingFill);
+  return answer(entry, [&] {
     const cudnnSeqDataStruct& d = given_sequences(seqDataDesc, "seqDataDesc");
     demand(nbDimsRequested >= 0, CUDNN_STATUS_BAD_PARAM, "nbDimsRequested is ", nbDimsRequested,
            ", it must not be negative");

@@ -6,7 +6,7 @@ using namespace tsr::capi;
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t descriptorType,
                                                        cudnnBackendDescriptor_t* descriptor) {
-  return answer("cudnnBackendCreateDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnBackendCreateDescriptor, descriptorType, descriptor), [&] {
     given(descriptor, "descriptor");
     const DescriptorRow* row = find_row(descriptorType);
     demand(row, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "descriptors of type ",
@@ -16,25 +16,29 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendCreateDescriptor(cudnnBackendDescriptorTyp
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
-  return answer("cudnnBackendDestroyDescriptor", [&] { delete &given_handle(descriptor, "descriptor"); });
+  return answer(TESSERA_CALL(cudnnBackendDestroyDescriptor, descriptor),
+                [&] { delete &given_handle(descriptor, "descriptor"); });
 }
 
 // Descriptors are ready when created: there is nothing left to do.
 cudnnStatus_t CUDNNWINAPI cudnnBackendInitialize(cudnnBackendDescriptor_t descriptor) {
-  return answer("cudnnBackendInitialize", [&] { given_descriptor(descriptor, "descriptor"); });
+  return answer(TESSERA_CALL(cudnnBackendInitialize, descriptor), [&] { given_descriptor(descriptor, "descriptor"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
                                                    cudnnBackendAttributeName_t attributeName,
                                                    cudnnBackendAttributeType_t attributeType, int64_t elementCount,
                                                    const void* arrayOfElements) {
-  return answer("cudnnBackendSetAttribute", [&] {
+  auto entry = TESSERA_CALL(cudnnBackendSetAttribute, descriptor, attributeName, attributeType, elementCount,
+                            elements(arrayOfElements, attributeType, elementCount));
+  return answer(entry, [&] {
     given_descriptor(descriptor, "descriptor").set(attributeName, attributeType, elementCount, arrayOfElements);
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
-  return answer("cudnnBackendFinalize", [&] { given_descriptor(descriptor, "descriptor").finalize(); });
+  return answer(TESSERA_CALL(cudnnBackendFinalize, descriptor),
+                [&] { given_descriptor(descriptor, "descriptor").finalize(); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor,
@@ -42,7 +46,9 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendGetAttribute(const cudnnBackendDescriptor_
                                                    cudnnBackendAttributeType_t attributeType,
                                                    int64_t requestedElementCount, int64_t* elementCount,
                                                    void* arrayOfElements) {
-  return answer("cudnnBackendGetAttribute", [&] {
+  auto entry = TESSERA_CALL(cudnnBackendGetAttribute, descriptor, attributeName, attributeType, requestedElementCount,
+                            elementCount, arrayOfElements);
+  return answer(entry, [&] {
     given_descriptor(descriptor, "descriptor")
         .get(attributeName, attributeType, requestedElementCount, elementCount, arrayOfElements);
   });

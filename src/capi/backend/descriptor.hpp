@@ -49,6 +49,7 @@ struct DescriptorRow {
 };
 // The row of a type; null for those that programs cannot create.
 const DescriptorRow* find_row(cudnnBackendDescriptorType_t type);
+const AttributeRow* find_attribute(cudnnBackendAttributeName_t name);  // of any type; null: there is none
 const char* name_of(cudnnBackendAttributeType_t t);
 
 // Values by copy; other descriptors by shared ownership, since programs destroy theirs early.

@@ -89,7 +89,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handl
                                                              cudnnBackendDescriptor_t executionPlan,
                                                              cudnnBackendDescriptor_t variantPack,
                                                              size_t* workspaceSizeInBytes) {
-  return answer("cudnnGetExecutionPlanWorkspaceSize", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetExecutionPlanWorkspaceSize, handle, executionPlan, variantPack, workspaceSizeInBytes);
+  return answer(entry, [&] {
     const Descriptor& plan = given_plan(executionPlan);
     std::shared_ptr<const tsr::Plan> sized = plan_for(given(handle, "handle"), plan, given_pack(variantPack)).plan;
     given(workspaceSizeInBytes, "workspaceSizeInBytes") =
@@ -99,7 +101,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handl
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
                                               cudnnBackendDescriptor_t variantPack) {
-  return answer("cudnnBackendExecute", [&] {
+  return answer(TESSERA_CALL(cudnnBackendExecute, handle, executionPlan, variantPack), [&] {
     const cudnnContext& h = given(handle, "handle");
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));
     // Some front ends try plans in a stream that records, with memory that is too small for them: work on the host
@@ -113,7 +115,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackend
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
                                                         cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
-  return answer("cudnnBackendPopulateCudaGraph", [&] {
+  return answer(TESSERA_CALL(cudnnBackendPopulateCudaGraph, handle, executionPlan, variantPack, graph), [&] {
     const cudnnContext& h = given(handle, "handle");
     check_graph(graph, h.device);
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));
@@ -123,7 +125,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cu
 
 cudnnStatus_t CUDNNWINAPI cudnnBackendUpdateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
                                                       cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
-  return answer("cudnnBackendUpdateCudaGraph", [&] {
+  return answer(TESSERA_CALL(cudnnBackendUpdateCudaGraph, handle, executionPlan, variantPack, graph), [&] {
     const cudnnContext& h = given(handle, "handle");
     check_graph(graph, h.device);
     Execution run(h, given_plan(executionPlan), given_pack(variantPack));

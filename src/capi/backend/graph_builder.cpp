@@ -6,7 +6,7 @@
 
 #include "capi/tf32.hpp"
 #include "capi/types.hpp"
-#include "graph/ops/tf32.hpp"
+#include "graph/ops/rounding.hpp"
 
 namespace tsr::capi {
 namespace {
@@ -179,13 +179,6 @@ TensorId GraphBuilder::like(TensorId sizes, DType type) {
   return keep(std::move(t));
 }
 
-TensorId GraphBuilder::inferred(DType type) {
-  Tensor t;
-  t.dtype = type;
-  t.dtype_given = true;
-  return keep(std::move(t));
-}
-
 std::array<TensorId, kStatistics> GraphBuilder::peer_statistics(const PeerStatistics& what, const Dims& sizes) {
   demand(!peers_, CUDNN_STATUS_NOT_SUPPORTED, "two norms with statistics of peers; allowed is one in a graph");
   peers_ = what;
@@ -215,23 +208,19 @@ void GraphBuilder::read_as_bits(TensorId bytes) {
 
 // --- nodes
 
-void GraphBuilder::add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options,
-                       DType compute, std::vector<TensorId> captures) {
-  Node n;
-  n.op = &op;
-  n.in = std::move(in), n.out = std::move(out), n.captures = std::move(captures);
-  n.out.resize(op.out.size(), kNone);
-  n.attrs = op.defaults;
-  if (options.has_value()) n.attrs = std::move(options);
-  n.compute = compute, n.compute_given = true;
+std::vector<TensorId> GraphBuilder::keep(Node n) {
   if (may_use_tf32() && n.in.size() >= 2) allow_tf32(n.attrs);
   draft_.nodes.push_back(std::move(n));
+  return draft_.nodes.back().out;
 }
 
 void GraphBuilder::blend(TensorId to, TensorId value, double alpha, double beta, DType compute) {
   if (is_integer(compute)) compute = DType::f64;  // factors need not be whole numbers
   tessera::PointwiseOptions o{.alpha1 = alpha, .alpha2 = beta};
-  if (beta == 0) return add(ops::pointwise, {value}, {to}, o, compute);
+  if (beta == 0) {
+    pointwise(o, {value}, compute, to);
+    return;
+  }
   Tensor before = draft_.tensors[at(to)];
   demand(before.stored, CUDNN_STATUS_BAD_PARAM, "tensor '", before.name,
          "' is virtual and held nothing before: beta is ", beta, ", it must be 0");
@@ -240,7 +229,7 @@ void GraphBuilder::blend(TensorId to, TensorId value, double alpha, double beta,
   o.mode = tessera::PointwiseMode::add;
   TensorId old = keep(std::move(before));
   if (auto order = ordered_.find(to); order != ordered_.end()) ordered_[old] = order->second;
-  add(ops::pointwise, {value, old}, {to}, o, compute);
+  pointwise(o, {value, old}, compute, to);
 }
 
 std::vector<bool> GraphBuilder::produced() const {

@@ -34,7 +34,7 @@ void count_bits(Dims& dims, Dims& strides);
 // graph does not read or write (constants, placeholders).
 std::vector<Binding> bindings(const Graph& g, std::span<const int64_t> uids, std::span<void* const> pointers);
 
-class GraphBuilder {
+class GraphBuilder : public Builder {
  public:
   // The graph's tensor for a tensor descriptor, made when it is first met. Refuses an id that stands for two tensors.
   TensorId tensor(const Descriptor& tensor);
@@ -43,17 +43,11 @@ class GraphBuilder {
   TensorId required(const Descriptor& op, cudnnBackendAttributeName_t name);
   // A virtual tensor between two nodes of one operation, with the sizes of another.
   TensorId like(TensorId sizes, DType type);
-  // The same with the sizes that its operation gives it.
-  TensorId inferred(DType type);
-  TensorId constant(double value, DType type) { return keep(make_scalar_constant(type, value)); }
   // The two statistics of a norm that counts the elements of peers, of these sizes. What computes them from this
   // device's elements becomes a graph of its own; what reads them gets those of all devices.
   std::array<TensorId, kStatistics> peer_statistics(const PeerStatistics& what, const Dims& sizes);
   // Reads an input of bytes as eight bits each, the lowest first, in its last dimension.
   void read_as_bits(TensorId bytes);
-  // A node; inputs and outputs by slot, kNone where one is left out; without options: the operation's defaults.
-  void add(const OpSpec& op, std::vector<TensorId> in, std::vector<TensorId> out, std::any options, DType compute,
-           std::vector<TensorId> captures = {});
   // The result `to` becomes alpha * value + beta * what it held before.
   void blend(TensorId to, TensorId value, double alpha, double beta, DType compute);
   const Tensor& operator[](TensorId id) const { return draft_.tensors[static_cast<size_t>(id)]; }
@@ -91,7 +85,8 @@ class GraphBuilder {
   };
   static MemoryOrder order_of(const Descriptor& d);
 
-  TensorId keep(Tensor t);
+  TensorId keep(Tensor t) override;
+  std::vector<TensorId> keep(Node n) override;
   Tensor read(const Descriptor& d);
   int64_t natural_size(const Node& n, int along) const;
   bool narrow_vectors(const Node& n);

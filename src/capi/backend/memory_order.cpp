@@ -134,8 +134,7 @@ void GraphBuilder::convert_unsigned(TensorId bits, TensorId values, bool result)
   constexpr double kAll = 0x1p32, kHalf = 0x1p31;
   auto apply = [&](M mode, TensorId x, double b, TensorId y = kNone) {
     if (y == kNone) y = like(values, DType::i64);
-    add(ops::pointwise, {x, keep(make_scalar_constant(DType::i64, b)), kNone}, {y},
-        tessera::PointwiseOptions{.mode = mode}, DType::i64);
+    pointwise({.mode = mode}, {x, constant(b, DType::i64), kNone}, DType::i64, y);
     return y;
   };
   if (!result) {

@@ -9,10 +9,15 @@ namespace {
 
 constexpr int kTypes = CUDNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR + 1;
 
+template <class F>
+void for_each_row(const F& f) {
+  for (auto group : {rows_of_attention(), rows_of_math(), rows_of_moves(), rows_of_norms(), rows_of_plans()})
+    for (const DescriptorRow& r : group) f(r);
+}
+
 std::array<const DescriptorRow*, kTypes> by_type() {
   std::array<const DescriptorRow*, kTypes> rows{};
-  for (auto group : {rows_of_attention(), rows_of_math(), rows_of_moves(), rows_of_norms(), rows_of_plans()})
-    for (const DescriptorRow& r : group) rows[static_cast<size_t>(r.type)] = r.creatable ? &r : nullptr;
+  for_each_row([&](const DescriptorRow& r) { rows[static_cast<size_t>(r.type)] = r.creatable ? &r : nullptr; });
   return rows;
 }
 
@@ -22,6 +27,15 @@ const DescriptorRow* find_row(cudnnBackendDescriptorType_t type) {
   static const auto rows = by_type();
   auto i = static_cast<int64_t>(type);
   return i >= 0 && i < kTypes ? rows[static_cast<size_t>(i)] : nullptr;
+}
+
+const AttributeRow* find_attribute(cudnnBackendAttributeName_t name) {
+  const AttributeRow* found = nullptr;
+  for_each_row([&](const DescriptorRow& r) {
+    for (const AttributeRow& a : r.attributes)
+      if (a.name == name) found = &a;
+  });
+  return found;
 }
 
 const char* name_of(cudnnBackendAttributeType_t t) {

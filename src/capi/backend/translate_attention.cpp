@@ -160,7 +160,7 @@ TensorId mask_of_tiles(TensorId mask, int64_t keys, GraphBuilder& to) {
   if (mask == kNone || to[mask].dims.back() != ceil_div(tiles, 8)) return mask;
   to.read_as_bits(mask);
   TensorId all = to.like(mask, DType::boolean);
-  to.add(ops::pointwise, {mask}, {all}, {}, DType::boolean);
+  to.pointwise({}, {mask}, DType::boolean, all);
   return all;
 }
 
@@ -192,7 +192,7 @@ void translate_sdpa_fwd(const Descriptor& op, GraphBuilder& to) {
     o.max_seq_kv = longest_sequence(op, softmax, mod);
   TensorId& mask = in[slot_of(spec.in, "block_mask")];
   mask = mask_of_tiles(mask, o.max_seq_kv > 0 ? o.max_seq_kv : to[in[1]].dims[2], to);
-  to.add(spec, std::move(in), std::move(out), o, compute, std::move(captured));
+  to.add(spec, std::move(in), std::move(out), o, compute, captured);
 }
 
 // The largest total lengths are hints for buffers that this library does not need.
@@ -211,7 +211,7 @@ void translate_sdpa_bwd(const Descriptor& op, GraphBuilder& to) {
     std::vector<TensorId> again = captured;  // for the gradient, which reads the same tensors
     captured.insert(captured.end(), again.begin(), again.end());
   }
-  to.add(spec, std::move(in), std::move(out), o, compute, std::move(captured));
+  to.add(spec, std::move(in), std::move(out), o, compute, captured);
 }
 
 }  // namespace tsr::capi

@@ -17,7 +17,7 @@ class Writer {
   // Into a new tensor, or into `result`.
   TensorId apply(const PointwiseOptions& o, TensorId a, TensorId b = kNone, TensorId result = kNone) {
     if (result == kNone) result = to_.inferred(DType::f32);
-    to_.add(ops::pointwise, {a, b}, {result}, o, DType::f32);
+    to_.pointwise(o, {a, b}, DType::f32, result);
     return result;
   }
   void reduce(ReduceMode mode, TensorId x, TensorId result) {

@@ -132,13 +132,13 @@ void translate_pointwise(const Descriptor& op, GraphBuilder& to) {
   TensorId x = to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
   if (is_backward(o.mode)) {
     TensorId dy = to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_DYDESC);
-    to.add(ops::pointwise, {x, dy}, {to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC)}, o, compute);
+    to.pointwise(o, {x, dy}, compute, to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC));
     return;
   }
   std::vector<TensorId> in = {x, to.optional(op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
                               to.optional(op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC)};
   in.resize(static_cast<size_t>(info(o.mode).arity));  // operands that the mode does not have do not matter
-  to.add(ops::pointwise, in, {to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC)}, o, compute);
+  to.pointwise(o, in, compute, to.required(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
 }
 
 void translate_reduction(const Descriptor& op, GraphBuilder& to) {

@@ -71,9 +71,9 @@ TensorId without_nan(const Descriptor& part, GraphBuilder& to, TensorId x) {
   using M = tessera::PointwiseMode;
   DType compute = compute_for(to, x);
   TensorId is_number = to.like(x, DType::boolean), clean = to.like(x, type);
-  to.add(ops::pointwise, {x, x}, {is_number}, tessera::PointwiseOptions{.mode = M::cmp_eq}, compute);
-  to.add(ops::pointwise, {x, to.constant(-std::numeric_limits<double>::infinity(), compute), is_number}, {clean},
-         tessera::PointwiseOptions{.mode = M::select}, compute);
+  to.pointwise({.mode = M::cmp_eq}, {x, x}, compute, is_number);
+  to.pointwise({.mode = M::select}, {x, to.constant(-std::numeric_limits<double>::infinity(), compute), is_number},
+               compute, clean);
   return clean;
 }
 

@@ -59,17 +59,18 @@ TensorId gradient_of(Maker& m, const cudnnActivationStruct& a, TensorId x, Tenso
 }  // namespace tsr::capi
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* activationDesc) {
-  return answer("cudnnCreateActivationDescriptor", [&] { create(activationDesc, "activationDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateActivationDescriptor, activationDesc),
+                [&] { create(activationDesc, "activationDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activationDesc) {
-  return answer("cudnnDestroyActivationDescriptor", [&] { delete activationDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyActivationDescriptor, activationDesc), [&] { delete activationDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activationDesc,
                                                        cudnnActivationMode_t mode, cudnnNanPropagation_t reluNanOpt,
                                                        double coef) {
-  return answer("cudnnSetActivationDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnSetActivationDescriptor, activationDesc, mode, reluNanOpt, coef), [&] {
     demand(mode >= CUDNN_ACTIVATION_SIGMOID && mode <= CUDNN_ACTIVATION_SWISH, CUDNN_STATUS_BAD_PARAM, "mode ",
            static_cast<int>(mode), " does not exist");
     demand_enumerator(reluNanOpt, CUDNN_PROPAGATE_NAN, "reluNanOpt");
@@ -81,7 +82,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetActivationDescriptor(cudnnActivationDescriptor
 cudnnStatus_t CUDNNWINAPI cudnnGetActivationDescriptor(const cudnnActivationDescriptor_t activationDesc,
                                                        cudnnActivationMode_t* mode, cudnnNanPropagation_t* reluNanOpt,
                                                        double* coef) {
-  return answer("cudnnGetActivationDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnGetActivationDescriptor, activationDesc, mode, reluNanOpt, coef), [&] {
     const cudnnActivationStruct& a = given(activationDesc, "activationDesc");
     if (mode) *mode = a.mode;
     if (reluNanOpt) *reluNanOpt = a.nan;
@@ -91,20 +92,20 @@ cudnnStatus_t CUDNNWINAPI cudnnGetActivationDescriptor(const cudnnActivationDesc
 
 cudnnStatus_t CUDNNWINAPI cudnnSetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activationDesc,
                                                                 double swish_beta) {
-  return answer("cudnnSetActivationDescriptorSwishBeta",
+  return answer(TESSERA_CALL(cudnnSetActivationDescriptorSwishBeta, activationDesc, swish_beta),
                 [&] { given(activationDesc, "activationDesc").swish_beta = swish_beta; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activationDesc,
                                                                 double* swish_beta) {
-  return answer("cudnnGetActivationDescriptorSwishBeta",
+  return answer(TESSERA_CALL(cudnnGetActivationDescriptorSwishBeta, activationDesc, swish_beta),
                 [&] { given(swish_beta, "swish_beta") = given(activationDesc, "activationDesc").swish_beta; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t activationDesc,
                                                  const void* alpha, const cudnnTensorDescriptor_t xDesc, const void* x,
                                                  const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnActivationForward", [&] {
+  return answer(TESSERA_CALL(cudnnActivationForward, handle, activationDesc, alpha, xDesc, x, beta, yDesc, y), [&] {
     const cudnnActivationStruct& a = given(activationDesc, "activationDesc");
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     Call c(handle, "cudnnActivationForward");
@@ -119,7 +120,9 @@ cudnnStatus_t CUDNNWINAPI cudnnActivationBackward(cudnnHandle_t handle, cudnnAct
                                                   const cudnnTensorDescriptor_t dyDesc, const void* dy,
                                                   const cudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
                                                   const cudnnTensorDescriptor_t dxDesc, void* dx) {
-  return answer("cudnnActivationBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnActivationBackward, handle, activationDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x,
+                            beta, dxDesc, dx);
+  return answer(entry, [&] {
     const cudnnActivationStruct& a = given(activationDesc, "activationDesc");
     const Shape& ds = given(dxDesc, "dxDesc");
     Call c(handle, "cudnnActivationBackward");

@@ -77,7 +77,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGnnAggSimpleForward(cudaStream_t stream, const cu
                                                    const void* concatFeatures, void* output, void* outPositions,
                                                    int nodeFeatDim, int edgeFeatDim, int concatFeatDim,
                                                    cudnnDataType_t dataType, cudnnGnnAggOp_t aggOp) {
-  return answer("cudnnGnnAggSimpleForward", [&] {
+  auto entry = TESSERA_CALL(cudnnGnnAggSimpleForward, stream, graph, nodeFeatures, edgeFeatures, concatFeatures, output,
+                            outPositions, nodeFeatDim, edgeFeatDim, concatFeatDim, dataType, aggOp);
+  return answer(entry, [&] {
     Aggregation a = checked(graph, nodeFeatDim, edgeFeatDim, concatFeatDim, dataType, aggOp);
     check_present(nodeFeatures, "nodeFeatures", a.node);
     check_present(edgeFeatures, "edgeFeatures", a.edge);
@@ -104,7 +106,10 @@ cudnnStatus_t CUDNNWINAPI cudnnGnnAggSimpleBackward(cudaStream_t stream, const c
                                                     void* gradConcatFeatures, int nodeFeatDim, int edgeFeatDim,
                                                     int concatFeatDim, cudnnDataType_t dataType,
                                                     cudnnGnnAggOp_t aggOp) {
-  return answer("cudnnGnnAggSimpleBackward", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGnnAggSimpleBackward, stream, graph, gradOutput, outPositions, gradNodeFeatures,
+                   gradEdgeFeatures, gradConcatFeatures, nodeFeatDim, edgeFeatDim, concatFeatDim, dataType, aggOp);
+  return answer(entry, [&] {
     Aggregation a = checked(graph, nodeFeatDim, edgeFeatDim, concatFeatDim, dataType, aggOp);
     check_present(gradNodeFeatures, "gradNodeFeatures", a.node);
     check_present(gradEdgeFeatures, "gradEdgeFeatures", a.edge);

@@ -22,7 +22,7 @@ AfterNorm after(cudnnBatchNormOps_t ops) {
 cudnnStatus_t CUDNNWINAPI cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDesc,
                                                         const cudnnTensorDescriptor_t xDesc,
                                                         cudnnBatchNormMode_t mode) {
-  return answer("cudnnDeriveBNTensorDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnDeriveBNTensorDescriptor, derivedBnDesc, xDesc, mode), [&] {
     derive_params(given(derivedBnDesc, "derivedBnDesc"), given(xDesc, "xDesc"), per_activation(mode));
   });
 }
@@ -32,7 +32,9 @@ cudnnStatus_t CUDNNWINAPI cudnnBatchNormalizationForwardInference(
     const cudnnTensorDescriptor_t xDesc, const void* x, const cudnnTensorDescriptor_t yDesc, void* y,
     const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void* bnScale, const void* bnBias,
     const void* estimatedMean, const void* estimatedVariance, double epsilon) {
-  return answer("cudnnBatchNormalizationForwardInference", [&] {
+  auto entry = TESSERA_CALL(cudnnBatchNormalizationForwardInference, handle, mode, alpha, beta, xDesc, x, yDesc, y,
+                            bnScaleBiasMeanVarDesc, bnScale, bnBias, estimatedMean, estimatedVariance, epsilon);
+  return answer(entry, [&] {
     NormInference n{};
     n.handle = handle;
     n.function = "cudnnBatchNormalizationForwardInference";
@@ -53,7 +55,10 @@ cudnnStatus_t CUDNNWINAPI cudnnBatchNormalizationForwardTraining(
     const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void* bnScale, const void* bnBias,
     double exponentialAverageFactor, void* resultRunningMean, void* resultRunningVariance, double epsilon,
     void* resultSaveMean, void* resultSaveInvVariance) {
-  return answer("cudnnBatchNormalizationForwardTraining", [&] {
+  auto entry = TESSERA_CALL(cudnnBatchNormalizationForwardTraining, handle, mode, alpha, beta, xDesc, x, yDesc, y,
+                            bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor, resultRunningMean,
+                            resultRunningVariance, epsilon, resultSaveMean, resultSaveInvVariance);
+  return answer(entry, [&] {
     NormTraining n{};
     n.handle = handle;
     n.function = "cudnnBatchNormalizationForwardTraining";
@@ -75,7 +80,10 @@ cudnnStatus_t CUDNNWINAPI cudnnBatchNormalizationBackward(
     const cudnnTensorDescriptor_t dyDesc, const void* dy, const cudnnTensorDescriptor_t dxDesc, void* dx,
     const cudnnTensorDescriptor_t dBnScaleBiasDesc, const void* bnScale, void* dBnScaleResult, void* dBnBiasResult,
     double epsilon, const void* savedMean, const void* savedInvVariance) {
-  return answer("cudnnBatchNormalizationBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnBatchNormalizationBackward, handle, mode, alphaDataDiff, betaDataDiff, alphaParamDiff,
+                            betaParamDiff, xDesc, x, dyDesc, dy, dxDesc, dx, dBnScaleBiasDesc, bnScale, dBnScaleResult,
+                            dBnBiasResult, epsilon, savedMean, savedInvVariance);
+  return answer(entry, [&] {
     NormBackward n{};
     n.handle = handle;
     n.function = "cudnnBatchNormalizationBackward";
@@ -98,7 +106,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetBatchNormalizationForwardTrainingExWorkspaceSi
     const cudnnTensorDescriptor_t zDesc, const cudnnTensorDescriptor_t yDesc,
     const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const cudnnActivationDescriptor_t activationDesc,
     size_t* sizeInBytes) {
-  return answer("cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, handle, mode, bnOps, xDesc, zDesc,
+                            yDesc, bnScaleBiasMeanVarDesc, activationDesc, sizeInBytes);
+  return answer(entry, [&] {
     NormTraining n{};
     n.handle = handle;
     n.function = "cudnnBatchNormalizationForwardTrainingEx";
@@ -116,7 +126,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetBatchNormalizationBackwardExWorkspaceSize(
     const cudnnTensorDescriptor_t yDesc, const cudnnTensorDescriptor_t dyDesc, const cudnnTensorDescriptor_t dzDesc,
     const cudnnTensorDescriptor_t dxDesc, const cudnnTensorDescriptor_t dBnScaleBiasDesc,
     const cudnnActivationDescriptor_t activationDesc, size_t* sizeInBytes) {
-  return answer("cudnnGetBatchNormalizationBackwardExWorkspaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetBatchNormalizationBackwardExWorkspaceSize, handle, mode, bnOps, xDesc, yDesc,
+                            dyDesc, dzDesc, dxDesc, dBnScaleBiasDesc, activationDesc, sizeInBytes);
+  return answer(entry, [&] {
     NormBackward n{};
     n.handle = handle;
     n.function = "cudnnBatchNormalizationBackwardEx";
@@ -132,7 +144,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 cudnnStatus_t CUDNNWINAPI cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps,
     const cudnnActivationDescriptor_t activationDesc, const cudnnTensorDescriptor_t xDesc, size_t* sizeInBytes) {
-  return answer("cudnnGetBatchNormalizationTrainingExReserveSpaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, handle, mode, bnOps, activationDesc,
+                            xDesc, sizeInBytes);
+  return answer(entry, [&] {
     given(handle, "handle"), given(xDesc, "xDesc");
     (void)per_activation(mode);
     if (after(bnOps) != AfterNorm::nothing) given(activationDesc, "activationDesc");
@@ -146,8 +160,14 @@ cudnnStatus_t CUDNNWINAPI cudnnBatchNormalizationForwardTrainingEx(
     const cudnnTensorDescriptor_t yDesc, void* yData, const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc,
     const void* bnScale, const void* bnBias, double exponentialAverageFactor, void* resultRunningMean,
     void* resultRunningVariance, double epsilon, void* resultSaveMean, void* resultSaveInvVariance,
-    cudnnActivationDescriptor_t activationDesc, void* workspace, size_t workSpaceSizeInBytes, void*, size_t) {
-  return answer("cudnnBatchNormalizationForwardTrainingEx", [&] {
+    cudnnActivationDescriptor_t activationDesc, void* workspace, size_t workSpaceSizeInBytes, void* reserveSpace,
+    size_t reserveSpaceSizeInBytes) {
+  auto entry =
+      TESSERA_CALL(cudnnBatchNormalizationForwardTrainingEx, handle, mode, bnOps, alpha, beta, xDesc, xData, zDesc,
+                   zData, yDesc, yData, bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor,
+                   resultRunningMean, resultRunningVariance, epsilon, resultSaveMean, resultSaveInvVariance,
+                   activationDesc, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     NormTraining n{};
     n.handle = handle;
     n.function = "cudnnBatchNormalizationForwardTrainingEx";
@@ -175,8 +195,13 @@ cudnnStatus_t CUDNNWINAPI cudnnBatchNormalizationBackwardEx(
     const cudnnTensorDescriptor_t dxDesc, void* dxData, const cudnnTensorDescriptor_t dBnScaleBiasDesc,
     const void* bnScaleData, const void* bnBiasData, void* dBnScaleData, void* dBnBiasData, double epsilon,
     const void* savedMean, const void* savedInvVariance, cudnnActivationDescriptor_t activationDesc, void* workSpace,
-    size_t workSpaceSizeInBytes, void*, size_t) {
-  return answer("cudnnBatchNormalizationBackwardEx", [&] {
+    size_t workSpaceSizeInBytes, void* reserveSpace, size_t reserveSpaceSizeInBytes) {
+  auto entry = TESSERA_CALL(cudnnBatchNormalizationBackwardEx, handle, mode, bnOps, alphaDataDiff, betaDataDiff,
+                            alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc, dzData,
+                            dxDesc, dxData, dBnScaleBiasDesc, bnScaleData, bnBiasData, dBnScaleData, dBnBiasData,
+                            epsilon, savedMean, savedInvVariance, activationDesc, workSpace, workSpaceSizeInBytes,
+                            reserveSpace, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     NormBackward n{};
     n.handle = handle;
     n.function = "cudnnBatchNormalizationBackwardEx";

@@ -131,7 +131,7 @@ class TrainingCall {
   }
   void make(Maker& m) {
     DType compute = m.compute(kY);
-    TensorId to = activates(n_) ? m.temporary(compute) : m.target(*blend_, kY);
+    TensorId to = activates(n_) ? m.inferred(compute) : m.target(*blend_, kY);
     TensorId y = m.add(ops::norm_fwd,
                        {m[kX], m[kScale], m[kBias], kNone, kNone, kNone, old(m, kRunningMean), old(m, kRunningVariance),
                         kNone, m[kFactor]},
@@ -178,7 +178,7 @@ void take_activation(Call& c, const NormBackward& n) {
 void make(Maker& m, const NormBackward& n, const Blend& data, const Blend& params) {
   DType compute = m.compute(kDx);
   TensorId dy = activates(n) ? before_activation(m, n, compute) : m[kDy];
-  if (adds(n)) m.add(ops::pointwise, {dy}, {m.result(kDz)}, tessera::PointwiseOptions{.mode = M::identity}, compute);
+  if (adds(n)) m.pointwise({.mode = M::identity}, {dy}, compute, m.result(kDz));
   auto r = m.add(ops::norm_bwd, {m[kX], dy, m[kScale], m[kMean], m[kVariance]},
                  {m.target(data, kDx), m.target(params, kDscale), m.target(params, kDbias)},
                  options_of(n, Phase::training), compute);
@@ -228,7 +228,7 @@ void run(const NormInference& n) {
       .input(kVariance, *n.stats_desc, n.variance, "estimatedVariance");
   c.run([&](Maker& m) {
     DType compute = m.compute(kY);
-    TensorId to = activates(n) ? m.temporary(compute) : m.target(blend, kY);
+    TensorId to = activates(n) ? m.inferred(compute) : m.target(blend, kY);
     TensorId y = m.add(ops::norm_fwd, {m[kX], m[kScale], m[kBias], m[kMean], kNone, m[kVariance]}, {to},
                        options_of(n, Phase::inference), compute)[0];
     m.blend(blend, kY, finish(m, n, y, compute));

@@ -171,7 +171,9 @@ cudnnStatus_t CUDNNWINAPI cudnnCausalConv1dForward(cudaStream_t stream, const vo
                                                    const void* bias, void* y, int batch, int dim, int seqLen,
                                                    int kernelSize, cudnnDataType_t dataType,
                                                    cudnnCausalConv1dActivation_t activation) {
-  return answer("cudnnCausalConv1dForward", [&] {
+  auto entry = TESSERA_CALL(cudnnCausalConv1dForward, stream, x, weight, bias, y, batch, dim, seqLen, kernelSize,
+                            dataType, activation);
+  return answer(entry, [&] {
     direct_forward(stream, {batch, dim, seqLen, kernelSize, dataType}, 256, x, weight, bias, y, activation);
   });
 }
@@ -181,7 +183,9 @@ cudnnStatus_t CUDNNWINAPI cudnnCausalConv1dBackward(cudaStream_t stream, const v
                                                     void* dbias, int batch, int dim, int seqLen, int kernelSize,
                                                     cudnnDataType_t dataType, cudnnDataType_t dwDataType,
                                                     cudnnCausalConv1dActivation_t activation) {
-  return answer("cudnnCausalConv1dBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnCausalConv1dBackward, stream, x, weight, bias, dy, dx, dweight, dbias, batch, dim,
+                            seqLen, kernelSize, dataType, dwDataType, activation);
+  return answer(entry, [&] {
     direct_backward(stream, {batch, dim, seqLen, kernelSize, dataType}, 256, dwDataType, x, weight, bias, dy, dx,
                     dweight, dbias, activation);
   });
@@ -191,7 +195,9 @@ cudnnStatus_t CUDNNWINAPI cudnnCausalConv1dNwhForward(cudaStream_t stream, const
                                                       const void* bias, void* y, int batch, int dim, int seqLen,
                                                       int kernelSize, cudnnDataType_t dataType,
                                                       cudnnCausalConv1dActivation_t activation) {
-  return answer("cudnnCausalConv1dNwhForward", [&] {
+  auto entry = TESSERA_CALL(cudnnCausalConv1dNwhForward, stream, x, weight, bias, y, batch, dim, seqLen, kernelSize,
+                            dataType, activation);
+  return answer(entry, [&] {
     direct_forward(stream, {batch, dim, seqLen, kernelSize, dataType, true}, 128, x, weight, bias, y, activation);
   });
 }
@@ -201,7 +207,9 @@ cudnnStatus_t CUDNNWINAPI cudnnCausalConv1dNwhBackward(cudaStream_t stream, cons
                                                        void* dbias, int batch, int dim, int seqLen, int kernelSize,
                                                        cudnnDataType_t dataType, cudnnDataType_t dwDataType,
                                                        cudnnCausalConv1dActivation_t activation) {
-  return answer("cudnnCausalConv1dNwhBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnCausalConv1dNwhBackward, stream, x, weight, bias, dy, dx, dweight, dbias, batch, dim,
+                            seqLen, kernelSize, dataType, dwDataType, activation);
+  return answer(entry, [&] {
     direct_backward(stream, {batch, dim, seqLen, kernelSize, dataType, true}, 128, dwDataType, x, weight, bias, dy, dx,
                     dweight, dbias, activation);
   });
@@ -210,7 +218,9 @@ cudnnStatus_t CUDNNWINAPI cudnnCausalConv1dNwhBackward(cudaStream_t stream, cons
 cudnnStatus_t CUDNNWINAPI cudnnFFTCausalConv1dForward(cudaStream_t stream, const void* x, const void* weight, void* y,
                                                       int batch, int dim, int seqLen, int kernelSize,
                                                       cudnnDataType_t dataType) {
-  return answer("cudnnFFTCausalConv1dForward", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnFFTCausalConv1dForward, stream, x, weight, y, batch, dim, seqLen, kernelSize, dataType);
+  return answer(entry, [&] {
     Sizes s{batch, dim, seqLen, kernelSize, dataType};
     check_aligned(x, "x"), check_aligned(weight, "weight"), check_aligned(y, "y");
     check_fft(s);
@@ -224,7 +234,9 @@ cudnnStatus_t CUDNNWINAPI cudnnFFTCausalConv1dForward(cudaStream_t stream, const
 cudnnStatus_t CUDNNWINAPI cudnnFFTCausalConv1dBackward(cudaStream_t stream, const void* x, const void* weight,
                                                        const void* dy, void* dx, void* dweight, int batch, int dim,
                                                        int seqLen, int kernelSize, cudnnDataType_t dataType) {
-  return answer("cudnnFFTCausalConv1dBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnFFTCausalConv1dBackward, stream, x, weight, dy, dx, dweight, batch, dim, seqLen,
+                            kernelSize, dataType);
+  return answer(entry, [&] {
     Sizes s{batch, dim, seqLen, kernelSize, dataType};
     check_aligned(x, "x"), check_aligned(weight, "weight"), check_aligned(dy, "dy");
     check_aligned(dx, "dx"), check_aligned(dweight, "dweight");
@@ -243,7 +255,9 @@ cudnnStatus_t CUDNNWINAPI cudnnFFTCausalConv1dBackward(cudaStream_t stream, cons
 cudnnStatus_t CUDNNWINAPI cudnnLongFFTCausalConv1dGetBufferSizes(int batch, int dim, int seqLen, int kernelSize,
                                                                  cudnnDataType_t dataType, size_t* workspaceSizeInBytes,
                                                                  size_t* reserveSpaceSizeInBytes) {
-  return answer("cudnnLongFFTCausalConv1dGetBufferSizes", [&] {
+  auto entry = TESSERA_CALL(cudnnLongFFTCausalConv1dGetBufferSizes, batch, dim, seqLen, kernelSize, dataType,
+                            workspaceSizeInBytes, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     size_t& workspace = given(workspaceSizeInBytes, "workspaceSizeInBytes");
     size_t& reserve = given(reserveSpaceSizeInBytes, "reserveSpaceSizeInBytes");
     Sizes s{batch, dim, seqLen, kernelSize, dataType};
@@ -257,7 +271,9 @@ cudnnStatus_t CUDNNWINAPI cudnnLongFFTCausalConv1dForward(cudaStream_t stream, c
                                                           cudnnDataType_t dataType, void* workspace,
                                                           size_t workspaceSizeInBytes, void* reserveSpace,
                                                           size_t reserveSpaceSizeInBytes) {
-  return answer("cudnnLongFFTCausalConv1dForward", [&] {
+  auto entry = TESSERA_CALL(cudnnLongFFTCausalConv1dForward, stream, x, weight, y, batch, dim, seqLen, kernelSize,
+                            dataType, workspace, workspaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     Sizes s{batch, dim, seqLen, kernelSize, dataType};
     check_aligned(x, "x"), check_aligned(weight, "weight"), check_aligned(y, "y");
     check_long_fft(s);
@@ -271,8 +287,8 @@ cudnnStatus_t CUDNNWINAPI cudnnLongFFTCausalConv1dForward(cudaStream_t stream, c
     call.output(kDweight, s.weight(s.type), kept + buffers.kernels, "reserveSpace");
     auto make = [&](Maker& m) {
       m.add(ops::causal_conv1d, {m[kX], m[kWeight]}, {m.result(kY)}, kReversed, s.compute());
-      m.add(ops::pointwise, {m[kX]}, {m.result(kDx)}, tessera::PointwiseOptions{}, s.compute());
-      m.add(ops::pointwise, {m[kWeight]}, {m.result(kDweight)}, tessera::PointwiseOptions{}, s.compute());
+      m.pointwise({}, {m[kX]}, s.compute(), m.result(kDx));
+      m.pointwise({}, {m[kWeight]}, s.compute(), m.result(kDweight));
     };
     call.run_in(workspace, workspaceSizeInBytes, make);
   });
@@ -283,7 +299,9 @@ cudnnStatus_t CUDNNWINAPI cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, 
                                                            cudnnDataType_t dataType, void* workspace,
                                                            size_t workspaceSizeInBytes, void* reserveSpace,
                                                            size_t reserveSpaceSizeInBytes) {
-  return answer("cudnnLongFFTCausalConv1dBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnLongFFTCausalConv1dBackward, stream, dy, dx, dweight, batch, dim, seqLen, kernelSize,
+                            dataType, workspace, workspaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     Sizes s{batch, dim, seqLen, kernelSize, dataType};
     check_aligned(dy, "dy"), check_aligned(dx, "dx"), check_aligned(dweight, "dweight");
     check_long_fft(s);
@@ -307,7 +325,9 @@ cudnnStatus_t CUDNNWINAPI cudnnB2BCausalConv1dForward(cudaStream_t stream, const
                                                       const void* weightsMixer, const void* skipBias, void* y,
                                                       void* yGated, int batch, int dim, int seqLen, int kernelSizeProj,
                                                       int kernelSizeMixer, cudnnDataType_t dataType) {
-  return answer("cudnnB2BCausalConv1dForward", [&] {
+  auto entry = TESSERA_CALL(cudnnB2BCausalConv1dForward, stream, x, weightsProj, weightsMixer, skipBias, y, yGated,
+                            batch, dim, seqLen, kernelSizeProj, kernelSizeMixer, dataType);
+  return answer(entry, [&] {
     PairSizes s{batch, dim, seqLen, kernelSizeProj, kernelSizeMixer, dataType};
     s.check();
     Call call(handle_for(stream), "b2b_causal_conv1d");
@@ -328,7 +348,10 @@ cudnnStatus_t CUDNNWINAPI cudnnB2BCausalConv1dBackward(cudaStream_t stream, cons
                                                        void* dweightsMixer, void* dskipBias, int batch, int dim,
                                                        int seqLen, int kernelSizeProj, int kernelSizeMixer,
                                                        cudnnDataType_t dataType, cudnnDataType_t dwDataType) {
-  return answer("cudnnB2BCausalConv1dBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnB2BCausalConv1dBackward, stream, x, weightsProj, weightsMixer, skipBias, y, dy, dx,
+                            dweightsProj, dweightsMixer, dskipBias, batch, dim, seqLen, kernelSizeProj, kernelSizeMixer,
+                            dataType, dwDataType);
+  return answer(entry, [&] {
     PairSizes s{batch, dim, seqLen, kernelSizeProj, kernelSizeMixer, dataType};
     s.check();
     check_gradient_type(dataType, dwDataType);

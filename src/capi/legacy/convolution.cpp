@@ -73,7 +73,7 @@ void describe_to(Call& call, const Convolution& c, const ConvPointers& p) {
 }
 
 TensorId convolve(Maker& m, const Convolution& c, TensorId x, TensorId out) {
-  if (out == kNew) out = m.temporary(sum_type(c));
+  if (out == kNew) out = m.inferred(sum_type(c));
   DType type = sum_type(c);
   if (c.pass == ConvPass::forward)
     m.add(ops::conv_fprop, {x, filter_of(m, c)}, {out}, options_of(c), type);
@@ -103,7 +103,9 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionForward(cudnnHandle_t handle, const vo
                                                   cudnnConvolutionFwdAlgo_t algo, void* workSpace,
                                                   size_t workSpaceSizeInBytes, const void* beta,
                                                   const cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnConvolutionForward", [&] {
+  auto entry = TESSERA_CALL(cudnnConvolutionForward, handle, alpha, xDesc, x, wDesc, w, convDesc, algo, workSpace,
+                            workSpaceSizeInBytes, beta, yDesc, y);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
     run_convolution(handle, c, algo, {x, w, y}, alpha, beta, workSpace, workSpaceSizeInBytes);
   });
@@ -116,7 +118,9 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionBackwardData(cudnnHandle_t handle, con
                                                        cudnnConvolutionBwdDataAlgo_t algo, void* workSpace,
                                                        size_t workSpaceSizeInBytes, const void* beta,
                                                        const cudnnTensorDescriptor_t dxDesc, void* dx) {
-  return answer("cudnnConvolutionBackwardData", [&] {
+  auto entry = TESSERA_CALL(cudnnConvolutionBackwardData, handle, alpha, wDesc, w, dyDesc, dy, convDesc, algo,
+                            workSpace, workSpaceSizeInBytes, beta, dxDesc, dx);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
     run_convolution(handle, c, algo, {dx, w, dy}, alpha, beta, workSpace, workSpaceSizeInBytes);
   });
@@ -129,7 +133,9 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionBackwardFilter(cudnnHandle_t handle, c
                                                          cudnnConvolutionBwdFilterAlgo_t algo, void* workSpace,
                                                          size_t workSpaceSizeInBytes, const void* beta,
                                                          const cudnnFilterDescriptor_t dwDesc, void* dw) {
-  return answer("cudnnConvolutionBackwardFilter", [&] {
+  auto entry = TESSERA_CALL(cudnnConvolutionBackwardFilter, handle, alpha, xDesc, x, dyDesc, dy, convDesc, algo,
+                            workSpace, workSpaceSizeInBytes, beta, dwDesc, dw);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
     run_convolution(handle, c, algo, {x, dw, dy}, alpha, beta, workSpace, workSpaceSizeInBytes);
   });
@@ -139,7 +145,7 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionBackwardBias(cudnnHandle_t handle, con
                                                        const cudnnTensorDescriptor_t dyDesc, const void* dy,
                                                        const void* beta, const cudnnTensorDescriptor_t dbDesc,
                                                        void* db) {
-  return answer("cudnnConvolutionBackwardBias", [&] {
+  return answer(TESSERA_CALL(cudnnConvolutionBackwardBias, handle, alpha, dyDesc, dy, beta, dbDesc, db), [&] {
     const Shape &ys = given(dyDesc, "dyDesc"), &bs = given(dbDesc, "dbDesc");
     Dims expected = Dims::filled(ys.dims.size(), 1);
     if (ys.dims.size() > 1) expected[1] = ys.dims[1];
@@ -163,7 +169,10 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionBiasActivationForward(
     cudnnConvolutionFwdAlgo_t algo, void* workSpace, size_t workSpaceSizeInBytes, const void* alpha2,
     const cudnnTensorDescriptor_t zDesc, const void* z, const cudnnTensorDescriptor_t biasDesc, const void* bias,
     const cudnnActivationDescriptor_t activationDesc, const cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnConvolutionBiasActivationForward", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnConvolutionBiasActivationForward, handle, alpha1, xDesc, x, wDesc, w, convDesc, algo, workSpace,
+                   workSpaceSizeInBytes, alpha2, zDesc, z, biasDesc, bias, activationDesc, yDesc, y);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
     const cudnnActivationStruct& a = given(activationDesc, "activationDesc");
     const Shape& bs = given(biasDesc, "biasDesc");
@@ -191,7 +200,7 @@ cudnnStatus_t CUDNNWINAPI cudnnConvolutionBiasActivationForward(
         v = m.pointwise({.mode = M::add}, {v, m.pointwise({.mode = M::mul}, {m[kZ], m[kBetaId]}, type)}, type);
       TensorId b = is_reordered(c) ? from_reordered_bias(m, m[kBias], bs) : m[kBias];
       v = m.pointwise({.mode = M::add}, {v, b}, type);
-      m.add(ops::pointwise, {v}, {m.result(kConvY)}, forward_of(a), type);
+      m.pointwise(forward_of(a), {v}, type, m.result(kConvY));
     };
     run_in(call, make, handle, c, route, workSpace, workSpaceSizeInBytes);
   });

@@ -278,16 +278,17 @@ size_t workspace_of(cudnnHandle_t handle, const Convolution& c, Route route) {
 }  // namespace tsr::capi
 
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return answer("cudnnGetConvolutionForwardAlgorithmMaxCount", [&] { give_count(handle, ConvPass::forward, count); });
+  return answer(TESSERA_CALL(cudnnGetConvolutionForwardAlgorithmMaxCount, handle, count),
+                [&] { give_count(handle, ConvPass::forward, count); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return answer("cudnnGetConvolutionBackwardDataAlgorithmMaxCount",
+  return answer(TESSERA_CALL(cudnnGetConvolutionBackwardDataAlgorithmMaxCount, handle, count),
                 [&] { give_count(handle, ConvPass::backward_data, count); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return answer("cudnnGetConvolutionBackwardFilterAlgorithmMaxCount",
+  return answer(TESSERA_CALL(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount, handle, count),
                 [&] { give_count(handle, ConvPass::backward_filter, count); });
 }
 
@@ -295,7 +296,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardAlgorithm_v7(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t srcDesc, const cudnnFilterDescriptor_t filterDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
-  return answer("cudnnGetConvolutionForwardAlgorithm_v7", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolutionForwardAlgorithm_v7, handle, srcDesc, filterDesc, convDesc, destDesc,
+                            requestedAlgoCount, returnedAlgoCount, perfResults);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, srcDesc, filterDesc, destDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(expected(handle, c), c, to);
@@ -306,7 +309,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t filterDesc, const cudnnTensorDescriptor_t diffDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
-  return answer("cudnnGetConvolutionBackwardDataAlgorithm_v7", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolutionBackwardDataAlgorithm_v7, handle, filterDesc, diffDesc, convDesc,
+                            gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, gradDesc, filterDesc, diffDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(expected(handle, c), c, to);
@@ -317,7 +322,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t srcDesc, const cudnnTensorDescriptor_t diffDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
-  return answer("cudnnGetConvolutionBackwardFilterAlgorithm_v7", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolutionBackwardFilterAlgorithm_v7, handle, srcDesc, diffDesc, convDesc,
+                            gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, srcDesc, gradDesc, diffDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(expected(handle, c), c, to);
@@ -328,7 +335,9 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithm(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
-  return answer("cudnnFindConvolutionForwardAlgorithm", [&] {
+  auto entry = TESSERA_CALL(cudnnFindConvolutionForwardAlgorithm, handle, xDesc, wDesc, convDesc, yDesc,
+                            requestedAlgoCount, returnedAlgoCount, perfResults);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(measured(handle, c), c, to);
@@ -339,7 +348,9 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithm(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t wDesc, const cudnnTensorDescriptor_t dyDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
-  return answer("cudnnFindConvolutionBackwardDataAlgorithm", [&] {
+  auto entry = TESSERA_CALL(cudnnFindConvolutionBackwardDataAlgorithm, handle, wDesc, dyDesc, convDesc, dxDesc,
+                            requestedAlgoCount, returnedAlgoCount, perfResults);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(measured(handle, c), c, to);
@@ -350,7 +361,9 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithm(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t dyDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
     int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
-  return answer("cudnnFindConvolutionBackwardFilterAlgorithm", [&] {
+  auto entry = TESSERA_CALL(cudnnFindConvolutionBackwardFilterAlgorithm, handle, xDesc, dyDesc, convDesc, dwDesc,
+                            requestedAlgoCount, returnedAlgoCount, perfResults);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(measured(handle, c), c, to);
@@ -362,7 +375,9 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionForwardAlgorithmEx(
     const void* w, const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t yDesc, void* y,
     const int requestedAlgoCount, int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults, void* workSpace,
     size_t workSpaceSizeInBytes) {
-  return answer("cudnnFindConvolutionForwardAlgorithmEx", [&] {
+  auto entry = TESSERA_CALL(cudnnFindConvolutionForwardAlgorithmEx, handle, xDesc, x, wDesc, w, convDesc, yDesc, y,
+                            requestedAlgoCount, returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(measured(handle, c, {x, w, y}, workSpace, workSpaceSizeInBytes), c, to);
@@ -374,7 +389,9 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardDataAlgorithmEx(
     const void* dy, const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t dxDesc, void* dx,
     const int requestedAlgoCount, int* returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t* perfResults,
     void* workSpace, size_t workSpaceSizeInBytes) {
-  return answer("cudnnFindConvolutionBackwardDataAlgorithmEx", [&] {
+  auto entry = TESSERA_CALL(cudnnFindConvolutionBackwardDataAlgorithmEx, handle, wDesc, w, dyDesc, dy, convDesc, dxDesc,
+                            dx, requestedAlgoCount, returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(measured(handle, c, {dx, w, dy}, workSpace, workSpaceSizeInBytes), c, to);
@@ -386,7 +403,10 @@ cudnnStatus_t CUDNNWINAPI cudnnFindConvolutionBackwardFilterAlgorithmEx(
     const void* y, const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t dwDesc, void* dw,
     const int requestedAlgoCount, int* returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t* perfResults,
     void* workSpace, size_t workSpaceSizeInBytes) {
-  return answer("cudnnFindConvolutionBackwardFilterAlgorithmEx", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnFindConvolutionBackwardFilterAlgorithmEx, handle, xDesc, x, dyDesc, y, convDesc, dwDesc, dw,
+                   requestedAlgoCount, returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, dwDesc, dyDesc);
     Places to(requestedAlgoCount, returnedAlgoCount, perfResults);
     give(measured(handle, c, {x, dw, y}, workSpace, workSpaceSizeInBytes), c, to);
@@ -399,7 +419,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t 
                                                                   const cudnnConvolutionDescriptor_t convDesc,
                                                                   const cudnnTensorDescriptor_t yDesc,
                                                                   cudnnConvolutionFwdAlgo_t algo, size_t* sizeInBytes) {
-  return answer("cudnnGetConvolutionForwardWorkspaceSize", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetConvolutionForwardWorkspaceSize, handle, xDesc, wDesc, convDesc, yDesc, algo, sizeInBytes);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::forward, convDesc, xDesc, wDesc, yDesc);
     give_workspace(handle, c, algo, sizeInBytes);
   });
@@ -409,7 +431,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardDataWorkspaceSize(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t wDesc, const cudnnTensorDescriptor_t dyDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnTensorDescriptor_t dxDesc,
     cudnnConvolutionBwdDataAlgo_t algo, size_t* sizeInBytes) {
-  return answer("cudnnGetConvolutionBackwardDataWorkspaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolutionBackwardDataWorkspaceSize, handle, wDesc, dyDesc, convDesc, dxDesc, algo,
+                            sizeInBytes);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, dxDesc, wDesc, dyDesc);
     give_workspace(handle, c, algo, sizeInBytes);
   });
@@ -419,7 +443,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t dyDesc,
     const cudnnConvolutionDescriptor_t convDesc, const cudnnFilterDescriptor_t gradDesc,
     cudnnConvolutionBwdFilterAlgo_t algo, size_t* sizeInBytes) {
-  return answer("cudnnGetConvolutionBackwardFilterWorkspaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolutionBackwardFilterWorkspaceSize, handle, xDesc, dyDesc, convDesc, gradDesc,
+                            algo, sizeInBytes);
+  return answer(entry, [&] {
     Convolution c = make_convolution(ConvPass::backward_filter, convDesc, xDesc, gradDesc, dyDesc);
     give_workspace(handle, c, algo, sizeInBytes);
   });

@@ -107,17 +107,19 @@ Convolution make_convolution(ConvPass pass, cudnnConvolutionDescriptor_t conv, c
 }  // namespace tsr::capi
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* convDesc) {
-  return answer("cudnnCreateConvolutionDescriptor", [&] { create(convDesc, "convDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateConvolutionDescriptor, convDesc), [&] { create(convDesc, "convDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convDesc) {
-  return answer("cudnnDestroyConvolutionDescriptor", [&] { delete convDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyConvolutionDescriptor, convDesc), [&] { delete convDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convDesc, int pad_h, int pad_w,
                                                           int u, int v, int dilation_h, int dilation_w,
                                                           cudnnConvolutionMode_t mode, cudnnDataType_t computeType) {
-  return answer("cudnnSetConvolution2dDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetConvolution2dDescriptor, convDesc, pad_h, pad_w, u, v, dilation_h, dilation_w, mode,
+                            computeType);
+  return answer(entry, [&] {
     int pad[] = {pad_h, pad_w}, stride[] = {u, v}, dilation[] = {dilation_h, dilation_w};
     set(convDesc, 2, pad, stride, dilation, mode, computeType);
   });
@@ -126,7 +128,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetConvolution2dDescriptor(cudnnConvolutionDescri
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t convDesc, int* pad_h,
                                                           int* pad_w, int* u, int* v, int* dilation_h, int* dilation_w,
                                                           cudnnConvolutionMode_t* mode, cudnnDataType_t* computeType) {
-  return answer("cudnnGetConvolution2dDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolution2dDescriptor, convDesc, pad_h, pad_w, u, v, dilation_h, dilation_w, mode,
+                            computeType);
+  return answer(entry, [&] {
     const cudnnConvolutionStruct& c = ready(convDesc);
     demand(c.pad.size() == 2, CUDNN_STATUS_BAD_PARAM, "the convolution has ", c.pad.size(),
            " spatial dimensions, not 2");
@@ -144,15 +148,18 @@ cudnnStatus_t CUDNNWINAPI cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescri
                                                           const int padA[], const int filterStrideA[],
                                                           const int dilationA[], cudnnConvolutionMode_t mode,
                                                           cudnnDataType_t computeType) {
-  return answer("cudnnSetConvolutionNdDescriptor",
-                [&] { set(convDesc, arrayLength, padA, filterStrideA, dilationA, mode, computeType); });
+  auto entry = TESSERA_CALL(cudnnSetConvolutionNdDescriptor, convDesc, arrayLength, numbers(padA, arrayLength),
+                            numbers(filterStrideA, arrayLength), numbers(dilationA, arrayLength), mode, computeType);
+  return answer(entry, [&] { set(convDesc, arrayLength, padA, filterStrideA, dilationA, mode, computeType); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionNdDescriptor(const cudnnConvolutionDescriptor_t convDesc,
                                                           int arrayLengthRequested, int* arrayLength, int padA[],
                                                           int strideA[], int dilationA[], cudnnConvolutionMode_t* mode,
                                                           cudnnDataType_t* computeType) {
-  return answer("cudnnGetConvolutionNdDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolutionNdDescriptor, convDesc, arrayLengthRequested, arrayLength, padA, strideA,
+                            dilationA, mode, computeType);
+  return answer(entry, [&] {
     const cudnnConvolutionStruct& c = ready(convDesc);
     demand(arrayLengthRequested >= 0, CUDNN_STATUS_BAD_PARAM, "arrayLengthRequested is ", arrayLengthRequested);
     if (arrayLength) *arrayLength = c.pad.size();
@@ -165,7 +172,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionNdDescriptor(const cudnnConvolution
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t mathType) {
-  return answer("cudnnSetConvolutionMathType", [&] {
+  return answer(TESSERA_CALL(cudnnSetConvolutionMathType, convDesc, mathType), [&] {
     demand(mathType >= CUDNN_DEFAULT_MATH && mathType <= CUDNN_FMA_MATH, CUDNN_STATUS_BAD_PARAM, "mathType ",
            static_cast<int>(mathType), " does not exist");
     given(convDesc, "convDesc").math = mathType;
@@ -174,24 +181,25 @@ cudnnStatus_t CUDNNWINAPI cudnnSetConvolutionMathType(cudnnConvolutionDescriptor
 
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc,
                                                       cudnnMathType_t* mathType) {
-  return answer("cudnnGetConvolutionMathType", [&] { given(mathType, "mathType") = given(convDesc, "convDesc").math; });
+  return answer(TESSERA_CALL(cudnnGetConvolutionMathType, convDesc, mathType),
+                [&] { given(mathType, "mathType") = given(convDesc, "convDesc").math; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc, int groupCount) {
-  return answer("cudnnSetConvolutionGroupCount", [&] {
+  return answer(TESSERA_CALL(cudnnSetConvolutionGroupCount, convDesc, groupCount), [&] {
     demand(groupCount >= 1, CUDNN_STATUS_BAD_PARAM, "groupCount is ", groupCount, ", it must be positive");
     given(convDesc, "convDesc").groups = groupCount;
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc, int* groupCount) {
-  return answer("cudnnGetConvolutionGroupCount",
+  return answer(TESSERA_CALL(cudnnGetConvolutionGroupCount, convDesc, groupCount),
                 [&] { given(groupCount, "groupCount") = given(convDesc, "convDesc").groups; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t convDesc,
                                                          cudnnReorderType_t reorderType) {
-  return answer("cudnnSetConvolutionReorderType", [&] {
+  return answer(TESSERA_CALL(cudnnSetConvolutionReorderType, convDesc, reorderType), [&] {
     demand(reorderType == CUDNN_DEFAULT_REORDER || reorderType == CUDNN_NO_REORDER, CUDNN_STATUS_BAD_PARAM,
            "reorderType ", static_cast<int>(reorderType), " does not exist");
     given(convDesc, "convDesc").reorder = reorderType;
@@ -200,7 +208,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetConvolutionReorderType(cudnnConvolutionDescrip
 
 cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionReorderType(cudnnConvolutionDescriptor_t convDesc,
                                                          cudnnReorderType_t* reorderType) {
-  return answer("cudnnGetConvolutionReorderType",
+  return answer(TESSERA_CALL(cudnnGetConvolutionReorderType, convDesc, reorderType),
                 [&] { given(reorderType, "reorderType") = given(convDesc, "convDesc").reorder; });
 }
 
@@ -208,7 +216,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolution2dForwardOutputDim(const cudnnConvo
                                                                 const cudnnTensorDescriptor_t inputTensorDesc,
                                                                 const cudnnFilterDescriptor_t filterDesc, int* n,
                                                                 int* c, int* h, int* w) {
-  return answer("cudnnGetConvolution2dForwardOutputDim", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolution2dForwardOutputDim, convDesc, inputTensorDesc, filterDesc, n, c, h, w);
+  return answer(entry, [&] {
     const cudnnConvolutionStruct& conv = ready(convDesc);
     demand(conv.pad.size() == 2, CUDNN_STATUS_BAD_PARAM, "the convolution has ", conv.pad.size(),
            " spatial dimensions, not 2");
@@ -223,7 +232,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetConvolutionNdForwardOutputDim(const cudnnConvo
                                                                 const cudnnTensorDescriptor_t inputTensorDesc,
                                                                 const cudnnFilterDescriptor_t filterDesc, int nbDims,
                                                                 int tensorOuputDimA[]) {
-  return answer("cudnnGetConvolutionNdForwardOutputDim", [&] {
+  auto entry = TESSERA_CALL(cudnnGetConvolutionNdForwardOutputDim, convDesc, inputTensorDesc, filterDesc, nbDims,
+                            tensorOuputDimA);
+  return answer(entry, [&] {
     Dims y = forward_dims(ready(convDesc), given(inputTensorDesc, "inputTensorDesc"), given(filterDesc, "filterDesc"));
     demand(nbDims >= y.size(), CUDNN_STATUS_BAD_PARAM, "nbDims is ", nbDims, ", the result has ", y.size(),
            " dimensions");

@@ -41,7 +41,10 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFoldedConvBackwardDataDescriptors(
     cudnnTensorDescriptor_t foldedGradDesc, cudnnTensorTransformDescriptor_t filterFoldTransDesc,
     cudnnTensorTransformDescriptor_t diffPadTransDesc, cudnnTensorTransformDescriptor_t gradFoldTransDesc,
     cudnnTensorTransformDescriptor_t gradUnfoldTransDesc) {
-  return answer("cudnnGetFoldedConvBackwardDataDescriptors", [&] {
+  auto entry = TESSERA_CALL(cudnnGetFoldedConvBackwardDataDescriptors, handle, filterDesc, diffDesc, convDesc, gradDesc,
+                            transformFormat, foldedFilterDesc, paddedDiffDesc, foldedConvDesc, foldedGradDesc,
+                            filterFoldTransDesc, diffPadTransDesc, gradFoldTransDesc, gradUnfoldTransDesc);
+  return answer(entry, [&] {
     given(handle, "handle");
     Convolution c = make_convolution(ConvPass::backward_data, convDesc, gradDesc, filterDesc, diffDesc);
     demand(transformFormat == CUDNN_TENSOR_NCHW || transformFormat == CUDNN_TENSOR_NHWC, CUDNN_STATUS_NOT_SUPPORTED,

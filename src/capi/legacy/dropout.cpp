@@ -3,7 +3,6 @@
 
 using namespace tsr::capi;
 using tsr::DType;
-using tsr::TensorId;
 using M = tessera::PointwiseMode;
 
 namespace {
@@ -48,8 +47,8 @@ void write_state(cudnnHandle_t handle, const cudnnDropoutStruct& d) {
       .output(kOffset, kOneInteger, offset_in(d.states), "states");
   c.run([&](Maker& m) {
     tessera::PointwiseOptions identity{.mode = M::identity};
-    m.add(tsr::ops::pointwise, {m[kGivenSeed]}, {m.result(kSeed)}, identity, DType::i64);
-    m.add(tsr::ops::pointwise, {m.constant(0, DType::i64)}, {m.result(kOffset)}, identity, DType::i64);
+    m.pointwise(identity, {m[kGivenSeed]}, DType::i64, m.result(kSeed));
+    m.pointwise(identity, {m.constant(0, DType::i64)}, DType::i64, m.result(kOffset));
   });
 }
 
@@ -79,37 +78,37 @@ void advance_dropout_state(cudnnHandle_t handle, cudnnDropoutStruct& d) {
   Call c(handle, "the next state of dropout");
   c.output(kOffset, kOneInteger, offset_in(d.states), "states");
   c.run([&](Maker& m) {
-    m.add(ops::pointwise, {m.before(kOffset), m.constant(1, DType::i64)}, {m.result(kOffset)},
-          tessera::PointwiseOptions{.mode = M::add}, DType::i64);
+    m.pointwise({.mode = M::add}, {m.before(kOffset), m.constant(1, DType::i64)}, DType::i64, m.result(kOffset));
   });
 }
 
 }  // namespace tsr::capi
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropoutDesc) {
-  return answer("cudnnCreateDropoutDescriptor", [&] { create(dropoutDesc, "dropoutDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateDropoutDescriptor, dropoutDesc), [&] { create(dropoutDesc, "dropoutDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc) {
-  return answer("cudnnDestroyDropoutDescriptor", [&] { delete dropoutDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyDropoutDescriptor, dropoutDesc), [&] { delete dropoutDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* sizeInBytes) {
-  return answer("cudnnDropoutGetStatesSize", [&] {
+  return answer(TESSERA_CALL(cudnnDropoutGetStatesSize, handle, sizeInBytes), [&] {
     given(handle, "handle");
     given(sizeInBytes, "sizeInBytes") = kDropoutStateBytes;
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t xdesc, size_t* sizeInBytes) {
-  return answer("cudnnDropoutGetReserveSpaceSize",
+  return answer(TESSERA_CALL(cudnnDropoutGetReserveSpaceSize, xdesc, sizeInBytes),
                 [&] { given(sizeInBytes, "sizeInBytes") = mask_bytes(given(xdesc, "xdesc")); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle,
                                                     float dropout, void* states, size_t stateSizeInBytes,
                                                     unsigned long long seed) {
-  return answer("cudnnSetDropoutDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetDropoutDescriptor, dropoutDesc, handle, dropout, states, stateSizeInBytes, seed);
+  return answer(entry, [&] {
     given(handle, "handle");
     fill(given(dropoutDesc, "dropoutDesc"), dropout, states, stateSizeInBytes, seed);
     if (states) write_state(handle, *dropoutDesc);
@@ -119,7 +118,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dro
 cudnnStatus_t CUDNNWINAPI cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle,
                                                         float dropout, void* states, size_t stateSizeInBytes,
                                                         unsigned long long seed) {
-  return answer("cudnnRestoreDropoutDescriptor", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnRestoreDropoutDescriptor, dropoutDesc, handle, dropout, states, stateSizeInBytes, seed);
+  return answer(entry, [&] {
     given(handle, "handle");
     fill(given(dropoutDesc, "dropoutDesc"), dropout, states, stateSizeInBytes, seed);
   });
@@ -127,7 +128,7 @@ cudnnStatus_t CUDNNWINAPI cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t
 
 cudnnStatus_t CUDNNWINAPI cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle,
                                                     float* dropout, void** states, unsigned long long* seed) {
-  return answer("cudnnGetDropoutDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnGetDropoutDescriptor, dropoutDesc, handle, dropout, states, seed), [&] {
     given(handle, "handle");
     const cudnnDropoutStruct& d = given(dropoutDesc, "dropoutDesc");
     if (dropout) *dropout = d.dropout;
@@ -140,7 +141,9 @@ cudnnStatus_t CUDNNWINAPI cudnnDropoutForward(cudnnHandle_t handle, const cudnnD
                                               const cudnnTensorDescriptor_t xdesc, const void* x,
                                               const cudnnTensorDescriptor_t ydesc, void* y, void* reserveSpace,
                                               size_t reserveSpaceSizeInBytes) {
-  return answer("cudnnDropoutForward", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnDropoutForward, handle, dropoutDesc, xdesc, x, ydesc, y, reserveSpace, reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     cudnnDropoutStruct& d = given(dropoutDesc, "dropoutDesc");
     const Shape &xs = given(xdesc, "xdesc"), &ys = given(ydesc, "ydesc");
     check_sizes(xs, ys, "xdesc", "ydesc");
@@ -165,7 +168,9 @@ cudnnStatus_t CUDNNWINAPI cudnnDropoutBackward(cudnnHandle_t handle, const cudnn
                                                const cudnnTensorDescriptor_t dydesc, const void* dy,
                                                const cudnnTensorDescriptor_t dxdesc, void* dx, void* reserveSpace,
                                                size_t reserveSpaceSizeInBytes) {
-  return answer("cudnnDropoutBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnDropoutBackward, handle, dropoutDesc, dydesc, dy, dxdesc, dx, reserveSpace,
+                            reserveSpaceSizeInBytes);
+  return answer(entry, [&] {
     const cudnnDropoutStruct& d = given(dropoutDesc, "dropoutDesc");
     const Shape &dys = given(dydesc, "dydesc"), &dxs = given(dxdesc, "dxdesc");
     check_sizes(dys, dxs, "dydesc", "dxdesc");

@@ -52,7 +52,7 @@ TensorId apply(Maker& m, const cudnnOpTensorStruct& d, TensorId a, TensorId b, D
 
 cudnnStatus_t CUDNNWINAPI cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y,
                                          const void* valuePtr) {
-  return answer("cudnnSetTensor", [&] {
+  return answer(TESSERA_CALL(cudnnSetTensor, handle, yDesc, y, valuePtr), [&] {
     const Shape& ys = given(yDesc, "yDesc");
     demand(valuePtr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "valuePtr is a null pointer");
     Call c(handle, "cudnnSetTensor");
@@ -71,7 +71,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensor(cudnnHandle_t handle, const cudnnTensor
 
 cudnnStatus_t CUDNNWINAPI cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y,
                                            const void* alpha) {
-  return answer("cudnnScaleTensor", [&] {
+  return answer(TESSERA_CALL(cudnnScaleTensor, handle, yDesc, y, alpha), [&] {
     const Shape& ys = given(yDesc, "yDesc");
     demand(alpha, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "alpha is a null pointer");
     Call c(handle, "cudnnScaleTensor");
@@ -84,7 +84,7 @@ cudnnStatus_t CUDNNWINAPI cudnnScaleTensor(cudnnHandle_t handle, const cudnnTens
 cudnnStatus_t CUDNNWINAPI cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t aDesc,
                                          const void* A, const void* beta, const cudnnTensorDescriptor_t cDesc,
                                          void* C) {
-  return answer("cudnnAddTensor", [&] {
+  return answer(TESSERA_CALL(cudnnAddTensor, handle, alpha, aDesc, A, beta, cDesc, C), [&] {
     const Shape &as = given(aDesc, "aDesc"), &cs = given(cDesc, "cDesc");
     demand_broadcast({as, "aDesc"}, {cs, "cDesc"});
     Call c(handle, "cudnnAddTensor");
@@ -95,17 +95,19 @@ cudnnStatus_t CUDNNWINAPI cudnnAddTensor(cudnnHandle_t handle, const void* alpha
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t* opTensorDesc) {
-  return answer("cudnnCreateOpTensorDescriptor", [&] { create(opTensorDesc, "opTensorDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateOpTensorDescriptor, opTensorDesc),
+                [&] { create(opTensorDesc, "opTensorDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc) {
-  return answer("cudnnDestroyOpTensorDescriptor", [&] { delete opTensorDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyOpTensorDescriptor, opTensorDesc), [&] { delete opTensorDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc,
                                                      cudnnOpTensorOp_t opTensorOp, cudnnDataType_t opTensorCompType,
                                                      cudnnNanPropagation_t opTensorNanOpt) {
-  return answer("cudnnSetOpTensorDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetOpTensorDescriptor, opTensorDesc, opTensorOp, opTensorCompType, opTensorNanOpt);
+  return answer(entry, [&] {
     cudnnOpTensorStruct& d = given(opTensorDesc, "opTensorDesc");
     demand_enumerator(opTensorOp, CUDNN_OP_TENSOR_NOT, "opTensorOp");
     demand_enumerator(opTensorNanOpt, CUDNN_PROPAGATE_NAN, "opTensorNanOpt");
@@ -117,7 +119,8 @@ cudnnStatus_t CUDNNWINAPI cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t o
 cudnnStatus_t CUDNNWINAPI cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t opTensorDesc,
                                                      cudnnOpTensorOp_t* opTensorOp, cudnnDataType_t* opTensorCompType,
                                                      cudnnNanPropagation_t* opTensorNanOpt) {
-  return answer("cudnnGetOpTensorDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetOpTensorDescriptor, opTensorDesc, opTensorOp, opTensorCompType, opTensorNanOpt);
+  return answer(entry, [&] {
     const cudnnOpTensorStruct& d = given(opTensorDesc, "opTensorDesc");
     if (opTensorOp) *opTensorOp = d.op;
     if (opTensorCompType) *opTensorCompType = d.compute;
@@ -129,7 +132,8 @@ cudnnStatus_t CUDNNWINAPI cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTenso
                                         const void* alpha1, const cudnnTensorDescriptor_t aDesc, const void* A,
                                         const void* alpha2, const cudnnTensorDescriptor_t bDesc, const void* B,
                                         const void* beta, const cudnnTensorDescriptor_t cDesc, void* C) {
-  return answer("cudnnOpTensor", [&] {
+  auto entry = TESSERA_CALL(cudnnOpTensor, handle, opTensorDesc, alpha1, aDesc, A, alpha2, bDesc, B, beta, cDesc, C);
+  return answer(entry, [&] {
     const cudnnOpTensorStruct& d = given(opTensorDesc, "opTensorDesc");
     const Shape &as = given(aDesc, "aDesc"), &cs = given(cDesc, "cDesc");
     demand_broadcast({as, "aDesc"}, {cs, "cDesc"});

@@ -123,8 +123,8 @@ TensorId prologue(Maker& m, Sequence& s) {
   const cudnnActivationStruct* a = s.activation();
   TensorId x = m[kConvX], v = scale_bias(m, x, CUDNN_PTR_BN_EQSCALE, CUDNN_PTR_BN_EQBIAS, type);
   if (v == x && !a) return x;
-  TensorId rounded = m.temporary(from_data_type(s.shape(CUDNN_PTR_XDATA).type));
-  m.add(ops::pointwise, {v}, {rounded}, a ? forward_of(*a) : tessera::PointwiseOptions{}, type);
+  TensorId rounded = m.inferred(from_data_type(s.shape(CUDNN_PTR_XDATA).type));
+  m.pointwise(a ? forward_of(*a) : tessera::PointwiseOptions{}, {v}, type, rounded);
   return rounded;
 }
 
@@ -163,7 +163,7 @@ Make conv_scale_bias_add_activation(Sequence& s) {
     TensorId v = scale_bias(m, convolve(m, c), CUDNN_PTR_BN_EQSCALE, CUDNN_PTR_BN_EQBIAS, type);
     if (s.has(CUDNN_PTR_ZDATA)) v = m.pointwise({.mode = M::add}, {v, m[id_of(CUDNN_PTR_ZDATA)]}, type);
     const cudnnActivationStruct* a = s.activation();
-    m.add(ops::pointwise, {v}, {m.result(kConvY)}, a ? forward_of(*a) : tessera::PointwiseOptions{}, type);
+    m.pointwise(a ? forward_of(*a) : tessera::PointwiseOptions{}, {v}, type, m.result(kConvY));
   };
 }
 
@@ -228,10 +228,9 @@ Make gen_bitmask(Sequence& s) {
                       type);
     }
     const cudnnActivationStruct* a = s.activation();
-    m.add(ops::pointwise, {v}, {m.result(kConvY)}, a ? forward_of(*a) : tessera::PointwiseOptions{}, type);
+    m.pointwise(a ? forward_of(*a) : tessera::PointwiseOptions{}, {v}, type, m.result(kConvY));
     if (s.has(CUDNN_PTR_ACTIVATION_BITMASK))
-      m.add(ops::pointwise, {v, m.constant(0, type)}, {m.result(id_of(CUDNN_PTR_ACTIVATION_BITMASK))},
-            tessera::PointwiseOptions{.mode = M::cmp_gt}, type);
+      m.pointwise({.mode = M::cmp_gt}, {v, m.constant(0, type)}, type, m.result(id_of(CUDNN_PTR_ACTIVATION_BITMASK)));
   };
 }
 
@@ -248,8 +247,7 @@ Make dactivation_fork_dbn(Sequence& s) {
     TensorId dz = m[kConvY];
     if (a)
       dz = m.pointwise({.mode = M::select}, {dz, m.constant(0, type), m[id_of(CUDNN_PTR_ACTIVATION_BITMASK)]}, type);
-    if (s.has(CUDNN_PTR_DZDATA))
-      m.add(ops::pointwise, {dz}, {m.result(id_of(CUDNN_PTR_DZDATA))}, tessera::PointwiseOptions{}, type);
+    if (s.has(CUDNN_PTR_DZDATA)) m.pointwise({}, {dz}, type, m.result(id_of(CUDNN_PTR_DZDATA)));
     auto out = [&](Label l) { return s.has(l) ? m.result(id_of(l)) : kNone; };
     m.add(ops::norm_bwd,
           {m[kConvX], dz, m[id_of(CUDNN_PTR_BN_SCALE)], m[id_of(CUDNN_PTR_BN_SAVED_MEAN)],
@@ -296,7 +294,7 @@ bool normalizes(cudnnFusedOps_t ops) { return ops != CUDNN_FUSED_CONV_SCALE_BIAS
 cudnnStatus_t CUDNNWINAPI cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
                                                 const cudnnFusedOpsConstParamPack_t constPack,
                                                 size_t* workspaceSizeInBytes) {
-  return answer("cudnnMakeFusedOpsPlan", [&] {
+  return answer(TESSERA_CALL(cudnnMakeFusedOpsPlan, handle, plan, constPack, workspaceSizeInBytes), [&] {
     cudnnFusedOpsPlanStruct& p = given(plan, "plan");
     cudnnFusedOpsConstParamStruct pack = given(constPack, "constPack");
     size_t& bytes = given(workspaceSizeInBytes, "workspaceSizeInBytes");
@@ -314,7 +312,7 @@ cudnnStatus_t CUDNNWINAPI cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFused
 
 cudnnStatus_t CUDNNWINAPI cudnnFusedOpsExecute(cudnnHandle_t handle, const cudnnFusedOpsPlan_t plan,
                                                cudnnFusedOpsVariantParamPack_t varPack) {
-  return answer("cudnnFusedOpsExecute", [&] {
+  return answer(TESSERA_CALL(cudnnFusedOpsExecute, handle, plan, varPack), [&] {
     cudnnFusedOpsPlanStruct& p = given(plan, "plan");
     const cudnnFusedOpsVariantParamStruct& v = given(varPack, "varPack");
     demand(p.made.has_value(), CUDNN_STATUS_BAD_PARAM, "the plan was not made");

@@ -90,20 +90,20 @@ const FusedTensor& fused_tensor(cudnnFusedOpsVariantParamLabel_t pointer) {
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t* constPack,
                                                             cudnnFusedOps_t ops) {
-  return answer("cudnnCreateFusedOpsConstParamPack", [&] {
+  return answer(TESSERA_CALL(cudnnCreateFusedOpsConstParamPack, constPack, ops), [&] {
     check_ops(ops);
     create(constPack, "constPack").ops = ops;
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t constPack) {
-  return answer("cudnnDestroyFusedOpsConstParamPack", [&] { delete constPack; });
+  return answer(TESSERA_CALL(cudnnDestroyFusedOpsConstParamPack, constPack), [&] { delete constPack; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPack_t constPack,
                                                                   cudnnFusedOpsConstParamLabel_t paramLabel,
                                                                   const void* param) {
-  return answer("cudnnSetFusedOpsConstParamPackAttribute", [&] {
+  return answer(TESSERA_CALL(cudnnSetFusedOpsConstParamPackAttribute, constPack, paramLabel, param), [&] {
     cudnnFusedOpsConstParamStruct& pack = given(constPack, "constPack");
     Kind kind = kind_of(paramLabel);
     if (kind == Kind::tensor) return set_descriptor<cudnnTensorStruct>(pack, paramLabel, param);
@@ -128,7 +128,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetFusedOpsConstParamPackAttribute(cudnnFusedOpsC
 cudnnStatus_t CUDNNWINAPI cudnnGetFusedOpsConstParamPackAttribute(const cudnnFusedOpsConstParamPack_t constPack,
                                                                   cudnnFusedOpsConstParamLabel_t paramLabel,
                                                                   void* param, int* isNULL) {
-  return answer("cudnnGetFusedOpsConstParamPackAttribute", [&] {
+  return answer(TESSERA_CALL(cudnnGetFusedOpsConstParamPackAttribute, constPack, paramLabel, param, isNULL), [&] {
     cudnnFusedOpsConstParamStruct& pack = given(constPack, "constPack");
     Kind kind = kind_of(paramLabel);
     if (kind == Kind::tensor) return get_descriptor<cudnnTensorStruct>(pack, paramLabel, param, isNULL);
@@ -149,21 +149,21 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFusedOpsConstParamPackAttribute(const cudnnFus
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t* varPack,
                                                               cudnnFusedOps_t ops) {
-  return answer("cudnnCreateFusedOpsVariantParamPack", [&] {
+  return answer(TESSERA_CALL(cudnnCreateFusedOpsVariantParamPack, varPack, ops), [&] {
     check_ops(ops);
     create(varPack, "varPack").ops = ops;
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t varPack) {
-  return answer("cudnnDestroyFusedOpsVariantParamPack", [&] { delete varPack; });
+  return answer(TESSERA_CALL(cudnnDestroyFusedOpsVariantParamPack, varPack), [&] { delete varPack; });
 }
 
 // Numbers are copied: programs pass the addresses of locals.
 cudnnStatus_t CUDNNWINAPI cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantParamPack_t varPack,
                                                                     cudnnFusedOpsVariantParamLabel_t paramLabel,
                                                                     void* ptr) {
-  return answer("cudnnSetFusedOpsVariantParamPackAttribute", [&] {
+  return answer(TESSERA_CALL(cudnnSetFusedOpsVariantParamPackAttribute, varPack, paramLabel, ptr), [&] {
     cudnnFusedOpsVariantParamStruct& pack = given(varPack, "varPack");
     if (is_pointer(paramLabel)) {
       pack.pointers[paramLabel] = ptr;
@@ -192,7 +192,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOp
 cudnnStatus_t CUDNNWINAPI cudnnGetFusedOpsVariantParamPackAttribute(const cudnnFusedOpsVariantParamPack_t varPack,
                                                                     cudnnFusedOpsVariantParamLabel_t paramLabel,
                                                                     void* ptr) {
-  return answer("cudnnGetFusedOpsVariantParamPackAttribute", [&] {
+  return answer(TESSERA_CALL(cudnnGetFusedOpsVariantParamPackAttribute, varPack, paramLabel, ptr), [&] {
     const cudnnFusedOpsVariantParamStruct& pack = given(varPack, "varPack");
     demand(ptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "ptr is a null pointer");
     if (is_pointer(paramLabel)) {
@@ -220,12 +220,12 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFusedOpsVariantParamPackAttribute(const cudnnF
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateFusedOpsPlan(cudnnFusedOpsPlan_t* plan, cudnnFusedOps_t ops) {
-  return answer("cudnnCreateFusedOpsPlan", [&] {
+  return answer(TESSERA_CALL(cudnnCreateFusedOpsPlan, plan, ops), [&] {
     check_ops(ops);
     create(plan, "plan").ops = ops;
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyFusedOpsPlan(cudnnFusedOpsPlan_t plan) {
-  return answer("cudnnDestroyFusedOpsPlan", [&] { delete plan; });
+  return answer(TESSERA_CALL(cudnnDestroyFusedOpsPlan, plan), [&] { delete plan; });
 }

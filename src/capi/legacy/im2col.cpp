@@ -23,7 +23,7 @@ TensorId padded(Maker& m, TensorId x, const cudnnConvolutionStruct& conv, DType 
   ones.dtype_given = ones.dims_given = ones.strides_given = true;
   ones.constant.resize(static_cast<size_t>(byte_size(type, dims[1])));
   for (int64_t i = 0; i < dims[1]; ++i) store<double>(type, ones.constant.data(), i, 1);
-  TensorId out = m.temporary(type);
+  TensorId out = m.inferred(type);
   DType sum = type == DType::f64 ? type : is_integer(type) ? DType::i32 : DType::f32;
   m.add(ops::conv_fprop, {x, m.graph().add_tensor(std::move(ones))}, {out},
         tessera::ConvOptions{.pad = conv.pad.to_vector(), .groups = dims[1]}, sum);
@@ -42,7 +42,7 @@ TensorId tap_of(Maker& m, TensorId x, const cudnnConvolutionStruct& conv, const 
     slice.stride.push_back(conv.stride[i]);
     shape.size.push_back(y[2 + i]);
   }
-  TensorId met = m.temporary(type), shaped = m.temporary(type);
+  TensorId met = m.inferred(type), shaped = m.inferred(type);
   m.add(ops::slice, {x}, {met}, slice);
   m.add(ops::reshape, {met}, {shaped}, shape);
   return shaped;
@@ -53,7 +53,7 @@ TensorId tap_of(Maker& m, TensorId x, const cudnnConvolutionStruct& conv, const 
 cudnnStatus_t CUDNNWINAPI cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc, const void* x,
                                       const cudnnFilterDescriptor_t wDesc, const cudnnConvolutionDescriptor_t convDesc,
                                       void* colBuffer) {
-  return answer("cudnnIm2Col", [&] {
+  return answer(TESSERA_CALL(cudnnIm2Col, handle, xDesc, x, wDesc, convDesc, colBuffer), [&] {
     const Shape &xs = given(xDesc, "xDesc"), &ws = given(wDesc, "wDesc");
     const cudnnConvolutionStruct& conv = given(convDesc, "convDesc");
     Dims y = forward_dims(conv, xs, ws), taps;
@@ -75,7 +75,7 @@ cudnnStatus_t CUDNNWINAPI cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDes
       do met.push_back(tap_of(m, wide, conv, y, tap, type));
       while (next_index(tap, taps));
       TensorId all = met[0];
-      if (met.size() > 1) m.add(ops::concat, met, {all = m.temporary(type)}, tessera::ConcatOptions{.axis = 2});
+      if (met.size() > 1) m.add(ops::concat, met, {all = m.inferred(type)}, tessera::ConcatOptions{.axis = 2});
       tessera::TransposeOptions order{{0}};  // n, positions.., c, taps
       for (int i = 2; i < y.size(); ++i) order.perm.push_back(i + 1);
       order.perm.push_back(1), order.perm.push_back(2);

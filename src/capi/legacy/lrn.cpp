@@ -20,16 +20,16 @@ const Shape* shape_if(const void* data, const Shape& s) { return data ? &s : nul
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateLRNDescriptor(cudnnLRNDescriptor_t* normDesc) {
-  return answer("cudnnCreateLRNDescriptor", [&] { create(normDesc, "normDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateLRNDescriptor, normDesc), [&] { create(normDesc, "normDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyLRNDescriptor(cudnnLRNDescriptor_t lrnDesc) {
-  return answer("cudnnDestroyLRNDescriptor", [&] { delete lrnDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyLRNDescriptor, lrnDesc), [&] { delete lrnDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetLRNDescriptor(cudnnLRNDescriptor_t normDesc, unsigned int lrnN, double lrnAlpha,
                                                 double lrnBeta, double lrnK) {
-  return answer("cudnnSetLRNDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnSetLRNDescriptor, normDesc, lrnN, lrnAlpha, lrnBeta, lrnK), [&] {
     cudnnLRNStruct& d = given(normDesc, "normDesc");
     demand(lrnN >= CUDNN_LRN_MIN_N && lrnN <= CUDNN_LRN_MAX_N, CUDNN_STATUS_BAD_PARAM, "lrnN is ", lrnN,
            ", allowed are ", CUDNN_LRN_MIN_N, " to ", CUDNN_LRN_MAX_N);
@@ -43,7 +43,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetLRNDescriptor(cudnnLRNDescriptor_t normDesc, u
 
 cudnnStatus_t CUDNNWINAPI cudnnGetLRNDescriptor(cudnnLRNDescriptor_t normDesc, unsigned int* lrnN, double* lrnAlpha,
                                                 double* lrnBeta, double* lrnK) {
-  return answer("cudnnGetLRNDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnGetLRNDescriptor, normDesc, lrnN, lrnAlpha, lrnBeta, lrnK), [&] {
     const cudnnLRNStruct& d = given(normDesc, "normDesc");
     if (lrnN) *lrnN = static_cast<unsigned>(d.n);
     if (lrnAlpha) *lrnAlpha = d.alpha;
@@ -56,7 +56,8 @@ cudnnStatus_t CUDNNWINAPI cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudn
                                                       cudnnLRNMode_t lrnMode, const void* alpha,
                                                       const cudnnTensorDescriptor_t xDesc, const void* x,
                                                       const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnLRNCrossChannelForward", [&] {
+  auto entry = TESSERA_CALL(cudnnLRNCrossChannelForward, handle, normDesc, lrnMode, alpha, xDesc, x, beta, yDesc, y);
+  return answer(entry, [&] {
     const cudnnLRNStruct& d = given(normDesc, "normDesc");
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     demand_enumerator(lrnMode, CUDNN_LRN_CROSS_CHANNEL_DIM1, "lrnMode");
@@ -80,7 +81,9 @@ cudnnStatus_t CUDNNWINAPI cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cud
                                                        const cudnnTensorDescriptor_t xDesc, const void* x,
                                                        const void* beta, const cudnnTensorDescriptor_t dxDesc,
                                                        void* dx) {
-  return answer("cudnnLRNCrossChannelBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnLRNCrossChannelBackward, handle, normDesc, lrnMode, alpha, yDesc, y, dyDesc, dy, xDesc,
+                            x, beta, dxDesc, dx);
+  return answer(entry, [&] {
     const cudnnLRNStruct& d = given(normDesc, "normDesc");
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc"), &dys = given(dyDesc, "dyDesc"),
                 &dxs = given(dxDesc, "dxDesc");
@@ -106,7 +109,9 @@ cudnnStatus_t CUDNNWINAPI cudnnDivisiveNormalizationForward(cudnnHandle_t handle
                                                             const void* means, void* temp, void* temp2,
                                                             const void* beta, const cudnnTensorDescriptor_t yDesc,
                                                             void* y) {
-  return answer("cudnnDivisiveNormalizationForward", [&] {
+  auto entry = TESSERA_CALL(cudnnDivisiveNormalizationForward, handle, normDesc, mode, alpha, xDesc, x, means, temp,
+                            temp2, beta, yDesc, y);
+  return answer(entry, [&] {
     const cudnnLRNStruct& d = given(normDesc, "normDesc");
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     demand_enumerator(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");
@@ -129,7 +134,9 @@ cudnnStatus_t CUDNNWINAPI cudnnDivisiveNormalizationBackward(
     cudnnHandle_t handle, cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, const void* alpha,
     const cudnnTensorDescriptor_t xDesc, const void* x, const void* means, const void* dy, void* temp, void* temp2,
     const void* beta, const cudnnTensorDescriptor_t dXdMeansDesc, void* dx, void* dMeans) {
-  return answer("cudnnDivisiveNormalizationBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnDivisiveNormalizationBackward, handle, normDesc, mode, alpha, xDesc, x, means, dy,
+                            temp, temp2, beta, dXdMeansDesc, dx, dMeans);
+  return answer(entry, [&] {
     const cudnnLRNStruct& d = given(normDesc, "normDesc");
     const Shape &xs = given(xDesc, "xDesc"), &dxs = given(dXdMeansDesc, "dXdMeansDesc");
     demand_enumerator(mode, CUDNN_DIVNORM_PRECOMPUTED_MEANS, "mode");

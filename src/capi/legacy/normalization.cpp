@@ -29,7 +29,9 @@ cudnnStatus_t CUDNNWINAPI cudnnDeriveNormTensorDescriptor(cudnnTensorDescriptor_
                                                           cudnnTensorDescriptor_t derivedNormMeanVarDesc,
                                                           const cudnnTensorDescriptor_t xDesc, cudnnNormMode_t mode,
                                                           int groupCnt) {
-  return answer("cudnnDeriveNormTensorDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnDeriveNormTensorDescriptor, derivedNormScaleBiasDesc, derivedNormMeanVarDesc, xDesc,
+                            mode, groupCnt);
+  return answer(entry, [&] {
     check(CUDNN_NORM_ALGO_STANDARD, groupCnt);
     derive_params(given(derivedNormScaleBiasDesc, "derivedNormScaleBiasDesc"), given(xDesc, "xDesc"),
                   per_activation(mode));
@@ -44,7 +46,10 @@ cudnnStatus_t CUDNNWINAPI cudnnNormalizationForwardInference(
     const cudnnTensorDescriptor_t normMeanVarDesc, const void* estimatedMean, const void* estimatedVariance,
     const cudnnTensorDescriptor_t zDesc, const void* z, cudnnActivationDescriptor_t activationDesc,
     const cudnnTensorDescriptor_t yDesc, void* y, double epsilon, int groupCnt) {
-  return answer("cudnnNormalizationForwardInference", [&] {
+  auto entry = TESSERA_CALL(cudnnNormalizationForwardInference, handle, mode, normOps, algo, alpha, beta, xDesc, x,
+                            normScaleBiasDesc, normScale, normBias, normMeanVarDesc, estimatedMean, estimatedVariance,
+                            zDesc, z, activationDesc, yDesc, y, epsilon, groupCnt);
+  return answer(entry, [&] {
     NormInference n{};
     check(algo, groupCnt);
     n.handle = handle;
@@ -68,7 +73,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetNormalizationForwardTrainingWorkspaceSize(
     const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t zDesc, const cudnnTensorDescriptor_t yDesc,
     const cudnnTensorDescriptor_t normScaleBiasDesc, const cudnnActivationDescriptor_t activationDesc,
     const cudnnTensorDescriptor_t normMeanVarDesc, size_t* sizeInBytes, int groupCnt) {
-  return answer("cudnnGetNormalizationForwardTrainingWorkspaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetNormalizationForwardTrainingWorkspaceSize, handle, mode, normOps, algo, xDesc,
+                            zDesc, yDesc, normScaleBiasDesc, activationDesc, normMeanVarDesc, sizeInBytes, groupCnt);
+  return answer(entry, [&] {
     NormTraining n{};
     check(algo, groupCnt);
     n.handle = handle;
@@ -88,7 +95,10 @@ cudnnStatus_t CUDNNWINAPI cudnnGetNormalizationBackwardWorkspaceSize(
     const cudnnTensorDescriptor_t dzDesc, const cudnnTensorDescriptor_t dxDesc,
     const cudnnTensorDescriptor_t dNormScaleBiasDesc, const cudnnActivationDescriptor_t activationDesc,
     const cudnnTensorDescriptor_t normMeanVarDesc, size_t* sizeInBytes, int groupCnt) {
-  return answer("cudnnGetNormalizationBackwardWorkspaceSize", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetNormalizationBackwardWorkspaceSize, handle, mode, normOps, algo, xDesc, yDesc, dyDesc,
+                   dzDesc, dxDesc, dNormScaleBiasDesc, activationDesc, normMeanVarDesc, sizeInBytes, groupCnt);
+  return answer(entry, [&] {
     NormBackward n{};
     check(algo, groupCnt);
     n.handle = handle;
@@ -106,7 +116,9 @@ cudnnStatus_t CUDNNWINAPI
 cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps,
                                               cudnnNormAlgo_t algo, const cudnnActivationDescriptor_t activationDesc,
                                               const cudnnTensorDescriptor_t xDesc, size_t* sizeInBytes, int groupCnt) {
-  return answer("cudnnGetNormalizationTrainingReserveSpaceSize", [&] {
+  auto entry = TESSERA_CALL(cudnnGetNormalizationTrainingReserveSpaceSize, handle, mode, normOps, algo, activationDesc,
+                            xDesc, sizeInBytes, groupCnt);
+  return answer(entry, [&] {
     given(handle, "handle"), given(xDesc, "xDesc");
     check(algo, groupCnt);
     (void)per_activation(mode);
@@ -122,9 +134,14 @@ cudnnStatus_t CUDNNWINAPI cudnnNormalizationForwardTraining(
     double exponentialAverageFactor, const cudnnTensorDescriptor_t normMeanVarDesc, void* resultRunningMean,
     void* resultRunningVariance, double epsilon, void* resultSaveMean, void* resultSaveInvVariance,
     cudnnActivationDescriptor_t activationDesc, const cudnnTensorDescriptor_t zDesc, const void* zData,
-    const cudnnTensorDescriptor_t yDesc, void* yData, void* workspace, size_t workSpaceSizeInBytes, void*, size_t,
-    int groupCnt) {
-  return answer("cudnnNormalizationForwardTraining", [&] {
+    const cudnnTensorDescriptor_t yDesc, void* yData, void* workspace, size_t workSpaceSizeInBytes, void* reserveSpace,
+    size_t reserveSpaceSizeInBytes, int groupCnt) {
+  auto entry =
+      TESSERA_CALL(cudnnNormalizationForwardTraining, handle, mode, normOps, algo, alpha, beta, xDesc, xData,
+                   normScaleBiasDesc, normScale, normBias, exponentialAverageFactor, normMeanVarDesc, resultRunningMean,
+                   resultRunningVariance, epsilon, resultSaveMean, resultSaveInvVariance, activationDesc, zDesc, zData,
+                   yDesc, yData, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes, groupCnt);
+  return answer(entry, [&] {
     NormTraining n{};
     check(algo, groupCnt);
     n.handle = handle;
@@ -154,9 +171,14 @@ cudnnStatus_t CUDNNWINAPI cudnnNormalizationBackward(
     const cudnnTensorDescriptor_t dxDesc, void* dxData, const cudnnTensorDescriptor_t dNormScaleBiasDesc,
     const void* normScaleData, const void* normBiasData, void* dNormScaleData, void* dNormBiasData, double epsilon,
     const cudnnTensorDescriptor_t normMeanVarDesc, const void* savedMean, const void* savedInvVariance,
-    cudnnActivationDescriptor_t activationDesc, void* workSpace, size_t workSpaceSizeInBytes, void*, size_t,
-    int groupCnt) {
-  return answer("cudnnNormalizationBackward", [&] {
+    cudnnActivationDescriptor_t activationDesc, void* workSpace, size_t workSpaceSizeInBytes, void* reserveSpace,
+    size_t reserveSpaceSizeInBytes, int groupCnt) {
+  auto entry = TESSERA_CALL(cudnnNormalizationBackward, handle, mode, normOps, algo, alphaDataDiff, betaDataDiff,
+                            alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc, dzData,
+                            dxDesc, dxData, dNormScaleBiasDesc, normScaleData, normBiasData, dNormScaleData,
+                            dNormBiasData, epsilon, normMeanVarDesc, savedMean, savedInvVariance, activationDesc,
+                            workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes, groupCnt);
+  return answer(entry, [&] {
     NormBackward n{};
     check(algo, groupCnt);
     n.handle = handle;

@@ -42,10 +42,10 @@ TensorId without_nan(Maker& m, const cudnnPoolingStruct& d, TensorId x) {
   DType type = m.graph().tensor(x).dtype;
   if (!is_max(d.mode) || propagates_nan(d.nan) || !tsr::is_real(type)) return x;
   DType compute = type == DType::f64 ? DType::f64 : DType::f32;
-  TensorId clean = m.temporary(type);
+  TensorId clean = m.inferred(type);
   TensorId number = m.pointwise({.mode = M::cmp_eq}, {x, x}, compute);
-  m.add(tsr::ops::pointwise, {x, m.constant(-std::numeric_limits<double>::infinity(), compute), number}, {clean},
-        tessera::PointwiseOptions{.mode = M::select}, compute);
+  m.pointwise({.mode = M::select}, {x, m.constant(-std::numeric_limits<double>::infinity(), compute), number}, compute,
+              clean);
   return clean;
 }
 
@@ -99,18 +99,20 @@ void copy_out(const tsr::Dims& from, int requested, int* to) {
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* poolingDesc) {
-  return answer("cudnnCreatePoolingDescriptor", [&] { create(poolingDesc, "poolingDesc"); });
+  return answer(TESSERA_CALL(cudnnCreatePoolingDescriptor, poolingDesc), [&] { create(poolingDesc, "poolingDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t poolingDesc) {
-  return answer("cudnnDestroyPoolingDescriptor", [&] { delete poolingDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyPoolingDescriptor, poolingDesc), [&] { delete poolingDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t poolingDesc, cudnnPoolingMode_t mode,
                                                       cudnnNanPropagation_t maxpoolingNanOpt, int windowHeight,
                                                       int windowWidth, int verticalPadding, int horizontalPadding,
                                                       int verticalStride, int horizontalStride) {
-  return answer("cudnnSetPooling2dDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetPooling2dDescriptor, poolingDesc, mode, maxpoolingNanOpt, windowHeight, windowWidth,
+                            verticalPadding, horizontalPadding, verticalStride, horizontalStride);
+  return answer(entry, [&] {
     int window[] = {windowHeight, windowWidth}, padding[] = {verticalPadding, horizontalPadding},
         stride[] = {verticalStride, horizontalStride};
     set(given(poolingDesc, "poolingDesc"), mode, maxpoolingNanOpt, 2, window, padding, stride);
@@ -122,7 +124,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetPooling2dDescriptor(const cudnnPoolingDescript
                                                       int* windowHeight, int* windowWidth, int* verticalPadding,
                                                       int* horizontalPadding, int* verticalStride,
                                                       int* horizontalStride) {
-  return answer("cudnnGetPooling2dDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetPooling2dDescriptor, poolingDesc, mode, maxpoolingNanOpt, windowHeight, windowWidth,
+                            verticalPadding, horizontalPadding, verticalStride, horizontalStride);
+  return answer(entry, [&] {
     const cudnnPoolingStruct& d = given(poolingDesc, "poolingDesc");
     demand(d.window.size() == 2, CUDNN_STATUS_BAD_PARAM, "poolingDesc pools ", d.window.size(), " dimensions, not 2");
     if (mode) *mode = d.mode;
@@ -141,7 +145,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t p
                                                       const cudnnNanPropagation_t maxpoolingNanOpt, int nbDims,
                                                       const int windowDimA[], const int paddingA[],
                                                       const int strideA[]) {
-  return answer("cudnnSetPoolingNdDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetPoolingNdDescriptor, poolingDesc, mode, maxpoolingNanOpt, nbDims,
+                            numbers(windowDimA, nbDims), numbers(paddingA, nbDims), numbers(strideA, nbDims));
+  return answer(entry, [&] {
     set(given(poolingDesc, "poolingDesc"), mode, maxpoolingNanOpt, nbDims, windowDimA, paddingA, strideA);
   });
 }
@@ -149,7 +155,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t p
 cudnnStatus_t CUDNNWINAPI cudnnGetPoolingNdDescriptor(const cudnnPoolingDescriptor_t poolingDesc, int nbDimsRequested,
                                                       cudnnPoolingMode_t* mode, cudnnNanPropagation_t* maxpoolingNanOpt,
                                                       int* nbDims, int windowDimA[], int paddingA[], int strideA[]) {
-  return answer("cudnnGetPoolingNdDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetPoolingNdDescriptor, poolingDesc, nbDimsRequested, mode, maxpoolingNanOpt, nbDims,
+                            windowDimA, paddingA, strideA);
+  return answer(entry, [&] {
     const cudnnPoolingStruct& d = given(poolingDesc, "poolingDesc");
     if (mode) *mode = d.mode;
     if (maxpoolingNanOpt) *maxpoolingNanOpt = d.nan;
@@ -163,7 +171,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetPoolingNdDescriptor(const cudnnPoolingDescript
 cudnnStatus_t CUDNNWINAPI cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
                                                             const cudnnTensorDescriptor_t inputTensorDesc, int* n,
                                                             int* c, int* h, int* w) {
-  return answer("cudnnGetPooling2dForwardOutputDim", [&] {
+  return answer(TESSERA_CALL(cudnnGetPooling2dForwardOutputDim, poolingDesc, inputTensorDesc, n, c, h, w), [&] {
     const cudnnPoolingStruct& d = given(poolingDesc, "poolingDesc");
     demand(d.window.size() == 2, CUDNN_STATUS_BAD_PARAM, "poolingDesc pools ", d.window.size(), " dimensions, not 2");
     tsr::Dims y = pooled(d, given(inputTensorDesc, "inputTensorDesc"));
@@ -176,7 +184,8 @@ cudnnStatus_t CUDNNWINAPI cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDe
 cudnnStatus_t CUDNNWINAPI cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
                                                             const cudnnTensorDescriptor_t inputTensorDesc, int nbDims,
                                                             int outputTensorDimA[]) {
-  return answer("cudnnGetPoolingNdForwardOutputDim", [&] {
+  auto entry = TESSERA_CALL(cudnnGetPoolingNdForwardOutputDim, poolingDesc, inputTensorDesc, nbDims, outputTensorDimA);
+  return answer(entry, [&] {
     tsr::Dims y = pooled(given(poolingDesc, "poolingDesc"), given(inputTensorDesc, "inputTensorDesc"));
     demand(nbDims == y.size(), CUDNN_STATUS_BAD_PARAM, "nbDims is ", nbDims, ", inputTensorDesc has ", y.size(),
            " dimensions");
@@ -187,7 +196,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDe
 cudnnStatus_t CUDNNWINAPI cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t poolingDesc,
                                               const void* alpha, const cudnnTensorDescriptor_t xDesc, const void* x,
                                               const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnPoolingForward", [&] {
+  return answer(TESSERA_CALL(cudnnPoolingForward, handle, poolingDesc, alpha, xDesc, x, beta, yDesc, y), [&] {
     const cudnnPoolingStruct& d = given(poolingDesc, "poolingDesc");
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     check(d, {xs, "xDesc"});
@@ -206,11 +215,13 @@ cudnnStatus_t CUDNNWINAPI cudnnPoolingForward(cudnnHandle_t handle, const cudnnP
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t poolingDesc,
-                                               const void* alpha, const cudnnTensorDescriptor_t yDesc, const void*,
+                                               const void* alpha, const cudnnTensorDescriptor_t yDesc, const void* y,
                                                const cudnnTensorDescriptor_t dyDesc, const void* dy,
                                                const cudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
                                                const cudnnTensorDescriptor_t dxDesc, void* dx) {
-  return answer("cudnnPoolingBackward", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnPoolingBackward, handle, poolingDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta, dxDesc, dx);
+  return answer(entry, [&] {
     const cudnnPoolingStruct& d = given(poolingDesc, "poolingDesc");
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc"), &dys = given(dyDesc, "dyDesc"),
                 &dxs = given(dxDesc, "dxDesc");

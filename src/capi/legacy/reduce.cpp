@@ -92,7 +92,7 @@ TensorId positions(Maker& m, TensorId a, const Dims& sizes, const tessera::Reduc
 
 void store_index(Maker& m, TensorId index, cudnnIndicesType_t index_type, DType type) {
   auto store = [&](tessera::PointwiseOptions o, std::vector<TensorId> in, int64_t id) {
-    m.add(tsr::ops::pointwise, std::move(in), {m.result(id)}, o, type);
+    m.pointwise(o, std::move(in), type, m.result(id));
   };
   if (index_type != CUDNN_16BIT_INDICES) return store({.mode = M::identity}, {index}, kIndex);
   // There is no type of 16 bits: the two bytes are results of their own.
@@ -158,11 +158,12 @@ void reduction(cudnnHandle_t handle, const cudnnReduceTensorDescriptor_t desc, v
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateReduceTensorDescriptor(cudnnReduceTensorDescriptor_t* reduceTensorDesc) {
-  return answer("cudnnCreateReduceTensorDescriptor", [&] { create(reduceTensorDesc, "reduceTensorDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateReduceTensorDescriptor, reduceTensorDesc),
+                [&] { create(reduceTensorDesc, "reduceTensorDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc) {
-  return answer("cudnnDestroyReduceTensorDescriptor", [&] { delete reduceTensorDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyReduceTensorDescriptor, reduceTensorDesc), [&] { delete reduceTensorDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc,
@@ -171,7 +172,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescri
                                                          cudnnNanPropagation_t reduceTensorNanOpt,
                                                          cudnnReduceTensorIndices_t reduceTensorIndices,
                                                          cudnnIndicesType_t reduceTensorIndicesType) {
-  return answer("cudnnSetReduceTensorDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetReduceTensorDescriptor, reduceTensorDesc, reduceTensorOp, reduceTensorCompType,
+                            reduceTensorNanOpt, reduceTensorIndices, reduceTensorIndicesType);
+  return answer(entry, [&] {
     cudnnReduceTensorStruct& d = given(reduceTensorDesc, "reduceTensorDesc");
     demand_enumerator(reduceTensorOp, CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS, "reduceTensorOp");
     demand_enumerator(reduceTensorNanOpt, CUDNN_PROPAGATE_NAN, "reduceTensorNanOpt");
@@ -188,7 +191,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetReduceTensorDescriptor(const cudnnReduceTensor
                                                          cudnnNanPropagation_t* reduceTensorNanOpt,
                                                          cudnnReduceTensorIndices_t* reduceTensorIndices,
                                                          cudnnIndicesType_t* reduceTensorIndicesType) {
-  return answer("cudnnGetReduceTensorDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetReduceTensorDescriptor, reduceTensorDesc, reduceTensorOp, reduceTensorCompType,
+                            reduceTensorNanOpt, reduceTensorIndices, reduceTensorIndicesType);
+  return answer(entry, [&] {
     const cudnnReduceTensorStruct& d = given(reduceTensorDesc, "reduceTensorDesc");
     if (reduceTensorOp) *reduceTensorOp = d.op;
     if (reduceTensorCompType) *reduceTensorCompType = d.compute;
@@ -202,7 +207,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetReductionIndicesSize(cudnnHandle_t handle,
                                                        const cudnnReduceTensorDescriptor_t reduceTensorDesc,
                                                        const cudnnTensorDescriptor_t aDesc,
                                                        const cudnnTensorDescriptor_t cDesc, size_t* sizeInBytes) {
-  return answer("cudnnGetReductionIndicesSize", [&] {
+  return answer(TESSERA_CALL(cudnnGetReductionIndicesSize, handle, reduceTensorDesc, aDesc, cDesc, sizeInBytes), [&] {
     given(handle, "handle"), given(aDesc, "aDesc");
     given(sizeInBytes, "sizeInBytes") =
         indices_size(given(reduceTensorDesc, "reduceTensorDesc"), given(cDesc, "cDesc"));
@@ -213,7 +218,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
                                                          const cudnnReduceTensorDescriptor_t reduceTensorDesc,
                                                          const cudnnTensorDescriptor_t aDesc,
                                                          const cudnnTensorDescriptor_t cDesc, size_t* sizeInBytes) {
-  return answer("cudnnGetReductionWorkspaceSize", [&] {
+  return answer(TESSERA_CALL(cudnnGetReductionWorkspaceSize, handle, reduceTensorDesc, aDesc, cDesc, sizeInBytes), [&] {
     size_t& bytes = given(sizeInBytes, "sizeInBytes");
     reduction(handle, reduceTensorDesc, kSomewhere, SIZE_MAX, kNoFactor, aDesc, kSomewhere, kNoFactor, cDesc,
               kSomewhere, [&](Call& c, const auto& graph) { bytes = c.plan(graph)->workspace_bytes(); });
@@ -225,7 +230,9 @@ cudnnStatus_t CUDNNWINAPI cudnnReduceTensor(cudnnHandle_t handle, const cudnnRed
                                             size_t workspaceSizeInBytes, const void* alpha,
                                             const cudnnTensorDescriptor_t aDesc, const void* A, const void* beta,
                                             const cudnnTensorDescriptor_t cDesc, void* C) {
-  return answer("cudnnReduceTensor", [&] {
+  auto entry = TESSERA_CALL(cudnnReduceTensor, handle, reduceTensorDesc, indices, indicesSizeInBytes, workspace,
+                            workspaceSizeInBytes, alpha, aDesc, A, beta, cDesc, C);
+  return answer(entry, [&] {
     reduction(handle, reduceTensorDesc, indices, indicesSizeInBytes, alpha, aDesc, A, beta, cDesc, C,
               [&](Call& c, const auto& graph) { c.run_in(workspace, workspaceSizeInBytes, graph); });
   });

@@ -7,14 +7,14 @@ namespace tsr::capi {
 namespace {
 
 TensorId transposed(Maker& m, TensorId t, Ints order, DType type) {
-  TensorId out = m.temporary(type);
+  TensorId out = m.inferred(type);
   m.add(ops::transpose, {t}, {out}, tessera::TransposeOptions{std::move(order)});
   return out;
 }
 
 TensorId put_in_order(Maker& m, TensorId t, const Reordered& r, const Shape& plain) {
   DType type = from_data_type(plain.type);
-  TensorId out = m.temporary(type);
+  TensorId out = m.inferred(type);
   m.add(ops::reshape, {transposed(m, t, r.order, type)}, {out},
         tessera::ReshapeOptions{.size = plain.dims.to_vector(), .mode = tessera::ReshapeMode::logical});
   return out;
@@ -45,7 +45,9 @@ cudnnStatus_t CUDNNWINAPI cudnnReorderFilterAndBias(cudnnHandle_t handle, const 
                                                     void* reorderedBiasData) {
   using namespace tsr;
   using namespace tsr::capi;
-  return answer("cudnnReorderFilterAndBias", [&] {
+  auto entry = TESSERA_CALL(cudnnReorderFilterAndBias, handle, filterDesc, reorderType, filterData, reorderedFilterData,
+                            reorderBias, biasData, reorderedBiasData);
+  return answer(entry, [&] {
     const cudnnFilterStruct& w = given(filterDesc, "filterDesc");
     demand(w.type == CUDNN_DATA_INT8x32, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "the filter is of type ",
            name_of(w.type), ", only INT8x32 is reordered");

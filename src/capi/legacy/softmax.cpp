@@ -27,7 +27,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmax
                                               cudnnSoftmaxMode_t mode, const void* alpha,
                                               const cudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
                                               const cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnSoftmaxForward", [&] {
+  return answer(TESSERA_CALL(cudnnSoftmaxForward, handle, algo, mode, alpha, xDesc, x, beta, yDesc, y), [&] {
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     demand_equal_sizes({xs, "xDesc"}, {ys, "yDesc"});
     tessera::SoftmaxOptions o = options_of(algo, mode, {xs, "xDesc"});
@@ -45,7 +45,8 @@ cudnnStatus_t CUDNNWINAPI cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftma
                                                const cudnnTensorDescriptor_t yDesc, const void* y,
                                                const cudnnTensorDescriptor_t dyDesc, const void* dy, const void* beta,
                                                const cudnnTensorDescriptor_t dxDesc, void* dx) {
-  return answer("cudnnSoftmaxBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnSoftmaxBackward, handle, algo, mode, alpha, yDesc, y, dyDesc, dy, beta, dxDesc, dx);
+  return answer(entry, [&] {
     const Shape &ys = given(yDesc, "yDesc"), &dys = given(dyDesc, "dyDesc"), &dxs = given(dxDesc, "dxDesc");
     demand_equal_sizes({ys, "yDesc"}, {dys, "dyDesc"});
     demand_equal_sizes({ys, "yDesc"}, {dxs, "dxDesc"});

@@ -47,18 +47,20 @@ void check_images(const cudnnSpatialTransformerStruct& d, const Named& x, const 
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateSpatialTransformerDescriptor(cudnnSpatialTransformerDescriptor_t* stDesc) {
-  return answer("cudnnCreateSpatialTransformerDescriptor", [&] { create(stDesc, "stDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateSpatialTransformerDescriptor, stDesc), [&] { create(stDesc, "stDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroySpatialTransformerDescriptor(cudnnSpatialTransformerDescriptor_t stDesc) {
-  return answer("cudnnDestroySpatialTransformerDescriptor", [&] { delete stDesc; });
+  return answer(TESSERA_CALL(cudnnDestroySpatialTransformerDescriptor, stDesc), [&] { delete stDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetSpatialTransformerNdDescriptor(cudnnSpatialTransformerDescriptor_t stDesc,
                                                                  cudnnSamplerType_t samplerType,
                                                                  cudnnDataType_t dataType, const int nbDims,
                                                                  const int dimA[]) {
-  return answer("cudnnSetSpatialTransformerNdDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetSpatialTransformerNdDescriptor, stDesc, samplerType, dataType, nbDims,
+                            numbers(dimA, nbDims));
+  return answer(entry, [&] {
     cudnnSpatialTransformerStruct& d = given(stDesc, "stDesc");
     demand_enumerator(samplerType, CUDNN_SAMPLER_BILINEAR, "samplerType");
     (void)from_data_type(dataType);
@@ -77,7 +79,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetSpatialTransformerNdDescriptor(cudnnSpatialTra
 cudnnStatus_t CUDNNWINAPI cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
                                                              const cudnnSpatialTransformerDescriptor_t stDesc,
                                                              const void* theta, void* grid) {
-  return answer("cudnnSpatialTfGridGeneratorForward", [&] {
+  return answer(TESSERA_CALL(cudnnSpatialTfGridGeneratorForward, handle, stDesc, theta, grid), [&] {
     const cudnnSpatialTransformerStruct& d = ready(stDesc);
     Call c(handle, "cudnnSpatialTfGridGeneratorForward");
     c.key(d.dims).input(kTheta, theta_of(d), theta, "theta").output(kGrid, grid_of(d, d.dims), grid, "grid");
@@ -91,7 +93,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handl
 cudnnStatus_t CUDNNWINAPI cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t handle,
                                                               const cudnnSpatialTransformerDescriptor_t stDesc,
                                                               const void* dgrid, void* dtheta) {
-  return answer("cudnnSpatialTfGridGeneratorBackward", [&] {
+  return answer(TESSERA_CALL(cudnnSpatialTfGridGeneratorBackward, handle, stDesc, dgrid, dtheta), [&] {
     const cudnnSpatialTransformerStruct& d = ready(stDesc);
     Call c(handle, "cudnnSpatialTfGridGeneratorBackward");
     c.input(kGrid, grid_of(d, d.dims), dgrid, "dgrid").output(kTheta, theta_of(d), dtheta, "dtheta");
@@ -106,7 +108,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSpatialTfSamplerForward(cudnnHandle_t handle, cud
                                                        const void* alpha, const cudnnTensorDescriptor_t xDesc,
                                                        const void* x, const void* grid, const void* beta,
                                                        cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnSpatialTfSamplerForward", [&] {
+  return answer(TESSERA_CALL(cudnnSpatialTfSamplerForward, handle, stDesc, alpha, xDesc, x, grid, beta, yDesc, y), [&] {
     const cudnnSpatialTransformerStruct& d = ready(stDesc);
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     check_images(d, {xs, "xDesc"}, {ys, "yDesc"});
@@ -128,7 +130,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
                                                         void* dx, const void* alphaDgrid,
                                                         const cudnnTensorDescriptor_t dyDesc, const void* dy,
                                                         const void* grid, const void* betaDgrid, void* dgrid) {
-  return answer("cudnnSpatialTfSamplerBackward", [&] {
+  auto entry = TESSERA_CALL(cudnnSpatialTfSamplerBackward, handle, stDesc, alpha, xDesc, x, beta, dxDesc, dx,
+                            alphaDgrid, dyDesc, dy, grid, betaDgrid, dgrid);
+  return answer(entry, [&] {
     const cudnnSpatialTransformerStruct& d = ready(stDesc);
     const Shape &xs = given(xDesc, "xDesc"), &dxs = given(dxDesc, "dxDesc"), &dys = given(dyDesc, "dyDesc");
     check_images(d, {xs, "xDesc"}, {dys, "dyDesc"});

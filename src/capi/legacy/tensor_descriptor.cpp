@@ -68,16 +68,16 @@ void copy_out(int requested, const Shape& s, int* dims, int* strides) {
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensorDesc) {
-  return answer("cudnnCreateTensorDescriptor", [&] { create(tensorDesc, "tensorDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateTensorDescriptor, tensorDesc), [&] { create(tensorDesc, "tensorDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc) {
-  return answer("cudnnDestroyTensorDescriptor", [&] { delete tensorDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyTensorDescriptor, tensorDesc), [&] { delete tensorDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
                                                      cudnnDataType_t dataType, int n, int c, int h, int w) {
-  return answer("cudnnSetTensor4dDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnSetTensor4dDescriptor, tensorDesc, format, dataType, n, c, h, w), [&] {
     Dims dims{n, c, h, w};
     check_sizes(dims, "dimension");
     set(given(tensorDesc, "tensorDesc"), dataType, dims, strides_in(format, dataType, dims));
@@ -87,7 +87,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t ten
 cudnnStatus_t CUDNNWINAPI cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType,
                                                        int n, int c, int h, int w, int nStride, int cStride,
                                                        int hStride, int wStride) {
-  return answer("cudnnSetTensor4dDescriptorEx", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnSetTensor4dDescriptorEx, tensorDesc, dataType, n, c, h, w, nStride, cStride, hStride, wStride);
+  return answer(entry, [&] {
     set(given(tensorDesc, "tensorDesc"), dataType, {n, c, h, w}, {nStride, cStride, hStride, wStride});
   });
 }
@@ -95,7 +97,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t t
 cudnnStatus_t CUDNNWINAPI cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc,
                                                      cudnnDataType_t* dataType, int* n, int* c, int* h, int* w,
                                                      int* nStride, int* cStride, int* hStride, int* wStride) {
-  return answer("cudnnGetTensor4dDescriptor", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetTensor4dDescriptor, tensorDesc, dataType, n, c, h, w, nStride, cStride, hStride, wStride);
+  return answer(entry, [&] {
     const Shape& s = given(tensorDesc, "tensorDesc");
     demand(s.dims.size() == 4, CUDNN_STATUS_BAD_PARAM, "the tensor has ", s.dims.size(), " dimensions, not 4");
     if (dataType) *dataType = s.type;
@@ -110,14 +114,17 @@ cudnnStatus_t CUDNNWINAPI cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor
 
 cudnnStatus_t CUDNNWINAPI cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType,
                                                      int nbDims, const int dimA[], const int strideA[]) {
-  return answer("cudnnSetTensorNdDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetTensorNdDescriptor, tensorDesc, dataType, nbDims, numbers(dimA, nbDims),
+                            numbers(strideA, nbDims));
+  return answer(entry, [&] {
     set(given(tensorDesc, "tensorDesc"), dataType, dims_of(nbDims, dimA, "dimA"), dims_of(nbDims, strideA, "strideA"));
   });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
                                                        cudnnDataType_t dataType, int nbDims, const int dimA[]) {
-  return answer("cudnnSetTensorNdDescriptorEx", [&] {
+  auto entry = TESSERA_CALL(cudnnSetTensorNdDescriptorEx, tensorDesc, format, dataType, nbDims, numbers(dimA, nbDims));
+  return answer(entry, [&] {
     Dims dims = dims_of(nbDims, dimA, "dimA");
     check_sizes(dims, "dimA");
     set(given(tensorDesc, "tensorDesc"), dataType, dims, strides_in(format, dataType, dims));
@@ -127,7 +134,8 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t t
 cudnnStatus_t CUDNNWINAPI cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc, int nbDimsRequested,
                                                      cudnnDataType_t* dataType, int* nbDims, int dimA[],
                                                      int strideA[]) {
-  return answer("cudnnGetTensorNdDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetTensorNdDescriptor, tensorDesc, nbDimsRequested, dataType, nbDims, dimA, strideA);
+  return answer(entry, [&] {
     const Shape& s = given(tensorDesc, "tensorDesc");
     if (dataType) *dataType = s.type;
     if (nbDims) *nbDims = s.dims.size();
@@ -136,20 +144,21 @@ cudnnStatus_t CUDNNWINAPI cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensorDesc, size_t* size) {
-  return answer("cudnnGetTensorSizeInBytes", [&] { given(size, "size") = bytes_of(given(tensorDesc, "tensorDesc")); });
+  return answer(TESSERA_CALL(cudnnGetTensorSizeInBytes, tensorDesc, size),
+                [&] { given(size, "size") = bytes_of(given(tensorDesc, "tensorDesc")); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filterDesc) {
-  return answer("cudnnCreateFilterDescriptor", [&] { create(filterDesc, "filterDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateFilterDescriptor, filterDesc), [&] { create(filterDesc, "filterDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filterDesc) {
-  return answer("cudnnDestroyFilterDescriptor", [&] { delete filterDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyFilterDescriptor, filterDesc), [&] { delete filterDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
                                                      cudnnTensorFormat_t format, int k, int c, int h, int w) {
-  return answer("cudnnSetFilter4dDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnSetFilter4dDescriptor, filterDesc, dataType, format, k, c, h, w), [&] {
     set(given(filterDesc, "filterDesc"), dataType, format, {k, c, h, w}, "dimension");
   });
 }
@@ -157,7 +166,7 @@ cudnnStatus_t CUDNNWINAPI cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t fil
 cudnnStatus_t CUDNNWINAPI cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDesc,
                                                      cudnnDataType_t* dataType, cudnnTensorFormat_t* format, int* k,
                                                      int* c, int* h, int* w) {
-  return answer("cudnnGetFilter4dDescriptor", [&] {
+  return answer(TESSERA_CALL(cudnnGetFilter4dDescriptor, filterDesc, dataType, format, k, c, h, w), [&] {
     const cudnnFilterStruct& f = given(filterDesc, "filterDesc");
     demand(f.dims.size() == 4, CUDNN_STATUS_BAD_PARAM, "the filter has ", f.dims.size(), " dimensions, not 4");
     if (dataType) *dataType = f.type;
@@ -170,7 +179,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor
 
 cudnnStatus_t CUDNNWINAPI cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
                                                      cudnnTensorFormat_t format, int nbDims, const int filterDimA[]) {
-  return answer("cudnnSetFilterNdDescriptor", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnSetFilterNdDescriptor, filterDesc, dataType, format, nbDims, numbers(filterDimA, nbDims));
+  return answer(entry, [&] {
     Dims dims = dims_of(nbDims, filterDimA, "filterDimA");
     set(given(filterDesc, "filterDesc"), dataType, format, dims, "filterDimA");
   });
@@ -179,7 +190,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t fil
 cudnnStatus_t CUDNNWINAPI cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
                                                      cudnnDataType_t* dataType, cudnnTensorFormat_t* format,
                                                      int* nbDims, int filterDimA[]) {
-  return answer("cudnnGetFilterNdDescriptor", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnGetFilterNdDescriptor, filterDesc, nbDimsRequested, dataType, format, nbDims, filterDimA);
+  return answer(entry, [&] {
     const cudnnFilterStruct& f = given(filterDesc, "filterDesc");
     if (dataType) *dataType = f.type;
     if (format) *format = f.format;
@@ -189,5 +202,6 @@ cudnnStatus_t CUDNNWINAPI cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnGetFilterSizeInBytes(const cudnnFilterDescriptor_t filterDesc, size_t* size) {
-  return answer("cudnnGetFilterSizeInBytes", [&] { given(size, "size") = bytes_of(given(filterDesc, "filterDesc")); });
+  return answer(TESSERA_CALL(cudnnGetFilterSizeInBytes, filterDesc, size),
+                [&] { given(size, "size") = bytes_of(given(filterDesc, "filterDesc")); });
 }

@@ -189,11 +189,12 @@ cudnnDataType_t result_type(cudnnDataType_t source, cudnnTensorFormat_t format) 
 }  // namespace
 
 cudnnStatus_t CUDNNWINAPI cudnnCreateTensorTransformDescriptor(cudnnTensorTransformDescriptor_t* transformDesc) {
-  return answer("cudnnCreateTensorTransformDescriptor", [&] { create(transformDesc, "transformDesc"); });
+  return answer(TESSERA_CALL(cudnnCreateTensorTransformDescriptor, transformDesc),
+                [&] { create(transformDesc, "transformDesc"); });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnDestroyTensorTransformDescriptor(cudnnTensorTransformDescriptor_t transformDesc) {
-  return answer("cudnnDestroyTensorTransformDescriptor", [&] { delete transformDesc; });
+  return answer(TESSERA_CALL(cudnnDestroyTensorTransformDescriptor, transformDesc), [&] { delete transformDesc; });
 }
 
 cudnnStatus_t CUDNNWINAPI cudnnSetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t transformDesc,
@@ -201,7 +202,9 @@ cudnnStatus_t CUDNNWINAPI cudnnSetTensorTransformDescriptor(cudnnTensorTransform
                                                             const int32_t padBeforeA[], const int32_t padAfterA[],
                                                             const uint32_t foldA[],
                                                             const cudnnFoldingDirection_t direction) {
-  return answer("cudnnSetTensorTransformDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnSetTensorTransformDescriptor, transformDesc, nbDims, destFormat, padBeforeA, padAfterA,
+                            foldA, direction);
+  return answer(entry, [&] {
     cudnnTensorTransformStruct& d = given(transformDesc, "transformDesc");
     demand(nbDims >= 3 && nbDims <= CUDNN_DIM_MAX, CUDNN_STATUS_BAD_PARAM, "nbDims is ", nbDims, ", allowed are 3 to ",
            CUDNN_DIM_MAX);
@@ -225,7 +228,9 @@ cudnnStatus_t CUDNNWINAPI cudnnGetTensorTransformDescriptor(cudnnTensorTransform
                                                             uint32_t nbDimsRequested, cudnnTensorFormat_t* destFormat,
                                                             int32_t padBeforeA[], int32_t padAfterA[], uint32_t foldA[],
                                                             cudnnFoldingDirection_t* direction) {
-  return answer("cudnnGetTensorTransformDescriptor", [&] {
+  auto entry = TESSERA_CALL(cudnnGetTensorTransformDescriptor, transformDesc, nbDimsRequested, destFormat, padBeforeA,
+                            padAfterA, foldA, direction);
+  return answer(entry, [&] {
     const cudnnTensorTransformStruct& d = given(transformDesc, "transformDesc");
     if (destFormat) *destFormat = d.format;
     if (direction) *direction = d.direction;
@@ -241,7 +246,7 @@ cudnnStatus_t CUDNNWINAPI cudnnGetTensorTransformDescriptor(cudnnTensorTransform
 cudnnStatus_t CUDNNWINAPI cudnnInitTransformDest(const cudnnTensorTransformDescriptor_t transformDesc,
                                                  const cudnnTensorDescriptor_t srcDesc,
                                                  cudnnTensorDescriptor_t destDesc, size_t* destSizeInBytes) {
-  return answer("cudnnInitTransformDest", [&] {
+  return answer(TESSERA_CALL(cudnnInitTransformDest, transformDesc, srcDesc, destDesc, destSizeInBytes), [&] {
     const cudnnTensorTransformStruct& t = given(transformDesc, "transformDesc");
     const Shape& source = given(srcDesc, "srcDesc");
     given(destDesc, "destDesc");
@@ -258,7 +263,7 @@ cudnnStatus_t CUDNNWINAPI cudnnInitTransformDest(const cudnnTensorTransformDescr
 cudnnStatus_t CUDNNWINAPI cudnnTransformTensor(cudnnHandle_t handle, const void* alpha,
                                                const cudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
                                                const cudnnTensorDescriptor_t yDesc, void* y) {
-  return answer("cudnnTransformTensor", [&] {
+  return answer(TESSERA_CALL(cudnnTransformTensor, handle, alpha, xDesc, x, beta, yDesc, y), [&] {
     const Shape &xs = given(xDesc, "xDesc"), &ys = given(yDesc, "yDesc");
     demand_equal_sizes({xs, "xDesc"}, {ys, "yDesc"});
     demand(x && y, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, x ? "y" : "x", " is a null pointer");
@@ -270,7 +275,9 @@ cudnnStatus_t CUDNNWINAPI cudnnTransformTensorEx(cudnnHandle_t handle, const cud
                                                  const void* alpha, const cudnnTensorDescriptor_t srcDesc,
                                                  const void* srcData, const void* beta,
                                                  const cudnnTensorDescriptor_t destDesc, void* destData) {
-  return answer("cudnnTransformTensorEx", [&] {
+  auto entry =
+      TESSERA_CALL(cudnnTransformTensorEx, handle, transDesc, alpha, srcDesc, srcData, beta, destDesc, destData);
+  return answer(entry, [&] {
     const Shape &source = given(srcDesc, "srcDesc"), &dest = given(destDesc, "destDesc");
     demand(srcData && destData, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, srcData ? "destData" : "srcData",
            " is a null pointer");
@@ -283,7 +290,8 @@ cudnnStatus_t CUDNNWINAPI cudnnTransformFilter(cudnnHandle_t handle, const cudnn
                                                const void* alpha, const cudnnFilterDescriptor_t srcDesc,
                                                const void* srcData, const void* beta,
                                                const cudnnFilterDescriptor_t destDesc, void* destData) {
-  return answer("cudnnTransformFilter", [&] {
+  auto entry = TESSERA_CALL(cudnnTransformFilter, handle, transDesc, alpha, srcDesc, srcData, beta, destDesc, destData);
+  return answer(entry, [&] {
     const Shape &source = given(srcDesc, "srcDesc"), &dest = given(destDesc, "destDesc");
     demand(srcData && destData, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, srcData ? "destData" : "srcData",
            " is a null pointer");

@@ -182,7 +182,7 @@ Problem::Problem(const Graph& g, const Node& node)
   dropout_scale = numbers(s.dropout_scale);
   bias = broadcast(s.bias), block_mask = broadcast(s.block_mask), dropout_mask = broadcast(s.dropout_mask);
   alibi = options.alibi || slopes.given();
-  rounds_to_fp8 = sdpa::is_fp8(q.type) && v.scales == kNone;
+  rounds_to_fp8 = is_fp8(q.type) && v.scales == kNone;
   open = sdpa::open_sides(g, node);
 }
 

@@ -9,7 +9,9 @@ namespace {
 
 using tessera::GridOptions;
 
-void fields(std::any& options, FieldVisitor& v) { v("size", std::any_cast<GridOptions>(&options)->size); }
+void fields(std::any& options, FieldVisitor& v) {
+  v("size", std::any_cast<GridOptions>(&options)->size, "of the pictures: n,c,h,w");
+}
 
 void infer(Infer& ctx) {
   const Tensor &theta = ctx.in(0), &declared = ctx.out(0);

@@ -7,7 +7,9 @@ namespace {
 
 using tessera::ArgmaxOptions;
 
-void fields(std::any& options, FieldVisitor& v) { v("axis", std::any_cast<ArgmaxOptions>(&options)->axis); }
+void fields(std::any& options, FieldVisitor& v) {
+  v("axis", std::any_cast<ArgmaxOptions>(&options)->axis, "along which the maximum is looked for");
+}
 
 void infer(Infer& ctx) {
   const Tensor& x = ctx.in(0);

@@ -13,7 +13,7 @@ using namespace slots::band_mask;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BandMaskOptions>(&options);
-  v("compare", o.compare, pointwise_names());
+  v("compare", o.compare, pointwise_names(), "how positions of rows and columns are compared");
 }
 
 void infer(Infer& ctx) {

@@ -13,8 +13,8 @@ using namespace slots::block_scale_dequantize;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BlockScaleOptions>(&options);
-  v("block", o.block);
-  v("neg_scale", o.neg_scale);
+  v("block", o.block, "lengths of a block along the last dimensions, innermost last");
+  v("neg_scale", o.neg_scale, "the sign of the scale is flipped");
 }
 
 void infer(Infer& ctx) {

@@ -11,9 +11,12 @@ using tessera::BlockScaleOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BlockScaleOptions>(&options);
-  v("block", o.block);
-  v("axis", o.axis);
+  v("block", o.block, "elements that share a scale");
+  v("axis", o.axis, "that is cut into blocks");
 }
+
+// Numbers have a sign; minifloats without one are scales.
+bool is_number(const DTypeInfo& t) { return t.is_minifloat() && t.format.sign; }
 
 void infer(Infer& ctx) {
   auto& o = ctx.edit_options<BlockScaleOptions>();
@@ -32,8 +35,12 @@ void infer(Infer& ctx) {
   }
   ctx.output(0, x.dims, DType::e4m3, &x);
   DType y = ctx.out(0).dtype;
-  ctx.check(y == DType::e4m3 || y == DType::e5m2 || y == DType::e2m1, "output y ", describe(ctx.out(0)),
-            " must be e4m3, e5m2 or e2m1");
+  if (!is_number(info(y))) {
+    std::vector<std::string> names;
+    for (const DTypeInfo& d : dtypes())
+      if (is_number(d)) names.emplace_back(d.name);
+    ctx.error("output y ", describe(ctx.out(0)), " must be ", any_of_text(names));
+  }
   Dims scale = ctx.out(1).dims_given ? ctx.out(1).dims : scale_sizes(x.dims, lengths, ctx.out(1).reordering);
   ctx.output(1, scale, y == DType::e2m1 && o.block[0] == 16 ? DType::e4m3 : DType::e8m0, &x);
   ctx.check(is_real(ctx.out(1).dtype), "output scale ", describe(ctx.out(1)), " must have a floating-point type");
@@ -57,7 +64,8 @@ const OpSpec ops::block_scale_quantize = {
         "scale), "
         "saturated, 0 where scale is 0",
     .shapes =
-        "x of any sizes -> y as x (e4m3 unless declared e5m2 or e2m1), scale with size ceil(n / block) in `axis` "
+        "x of any sizes -> y as x (e4m3 unless declared another float of 8 or 4 bits with a sign), scale with size "
+        "ceil(n / block) in `axis` "
         "(e8m0, or e4m3 for e2m1 in "
         "blocks of 16); declared sizes of scale may move the axis; reorder=f8_128x4 is honoured",
     .example = "x = input f32[4,64]\ny, scale = block_scale_quantize x block=32\noutput y\noutput scale",

@@ -17,10 +17,10 @@ using namespace slots::bn_finalize;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<BnFinalizeOptions>(&options);
-  v("eps", o.eps);
-  v("momentum", o.momentum);
-  v("count", o.count);
-  v("phase", o.phase, kPhases);
+  v("eps", o.eps, "added to variances");
+  v("momentum", o.momentum, "weight of the new value in running statistics");
+  v("count", o.count, "elements behind each sum; 0: the input accum_count tells");
+  v("phase", o.phase, kPhases, "whether statistics are taken, or known");
 }
 
 void infer(Infer& ctx) {

@@ -9,8 +9,8 @@ namespace tsr {
 inline void causal_conv1d_fields(std::any& options, FieldVisitor& v) {
   static constexpr std::string_view kActivations[] = {"none", "silu"};
   auto& o = *std::any_cast<tessera::CausalConvOptions>(&options);
-  v("activation", o.activation, kActivations);
-  v("reversed", o.reversed);
+  v("activation", o.activation, kActivations, "applied to the result");
+  v("reversed", o.reversed, "tap j of the filter meets x[t-j] instead of x[t-(k-1-j)]");
 }
 
 // x and weight are the slots 0 and 1.

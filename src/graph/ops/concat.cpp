@@ -10,8 +10,8 @@ using tessera::ConcatOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<ConcatOptions>(&options);
-  v("axis", o.axis);
-  v("inplace_index", o.inplace_index);
+  v("axis", o.axis, "along which the inputs follow each other");
+  v("inplace_index", o.inplace_index, "the input that may lie in the memory of y already");
 }
 
 void infer(Infer& ctx) {

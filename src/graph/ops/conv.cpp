@@ -26,16 +26,17 @@ int64_t conv_groups(const Dims& x, const Dims& w) { return w[1] == 0 ? 1 : x[1] 
 
 void conv_fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<tessera::ConvOptions>(&options);
-  v("stride", o.stride);
-  v("pad", o.pad);
-  v("post_pad", o.post_pad);
-  v("dilation", o.dilation);
-  v("mode", o.mode, kModes);
-  v("alpha", o.alpha);
-  v("beta", o.beta);
-  v("size", o.size);
-  v("groups", o.groups);
-  v("tf32", o.tf32);
+  v("stride", o.stride, "steps between windows; one number for all dimensions; left out: 1");
+  v("pad", o.pad, "zeros in front of x");
+  v("post_pad", o.post_pad, "zeros behind x; left out: pad");
+  v("dilation", o.dilation, "steps between taps of the filter; left out: 1");
+  v("mode", o.mode, kModes, "convolution: the filter is flipped");
+  v("alpha", o.alpha, "factor of the result");
+  v("beta", o.beta, "factor of c, which is added");
+  v("size", o.size, "spatial sizes of dx or dw, where the others leave them open");
+  v("groups", o.groups, "of channels, each with filters of its own; 0: as the sizes say, else 1");
+  v("tf32", o.tf32, "f32 operands may be rounded to 10 bits of mantissa, as tensor cores take them");
+  v("fast_sums", o.fast_sums, "sums of products of 8-bit floats may have the 14 bits that tensor cores keep");
 }
 
 void check_conv_options(Infer& ctx, int spatial, int c_slot) {

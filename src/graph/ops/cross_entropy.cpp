@@ -5,6 +5,7 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/check_real.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/reshape.hpp"
 #include "graph/ops/slots.hpp"
 
 namespace tsr {
@@ -12,6 +13,14 @@ namespace {
 
 using tessera::CrossEntropyOptions;
 using namespace slots::cross_entropy;
+
+// A target without the axis of the classes has size 1 there.
+void complete(Graph& g, Node& n) {
+  TensorId x = slot(n.in, kLogits), t = slot(n.in, kTarget);
+  if (x == kNone || t == kNone || g.tensor(t).rank() == 0 || g.tensor(t).rank() + 1 != g.tensor(x).rank()) return;
+  auto axis = normalize_axis(attrs<CrossEntropyOptions>(n).axis, g.tensor(x).rank());
+  n.in[kTarget] = with_ones(g, t, static_cast<int>(axis), 1);
+}
 
 void infer(Infer& ctx) {
   Dims rows = cross_entropy_rows(ctx, kLogits, kTarget);
@@ -28,7 +37,7 @@ void backward(Gradient& g) {
 }  // namespace
 
 void cross_entropy_fields(std::any& options, FieldVisitor& v) {
-  v("axis", std::any_cast<CrossEntropyOptions>(&options)->axis);
+  v("axis", std::any_cast<CrossEntropyOptions>(&options)->axis, "of the classes");
 }
 
 Dims cross_entropy_rows(const Infer& ctx, int logits, int target) {
@@ -66,9 +75,12 @@ const OpSpec ops::cross_entropy = {
         "stats = ln sum exp(logits) along the axis, loss = stats - logits[target]; loss = 0 for rows whose target is "
         "not in 0..classes - 1, which so are left out",
     .shapes =
-        "logits of any rank, target (i32 or i64) with size 1 along the axis -> loss and stats like target; real types",
-    .example = "x = input f32[6,10]\nt = input i32[6,1]\nl = cross_entropy x t\ny = mean l\noutput y",
+        "logits of any rank, target (i32 or i64) with size 1 along the axis, or without it -> loss and stats with size "
+        "1 "
+        "along the axis; real types",
+    .example = "x = input f32[6,10]\nt = input i32[6]\nl = cross_entropy x t\ny = mean l\noutput y",
     .gradient = backward,
+    .complete = complete,
 };
 
 }  // namespace tsr

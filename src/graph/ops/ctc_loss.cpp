@@ -15,9 +15,9 @@ using namespace slots::ctc_loss;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<CtcOptions>(&options);
-  v("blank", o.blank);
-  v("log_probs", o.log_probs);
-  v("zero_infinity", o.zero_infinity);
+  v("blank", o.blank, "class that stands for no label");
+  v("log_probs", o.log_probs, "logits are log-probabilities already");
+  v("zero_infinity", o.zero_infinity, "labels that cannot be aligned cost 0, with gradient 0");
 }
 
 void infer(Infer& ctx) {

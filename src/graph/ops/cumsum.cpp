@@ -10,9 +10,9 @@ using tessera::CumsumOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<CumsumOptions>(&options);
-  v("axis", o.axis);
-  v("exclusive", o.exclusive);
-  v("reverse", o.reverse);
+  v("axis", o.axis, "along which it is summed");
+  v("exclusive", o.exclusive, "an element is not part of its own sum");
+  v("reverse", o.reverse, "sums begin at the end");
 }
 
 void infer(Infer& ctx) {

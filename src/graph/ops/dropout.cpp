@@ -13,9 +13,9 @@ using namespace slots::dropout;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<DropoutOptions>(&options);
-  v("p", o.p);
-  v("seed", o.seed);
-  v("offset", o.offset);
+  v("p", o.p, "probability of dropping");
+  v("seed", o.seed, "of the random numbers");
+  v("offset", o.offset, "where in their sequence they begin");
 }
 
 void infer(Infer& ctx) {

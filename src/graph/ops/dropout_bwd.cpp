@@ -9,7 +9,7 @@ using tessera::DropoutOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<DropoutOptions>(&options);
-  v("p", o.p);
+  v("p", o.p, "probability of dropping");
 }
 
 void infer(Infer& ctx) {

@@ -15,8 +15,9 @@ using namespace slots::gather;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<GatherOptions>(&options);
-  v("axis", o.axis);
-  v("mode", o.mode, kGatherModes);
+  v("axis", o.axis, "that the indices count");
+  v("mode", o.mode, kGatherModes,
+    "rows: an index picks all that lies behind it; elements: each element has an index of its own");
 }
 
 void infer(Infer& ctx) {

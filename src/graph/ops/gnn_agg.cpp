@@ -13,7 +13,9 @@ using tessera::AggOptions;
 using namespace slots::gnn_agg;
 constexpr std::string_view kModes[] = {"sum", "mean", "max", "min"};
 
-void fields(std::any& options, FieldVisitor& v) { v("mode", std::any_cast<AggOptions>(&options)->mode, kModes); }
+void fields(std::any& options, FieldVisitor& v) {
+  v("mode", std::any_cast<AggOptions>(&options)->mode, kModes, "how the messages of a target are joined");
+}
 
 void infer(Infer& ctx) {
   for (int s : {kOffsets, kIndices, kMap}) {

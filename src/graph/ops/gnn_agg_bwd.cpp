@@ -14,11 +14,12 @@ constexpr std::string_view kModes[] = {"sum", "mean", "max", "min"};
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<AggBwdOptions>(&options);
-  v("mode", o.mode, kModes);
-  v("sources", o.sources);
-  v("edges", o.edges);
-  v("node_features", o.node_features);
-  v("edge_features", o.edge_features);
+  v("mode", o.mode, kModes, "how messages were joined");
+  v("sources", o.sources, "rows of dnode");
+  v("edges", o.edges, "rows of dedge; 0: as many as there are indices");
+  v("node_features", o.node_features,
+    "width of the part of dy that belongs to nodes; 0 with edge_features 0: all of it");
+  v("edge_features", o.edge_features, "width of the part of dy that belongs to edges");
 }
 
 void infer(Infer& ctx) {

@@ -8,10 +8,10 @@ namespace tsr {
 
 inline void lrn_fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<tessera::LrnOptions>(&options);
-  v("n", o.n);
-  v("alpha", o.alpha);
-  v("beta", o.beta);
-  v("k", o.k);
+  v("n", o.n, "elements of the window");
+  v("alpha", o.alpha, "factor of the mean square in the window");
+  v("beta", o.beta, "the exponent");
+  v("k", o.k, "added to it");
 }
 
 // x is slot 0; the other slots, where present, have its sizes.

@@ -2,6 +2,7 @@
 // Batched matrix product. Batch dimensions broadcast; a batch size may also divide the other (grouped heads).
 #include "graph/gradient.hpp"
 #include "graph/ops/list.hpp"
+#include "graph/ops/reshape.hpp"
 #include "graph/ops/slots.hpp"
 
 namespace tsr {
@@ -12,8 +13,9 @@ using namespace slots::matmul;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<MatmulOptions>(&options);
-  v("padding_value", o.padding_value);
-  v("tf32", o.tf32);
+  v("padding_value", o.padding_value, "what c holds beyond the sizes of a batch");
+  v("tf32", o.tf32, "f32 operands may be rounded to 10 bits of mantissa, as tensor cores take them");
+  v("fast_sums", o.fast_sums, "sums of products of 8-bit floats may have the 14 bits that tensor cores keep");
 }
 
 // Is there a product of these two, as far as the dimensions go that it sums over?
@@ -55,7 +57,8 @@ double flops(const Graph& g, const Node& n) {
 
 void backward(Gradient& g) {
   TensorId d = g.d();
-  MatmulOptions o{.tf32 = g.options<MatmulOptions>().tf32};
+  const auto& given = g.options<MatmulOptions>();
+  MatmulOptions o{.tf32 = given.tf32, .fast_sums = given.fast_sums};
   // Beyond the per-batch sizes the result is a constant: the same limits, in the roles that m, n and k have here.
   if (g.wants(kA)) g.add(kA, g.make(ops::matmul, {d, g.swap_last(g.in(kB)), g.in(kM), g.in(kK), g.in(kN)}, o));
   if (g.wants(kB)) g.add(kB, g.make(ops::matmul, {g.swap_last(g.in(kA)), d, g.in(kK), g.in(kN), g.in(kM)}, o));
@@ -70,15 +73,7 @@ void complete(Graph& g, Node& n) {
   for (int k : {kA, kB}) {
     if (ranks[k] == most) continue;
     TensorId& operand = n.in[static_cast<size_t>(k)];
-    tessera::ReshapeOptions o{.size = Ints(static_cast<size_t>(most - ranks[k]), 1)};
-    for (int64_t d : g.tensor(operand).dims) o.size.push_back(d);
-    // The first size follows the operand's when a plan is made for others.
-    if (g.tensor(operand).numel() > 0) o.size[static_cast<size_t>(most - ranks[k])] = -1;
-    Node wider;
-    wider.op = &ops::reshape;
-    wider.in = {operand};
-    wider.attrs = std::move(o);
-    operand = g.node(g.add_node(std::move(wider))).out[0];
+    operand = with_ones(g, operand, 0, most - ranks[k]);
   }
 }
 

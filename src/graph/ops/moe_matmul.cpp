@@ -15,8 +15,9 @@ constexpr std::string_view kModes[] = {"none", "gather", "scatter"};
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<MoeOptions>(&options);
-  v("mode", o.mode, kModes);
-  v("top_k", o.top_k);
+  v("mode", o.mode, kModes,
+    "none: tokens lie sorted by expert; gather: they are picked by index; scatter: results go to their places");
+  v("top_k", o.top_k, "scatter: rows of the result for each token");
 }
 
 void infer(Infer& ctx) {

@@ -10,7 +10,9 @@ namespace {
 using tessera::MoeBwdOptions;
 using namespace slots::moe_matmul_bwd;
 
-void fields(std::any& options, FieldVisitor& v) { v("experts", std::any_cast<MoeBwdOptions>(&options)->experts); }
+void fields(std::any& options, FieldVisitor& v) {
+  v("experts", std::any_cast<MoeBwdOptions>(&options)->experts, "how many there are; 0: one for each offset");
+}
 
 void infer(Infer& ctx) {
   const Tensor &dy = ctx.in(kDoutput), &token = ctx.in(kToken), &offset = ctx.in(kOffset);

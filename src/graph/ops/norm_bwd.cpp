@@ -15,12 +15,12 @@ using namespace slots::norm_bwd;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<NormOptions>(&options);
-  v("mode", o.mode, norm_modes());
-  v("phase", o.phase, kPhases);
-  v("eps", o.eps);
-  v("groups", o.groups);
-  v("zero_centered", o.zero_centered);
-  v("axes", o.axes);
+  v("mode", o.mode, norm_modes(), "as the name of the operation says");
+  v("phase", o.phase, kPhases, "whether statistics were taken, or known");
+  v("eps", o.eps, "added to variances");
+  v("groups", o.groups, "of channels, for group norm");
+  v("zero_centered", o.zero_centered, "the scale is stored as scale - 1");
+  v("axes", o.axes, "layer, rms, ada_layer: normalised together; left out: those in which scale is not 1");
 }
 
 void infer(Infer& ctx) {

@@ -11,8 +11,8 @@ using namespace slots::paged_load;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<PagedLoadOptions>(&options);
-  v("size", o.size);
-  v("transposed", o.transposed);
+  v("size", o.size, "steps of the result; 0: those of its declared sizes, or all pages of the table");
+  v("transposed", o.transposed, "the result is [b, h, d, s] instead of [b, h, s, d]");
 }
 
 void infer(Infer& ctx) {

@@ -78,15 +78,15 @@ std::array<std::string_view, kModes> make_names() {
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<PointwiseOptions>(&options);
-  v("mode", o.mode, pointwise_names());
-  v("alpha1", o.alpha1);
-  v("alpha2", o.alpha2);
-  v("lower", o.lower);
-  v("upper", o.upper);
-  v("slope", o.slope);
-  v("alpha", o.alpha);
-  v("beta", o.beta);
-  v("axis", o.axis);
+  v("mode", o.mode, pointwise_names(), "as the name of the operation says");
+  v("alpha1", o.alpha1, "factor of x");
+  v("alpha2", o.alpha2, "factor of b");
+  v("lower", o.lower, "relu: where it begins");
+  v("upper", o.upper, "relu: where it ends");
+  v("slope", o.slope, "relu: below lower");
+  v("alpha", o.alpha, "elu: its limit is -alpha");
+  v("beta", o.beta, "softplus, swish: factor of x inside");
+  v("axis", o.axis, "gen_index: whose index");
 }
 
 void infer(Infer& ctx) {

@@ -14,10 +14,10 @@ constexpr std::string_view kModes[] = {"add", "mul", "min", "max", "amax", "avg"
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<ReduceOptions>(&options);
-  v("mode", o.mode, kModes);
-  v("axes", o.axes);
-  v("deterministic", o.deterministic);
-  v("runs", o.runs);
+  v("mode", o.mode, kModes, "as the name of the operation says");
+  v("axes", o.axes, "that are reduced; left out: those in which y has size 1, or all");
+  v("deterministic", o.deterministic, "no engine whose result depends on timing");
+  v("runs", o.runs, "instead of axes: how many neighbours of each dimension are reduced; 0: all");
 }
 
 // Declared sizes tell what is reduced: 1 all of a dimension, another divisor runs of neighbours (heads that share a

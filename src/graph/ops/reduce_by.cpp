@@ -9,9 +9,9 @@ using tessera::ReduceByOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<ReduceByOptions>(&options);
-  v("axes", o.axes);
-  v("init", o.init);
-  v("combine", o.combine);
+  v("axes", o.axes, "that are reduced");
+  v("init", o.init, "where combining starts");
+  v("combine", o.combine, "{ accumulator element -> value }");
 }
 
 // The accumulator and the current element, in the compute type.

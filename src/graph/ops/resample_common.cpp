@@ -46,14 +46,15 @@ int64_t window_extent(const ResampleOptions& o, int d) {
 
 void resample_fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<ResampleOptions>(&options);
-  v("mode", o.mode, kModes);
-  v("window", o.window);
-  v("stride", o.stride);
-  v("pad", o.pad);
-  v("post_pad", o.post_pad);
-  v("padding", o.padding, kPaddings);
-  v("size", o.size);
-  v("alpha", o.alpha);
+  v("mode", o.mode, kModes, "how elements of a window become one");
+  v("window", o.window, "its size in each spatial dimension; one number for all");
+  v("stride", o.stride, "steps between windows; left out: the window where that pools");
+  v("pad", o.pad, "elements in front of x");
+  v("post_pad", o.post_pad, "elements behind x; left out: pad");
+  v("padding", o.padding, kPaddings,
+    "what they hold; automatic: neg_inf for max_pool, edge for nearest and bilinear, else zero");
+  v("size", o.size, "spatial sizes of the result, where windows do not tell");
+  v("alpha", o.alpha, "factor of the result");
 }
 
 void check_resample_options(Infer& ctx, int spatial) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reshape: the same elements under other sizes, in memory order (view) or in row-major order (logical).
+#include "graph/ops/reshape.hpp"
+
 #include "graph/gradient.hpp"
 #include "graph/layouts.hpp"
 #include "graph/ops/declared.hpp"
@@ -13,8 +15,8 @@ constexpr std::string_view kModes[] = {"view", "logical"};
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<ReshapeOptions>(&options);
-  v("size", o.size);
-  v("mode", o.mode, kModes);
+  v("size", o.size, "sizes of y, of which one may be -1: what is left; left out: as y is declared");
+  v("mode", o.mode, kModes, "logical: elements keep their row-major order; view: that of memory");
 }
 
 // Sizes as the option gives them; one -1 stands for whatever is left.
@@ -73,6 +75,17 @@ void backward(Gradient& g) {
 }
 
 }  // namespace
+
+TensorId with_ones(Graph& g, TensorId x, int at, int ones) {
+  Ints size = g.tensor(x).dims.to_vector();
+  if (g.tensor(x).numel() > 0) size[0] = -1;
+  size.insert(size.begin() + at, static_cast<size_t>(ones), 1);
+  Node n;
+  n.op = &ops::reshape;
+  n.in = {x};
+  n.attrs = ReshapeOptions{.size = std::move(size)};
+  return g.node(g.add_node(std::move(n))).out[0];
+}
 
 const OpSpec ops::reshape = {
     .name = "reshape",

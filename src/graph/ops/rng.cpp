@@ -12,15 +12,15 @@ constexpr std::string_view kDistributions[] = {"bernoulli", "uniform", "normal"}
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<RngOptions>(&options);
-  v("distribution", o.distribution, kDistributions);
-  v("p", o.p);
-  v("low", o.low);
-  v("high", o.high);
-  v("mean", o.mean);
-  v("stddev", o.stddev);
-  v("seed", o.seed);
-  v("offset", o.offset);
-  v("size", o.size);
+  v("distribution", o.distribution, kDistributions, "of the numbers");
+  v("p", o.p, "bernoulli: probability of 1");
+  v("low", o.low, "uniform: the smallest");
+  v("high", o.high, "uniform: just above the largest");
+  v("mean", o.mean, "normal: their mean");
+  v("stddev", o.stddev, "normal: their standard deviation");
+  v("seed", o.seed, "of the random numbers");
+  v("offset", o.offset, "where in their sequence they begin");
+  v("size", o.size, "sizes of y");
 }
 
 void infer(Infer& ctx) {

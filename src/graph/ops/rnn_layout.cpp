@@ -98,21 +98,21 @@ RnnPart RnnWeights::recurrent_bias(int64_t layer, int64_t direction, int64_t gat
 
 void rnn_fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<RnnOptions>(&options);
-  v("mode", o.mode, kModes);
-  v("hidden", o.hidden);
-  v("proj", o.proj);
-  v("layers", o.layers);
-  v("bidirectional", o.bidirectional);
-  v("input", o.input, kInputs);
-  v("bias", o.bias, kBiases);
-  v("layout", o.layout, kLayouts);
-  v("packed", o.packed);
-  v("clip_min", o.clip_min);
-  v("clip_max", o.clip_max);
-  v("clip_nan", o.clip_nan);
-  v("dropout", o.dropout);
-  v("seed", o.seed);
-  v("phase", o.phase, kPhases);
+  v("mode", o.mode, kModes, "the cell");
+  v("hidden", o.hidden, "size of its state");
+  v("proj", o.proj, "size that the state is projected to; 0: it is not");
+  v("layers", o.layers, "one above the other");
+  v("bidirectional", o.bidirectional, "a second network reads from the end; results lie side by side");
+  v("input", o.input, kInputs, "skip: x is added to the gates as it is");
+  v("bias", o.bias, kBiases, "which biases there are");
+  v("layout", o.layout, kLayouts, "whether steps or batches come first in x and y");
+  v("packed", o.packed, "x and y hold only the valid steps, time by time");
+  v("clip_min", o.clip_min, "lower limit of the state of lstm cells");
+  v("clip_max", o.clip_max, "upper limit of the state of lstm cells");
+  v("clip_nan", o.clip_nan, "a NaN becomes clip_min");
+  v("dropout", o.dropout, "probability of dropping between layers, when training");
+  v("seed", o.seed, "of dropout");
+  v("phase", o.phase, kPhases, "training: keeps what gradients need");
 }
 
 RnnSizes check_rnn(const Infer& ctx, const RnnSlots& slots) {

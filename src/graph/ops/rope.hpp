@@ -8,8 +8,8 @@ namespace tsr {
 
 inline void rope_fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<tessera::RopeOptions>(&options);
-  v("scale", o.scale);
-  v("rope_dim", o.rope_dim);
+  v("scale", o.scale, "factor of the result");
+  v("rope_dim", o.rope_dim, "elements of a head that are turned; 0: all");
 }
 
 inline int64_t rope_dim(const tessera::RopeOptions& o, const Tensor& x) { return o.rope_dim ? o.rope_dim : x.dims[3]; }

@@ -14,9 +14,10 @@ using namespace slots::scatter_add;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<ScatterAddOptions>(&options);
-  v("axis", o.axis);
-  v("mode", o.mode, kGatherModes);
-  v("size", o.size);
+  v("axis", o.axis, "that the indices count");
+  v("mode", o.mode, kGatherModes,
+    "rows: an index places all that lies behind it; elements: each element has an index of its own");
+  v("size", o.size, "of the axis; 0: that of x, or of the declared result");
 }
 
 void infer(Infer& ctx) {

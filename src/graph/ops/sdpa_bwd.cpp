@@ -12,7 +12,7 @@ using namespace sdpa::bwd;
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<SdpaOptions>(&options);
   sdpa::common_fields(o, v);
-  v("score_mod_bwd", o.score_mod_bwd);
+  v("score_mod_bwd", o.score_mod_bwd, "gradient of score_mod: { ds s -> value }");
 }
 
 // It has the sizes of the bias. A bias that score_mod adds is no input of its own: then the sizes are declared.
@@ -44,8 +44,7 @@ void infer(Infer& ctx) {
   }
   for (int t : {kDescaleO, kDescaleDo, kDescaleDp, kScaleDq, kScaleDk, kScaleDv, kScaleDp}) {
     sdpa::check_one_element(ctx, t);
-    ctx.check(!ctx.has(t) || sdpa::is_fp8(q.dtype), ctx.node().op->in[static_cast<size_t>(t)].name,
-              " is for fp8 inputs");
+    ctx.check(!ctx.has(t) || is_fp8(q.dtype), ctx.node().op->in[static_cast<size_t>(t)].name, " is for fp8 inputs");
   }
   ctx.check(!o.score_mod_bwd || o.score_mod, "score_mod_bwd goes with a score_mod");
   ctx.check(!o.score_mod || o.score_mod_bwd, "score_mod needs its gradient score_mod_bwd = { ds s -> ... }");

@@ -58,8 +58,11 @@ void check_real(const Infer& ctx, int slot) {
 }
 
 void check_sizes(const Infer& ctx, const Slots& s, const Shape& n) {
-  for (int t : {s.q, s.k, s.v})
-    ctx.check_type(t, {DType::f16, DType::bf16, DType::f32, DType::f64, DType::e4m3, DType::e5m2});
+  for (int slot : {s.q, s.k, s.v}) {
+    DType t = ctx.in(slot).dtype;
+    ctx.check(is_fp8(t) || (is_real(t) && info(t).bits >= 16), ctx.describe(slot), " has type ", t,
+              "; allowed: f16, bf16, f32, f64 and 8-bit floats with a sign");
+  }
   ctx.check(n.hq > 0 && n.hk > 0 && n.hv > 0, "q, k and v need at least one head each");
   ctx.check(n.hq % n.hk == 0, ctx.describe(s.k), ": ", n.hq, " heads of q are no multiple of ", n.hk, " heads");
   ctx.check(n.hq % n.hv == 0, ctx.describe(s.v), ": ", n.hq, " heads of q are no multiple of ", n.hv, " heads");
@@ -202,8 +205,6 @@ Open open_sides(const Graph& g, const Node& n) {
   return {q, packed(s.k) && packed(s.v)};
 }
 
-bool is_fp8(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
-
 bool has(const Node& n, int slot) {
   return slot >= 0 && slot < static_cast<int>(n.in.size()) && n.in[static_cast<size_t>(slot)] != kNone;
 }
@@ -230,14 +231,15 @@ Shape shape(const Graph& g, const Node& n) {
 
 void common_fields(SdpaOptions& o, FieldVisitor& v) {
   static constexpr std::string_view kAlign[] = {"top_left", "bottom_right"};
-  v("scale", o.scale);
-  v("left", o.left);
-  v("right", o.right);
-  v("align", o.align, kAlign);
-  v("alibi", o.alibi);
-  v("dropout", o.dropout);
-  v("stats_log2", o.stats_log2);
-  v("score_mod", o.score_mod);
+  v("scale", o.scale, "factor of q k");
+  v("left", o.left, "keys that a query sees to its left, itself among them");
+  v("right", o.right, "keys that a query sees to its right; 0: causal");
+  v("align", o.align, kAlign,
+    "where the diagonal of the mask begins; bottom_right: moved by length of k - length of q");
+  v("alibi", o.alibi, "adds slope (col - row) to scores; slopes 2^(-8(i+1)/heads) unless given");
+  v("dropout", o.dropout, "probability of dropping a weight");
+  v("stats_log2", o.stats_log2, "stats in powers of 2 instead of e");
+  v("score_mod", o.score_mod, "what is done to scaled scores: { s -> value }");
 }
 
 void check_one_element(const Infer& ctx, int slot) {

@@ -43,7 +43,6 @@ struct Open {
 };
 Open open_sides(const Graph& g, const Node& n);
 
-bool is_fp8(DType t);
 bool has(const Node& n, int slot);
 
 void common_fields(tessera::SdpaOptions& o, FieldVisitor& v);

@@ -13,14 +13,14 @@ using namespace sdpa::fwd;
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<SdpaOptions>(&options);
   sdpa::common_fields(o, v);
-  v("max_seq_kv", o.max_seq_kv);
+  v("max_seq_kv", o.max_seq_kv, "paged k and v: the longest sequence; 0: all pages of the table");
 }
 
 void infer(Infer& ctx) {
   sdpa::Shape n = sdpa::check(ctx);
   const Tensor& q = ctx.in(0);
   sdpa::check_one_element(ctx, kScaleO);
-  ctx.check(!ctx.has(kScaleO) || sdpa::is_fp8(q.dtype), "scale_o is for fp8 inputs");
+  ctx.check(!ctx.has(kScaleO) || is_fp8(q.dtype), "scale_o is for fp8 inputs");
   const sdpa::Slots& s = sdpa::slots(ctx.node());
   ctx.check(!ctx.wants(kRngDump) || !ctx.has(s.dropout_mask),
             "rng_dump has nothing to show when a dropout_mask is given");
@@ -53,7 +53,7 @@ void backward(Gradient& g) {
     bool data = i == s.q || i == s.k || i == s.v, learned = data || i == s.bias || i == s.sink;
     if (!learned) g.refuse(i, "scales, lengths, masks and slopes count as constants");
     if (data && (g.has(s.page_table_k) || g.has(s.page_table_v))) g.refuse(i, "pages have no gradient");
-    if (data && sdpa::is_fp8(g.tensor(g.in(i)).dtype)) g.refuse(i, "8-bit attention needs scales for its gradients");
+    if (data && is_fp8(g.tensor(g.in(i)).dtype)) g.refuse(i, "8-bit attention needs scales for its gradients");
     for (size_t k = 0; k < in.size(); ++k)
       if (ops::sdpa_bwd.in[k].name == names[static_cast<size_t>(i)].name) in[k] = g.in(i);
   }
@@ -126,7 +126,8 @@ const OpSpec ops::sdpa_fwd = {
         "written there; rng_dump has a number for each score",
     .shapes =
         "q [b,hq,sq,d], k [b,hk,skv,d], v [b,hv,skv,dv] -> o [b,hq,sq,dv], stats, max, sum_exp [b,hq,sq,1]; hq a "
-        "multiple of hk and hv; f16, bf16, f32, f64, e4m3, e5m2; paged k, v [blocks,h,block_size,d] with page "
+        "multiple of hk and hv; f16, bf16, f32, f64, 8-bit floats with a sign; paged k, v [blocks,h,block_size,d] with "
+        "page "
         "tables [b,1,pages,1]; bias broadcasts to [b,hq,sq,skv]; seq_len [b,1,1,1], cu_seq_len [b+1,1,1,1]; sink, "
         "alibi_slopes [1,hq,1,1]; block_mask [b,hq,sq/128,skv/128] or with more columns. Packed sequences may be "
         "longer than sq and skv "

@@ -10,9 +10,9 @@ using tessera::SliceOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<SliceOptions>(&options);
-  v("start", o.start);
-  v("limit", o.limit);
-  v("stride", o.stride);
+  v("start", o.start, "first index in each dimension; left out: 0");
+  v("limit", o.limit, "index behind the last one; left out: the size");
+  v("stride", o.stride, "steps between them; left out: 1");
 }
 
 void infer(Infer& ctx) {

@@ -16,9 +16,9 @@ using namespace slots::softmax;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<SoftmaxOptions>(&options);
-  v("mode", o.mode, kSoftmaxModes);
-  v("axes", o.axes);
-  v("stats_log2", o.stats_log2);
+  v("mode", o.mode, kSoftmaxModes, "as the name of the operation says");
+  v("axes", o.axes, "normalised together");
+  v("stats_log2", o.stats_log2, "stats in powers of 2 instead of e");
 }
 
 void infer(Infer& ctx) {

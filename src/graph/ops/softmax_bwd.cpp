@@ -10,8 +10,8 @@ using tessera::SoftmaxOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<SoftmaxOptions>(&options);
-  v("mode", o.mode, kSoftmaxModes);
-  v("axes", o.axes);
+  v("mode", o.mode, kSoftmaxModes, "as the name of the operation says");
+  v("axes", o.axes, "normalised together");
 }
 
 void infer(Infer& ctx) {

@@ -12,8 +12,8 @@ using namespace slots::top_k;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<TopKOptions>(&options);
-  v("k", o.k);
-  v("axis", o.axis);
+  v("k", o.k, "how many");
+  v("axis", o.axis, "along which they are looked for");
 }
 
 void infer(Infer& ctx) {

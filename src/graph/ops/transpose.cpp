@@ -10,7 +10,7 @@ using tessera::TransposeOptions;
 
 void fields(std::any& options, FieldVisitor& v) {
   auto& o = *std::any_cast<TransposeOptions>(&options);
-  v("perm", o.perm);
+  v("perm", o.perm, "for each dimension of y the one of x");
 }
 
 void infer(Infer& ctx) {

@@ -64,7 +64,7 @@ class Matcher {
   }
 
   DType type_of(NodeId product, Matmul operand) const { return v_.tensor(v_.in(product, operand)).dtype; }
-  bool fp8() const { return sdpa::is_fp8(type_of(p_.cone.product, kA)); }
+  bool fp8() const { return is_fp8(type_of(p_.cone.product, kA)); }
 
   // Takes a multiplication by one number that gives `t`, which becomes the other operand.
   TensorId take_factor(TensorId& t) {

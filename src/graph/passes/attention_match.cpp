@@ -32,7 +32,7 @@ class Matcher {
     return v_.out(n);
   }
 
-  bool fp8() const { return sdpa::is_fp8(v_.tensor(v_.in(p_.value_product, kB)).dtype); }
+  bool fp8() const { return is_fp8(v_.tensor(v_.in(p_.value_product, kB)).dtype); }
 
   // After the second product fp8 attention multiplies by descale_s and descale_v, then by scale_o; amax lies between.
   bool results() {

@@ -184,16 +184,13 @@ void Gradient::refuse_other_outputs(int but) const {
 
 std::vector<TensorId> Gradient::call(const OpSpec& op, std::vector<TensorId> in, std::any options,
                                      const std::vector<int>& wanted, const Tensor* declared) {
-  Node n;
-  n.op = &op;
-  n.in = std::move(in);
-  n.attrs = op.defaults;
-  if (options.has_value()) n.attrs = std::move(options);
-  n.out.assign(op.out.size(), kNone);
-  for (int slot : wanted) n.out[at(slot)] = kNew;
-  if (declared) n.out[0] = g_.add_tensor(*declared);
-  for (const tessera::Subgraph& s : subgraphs(n))
-    n.captures.insert(n.captures.end(), s->captured.begin(), s->captured.end());
+  std::vector<TensorId> out(op.out.size(), kNone);
+  for (int slot : wanted) out[at(slot)] = kNew;
+  if (declared) out[0] = keep(*declared);
+  return keep(make_node(op, std::move(in), std::move(out), std::move(options)));
+}
+
+std::vector<TensorId> Gradient::keep(Node n) {
   if (n_.compute_given && is_real(n_.compute)) n.compute = n_.compute, n.compute_given = true;
   for (TensorId t : n.in)
     if (t >= first_new_) ++uses_[t];
@@ -215,14 +212,14 @@ TensorId Gradient::apply(PointwiseMode mode, TensorId x, TensorId b, TensorId t,
 TensorId Gradient::number(double value) {
   DType type = n_.compute == DType::f64 || tensor(loss_).dtype == DType::f64 ? DType::f64 : DType::f32;
   auto [it, fresh] = numbers_.try_emplace({type, value}, kNone);
-  if (fresh) it->second = g_.add_tensor(make_scalar_constant(type, value));
+  if (fresh) it->second = constant(value, type);
   return it->second;
 }
 
 TensorId Gradient::integer(int64_t value) {
   Tensor t = make_scalar_constant(DType::i64, 0);
   store(t.dtype, t.constant.data(), 0, value);
-  return g_.add_tensor(std::move(t));
+  return keep(std::move(t));
 }
 
 TensorId Gradient::times(TensorId a, TensorId b) {

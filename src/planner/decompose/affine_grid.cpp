@@ -14,9 +14,9 @@ TensorId regular_place(const Dims& grid, int k, TensorId of, DType type, Decompo
   if (axis < 1) return kNone;
   TensorId at = d.positions(of, axis, type);
   if (grid[axis] == 1) return at;
-  TensorId twice = d.apply(M::mul, type, at, d.constant(type, 2));
-  TensorId part = d.apply(M::div, type, twice, d.constant(type, static_cast<double>(grid[axis] - 1)));
-  return d.apply(M::sub, type, part, d.constant(type, 1));
+  TensorId twice = d.apply(M::mul, type, at, d.constant(2, type));
+  TensorId part = d.apply(M::div, type, twice, d.constant(static_cast<double>(grid[axis] - 1), type));
+  return d.apply(M::sub, type, part, d.constant(1, type));
 }
 
 // Column k of theta [n, rows, columns], as the last dimension of the grid.

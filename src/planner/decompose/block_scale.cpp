@@ -32,7 +32,7 @@ void copy(TensorId from, TensorId to, Decomposition& d) {
 // What lies beyond the blocks is 0, rounded to the type of the factors.
 void clear(const OrderedScale& s, Decomposition& d) {
   TensorId zero = d.temporary(d.tensor(s.memory).dtype, {1});
-  copy(d.constant(DType::f32, 0), zero, d);
+  copy(d.constant(0, DType::f32), zero, d);
   copy(d.reshaped(zero, s.dims, Dims::filled(s.dims.size(), 0)), d.reshaped(s.memory, s.dims, s.strides), d);
 }
 
@@ -116,7 +116,7 @@ void multiply_blocks(const Graph& g, const Node& n, const Blocks& b, int64_t fir
   };
   tessera::PointwiseOptions o{.mode = M::mul};
   o.alpha1 = attrs<tessera::BlockScaleOptions>(n).neg_scale ? -1 : 1;
-  d.apply(o, n.compute, {part(n.in[0], b.length), part(n.in[1], 1)}, part(n.out[0], b.length));
+  d.pointwise(o, {part(n.in[0], b.length), part(n.in[1], 1)}, n.compute, part(n.out[0], b.length));
   d.end_stage();
 }
 

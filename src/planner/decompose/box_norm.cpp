@@ -52,7 +52,7 @@ class BoxNorm {
     d_.end_stage();
     TensorId pull = box_means(pulls, true);
     v = centred(2);
-    TensorId shared = apply(M::mul, apply(M::mul, v, pull), d_.constant(type_, 2 * o_.alpha * o_.beta));
+    TensorId shared = apply(M::mul, apply(M::mul, v, pull), d_.constant(2 * o_.alpha * o_.beta, type_));
     TensorId own = apply(M::mul, dy, power(energy, -o_.beta)), dx = n_.out[0], dmean = slot(n_.out, 1);
     if (wanted(region_, dx)) apply(M::sub, own, shared, d_.whole(dx));
     if (wanted(region_, dmean)) apply(M::sub, shared, own, d_.whole(dmean));
@@ -69,12 +69,12 @@ class BoxNorm {
   }
 
   TensorId power(TensorId energy, double exponent) {
-    TensorId scaled = apply(M::mul, energy, d_.constant(type_, o_.alpha));
-    TensorId s = apply(M::add, scaled, d_.constant(type_, o_.k));
+    TensorId scaled = apply(M::mul, energy, d_.constant(o_.alpha, type_));
+    TensorId s = apply(M::add, scaled, d_.constant(o_.k, type_));
     double quarters = -4 * exponent;
     if (quarters == std::floor(quarters) && quarters >= 1 && quarters <= 8)
       return inverse_power(s, static_cast<int>(quarters));
-    return apply(M::pow, s, d_.constant(type_, exponent));
+    return apply(M::pow, s, d_.constant(exponent, type_));
   }
 
   // s^(-quarters / 4), the usual exponents, by roots and products: far quicker than any power.
@@ -87,7 +87,7 @@ class BoxNorm {
       if (quarters & 2) times(root);
       if (quarters & 1) times(apply(M::sqrt, root, kNone));
     }
-    return apply(M::div, d_.constant(type_, 1), product);
+    return apply(M::div, d_.constant(1, type_), product);
   }
 
   Dims strides() const {
@@ -113,14 +113,8 @@ class BoxNorm {
     o.post_pad.assign(axes, after);
     // An even size counts one element more than a box in space has.
     o.alpha = std::pow(static_cast<double>(before + 1 + after) / static_cast<double>(o_.n), static_cast<double>(axes));
-    TensorId to = temporary();
-    Node node;
-    node.op = &ops::resample;
-    node.attrs = o;
-    node.in = {channels ? across(of) : of};
-    node.out = {channels ? across(to) : to};
-    node.compute = type_;
-    d_.add(node);
+    TensorId to = temporary(), from = channels ? across(of) : of, into = channels ? across(to) : to;
+    d_.add(ops::resample, {from}, {into}, o, type_);
     d_.end_stage();
     return to;
   }

@@ -29,7 +29,8 @@ std::span<const DecompositionRule> all_decompositions() {
       {"box_norm", {&lrn, &lrn_bwd, &divisive_norm, &divisive_norm_bwd}, cpu, nullptr, check_plain,
        decompose_box_norm},
       {"tensor_layout", {&conv_fprop, &conv_dgrad, &conv_wgrad, &matmul}, gpu, wants_tensor_layout, check_plain,
-       decompose_tensor_layout},
+       decompose_tensor_layout, true},
+      {"few_channels", {&conv_fprop, &conv_wgrad}, gpu, has_few_channels, check_plain, decompose_few_channels, true},
       {"narrow_attention", {&sdpa_fwd, &sdpa_bwd}, gpu, has_narrow_operands, check_single, decompose_narrow_attention},
   };
   // clang-format on

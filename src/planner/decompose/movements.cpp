@@ -325,7 +325,7 @@ class Mover {
         written[i] = true;
         return place(writes[i].second);
       }
-      return d_.internal(g_.tensor(t).dtype, spread(g_.tensor(t).dims, before ? nullptr : p.parts, p.part));
+      return d_.sized(g_.tensor(t).dtype, spread(g_.tensor(t).dims, before ? nullptr : p.parts, p.part));
     };
     for (bool before : {true, false})
       for (NodeId id : before ? p.before : p.nodes) {

@@ -97,9 +97,9 @@ class NarrowAttention {
     return t != kNone && wanted(r_, t);
   }
 
-  // A factor of the whole tensor, which the products do without; kNone where there is none.
+  // A factor of the whole tensor, which the products do without; kNone where there is none or the copies have it.
   TensorId take(int slot) {
-    if (!sdpa::has(n_, slot)) return kNone;
+    if (!sdpa::has(inner_, slot)) return kNone;
     inner_.in[at(slot)] = kNone;
     return d_.view(n_.in[at(slot)], kOne, kOne);
   }
@@ -107,19 +107,14 @@ class NarrowAttention {
   void widen(int slot, int descale, const Dims& block) {
     const Tensor& x = tensor(slot);
     if (x.dtype == type_) return;
-    if (!sdpa::is_fp8(x.dtype)) decline("input ", describe(x), " beside one of ", type_);
+    if (!is_fp8(x.dtype)) decline("input ", describe(x), " beside one of ", type_);
     TensorId to = d_.temporary(type_, x.dims);
     if (!block.empty() && sdpa::has(n_, descale) &&
         tensor(descale).dtype == DType::e8m0) {  // powers of two: still exact
       if (tensor(descale).reordering != Reordering::none) decline("input ", describe(tensor(descale)), " is reordered");
-      Node n;
-      n.op = &ops::block_scale_dequantize;
-      n.attrs = tessera::BlockScaleOptions{.block = {block[2], block[3]}};
-      n.in = {inner_.in[at(slot)], inner_.in[at(descale)]};
+      d_.add(ops::block_scale_dequantize, {inner_.in[at(slot)], inner_.in[at(descale)]}, {to},
+             tessera::BlockScaleOptions{.block = {block[2], block[3]}}, DType::f32);
       inner_.in[at(descale)] = kNone;
-      n.out = {to};
-      n.compute = DType::f32;
-      d_.add(n);
     } else {
       d_.apply(M::identity, DType::f32, inner_.in[at(slot)], kNone, to);
     }
@@ -153,7 +148,7 @@ class NarrowAttention {
     const Tensor& o = tensor(kO);
     Dims rows = {o.dims[0], o.dims[1], o.dims[2], 1};
     bool known = sdpa::has(n_, kDelta);
-    TensorId sums = known ? inner_.in[kDelta] : d_.internal(DType::f32, rows), descale_o = take(kDescaleO);
+    TensorId sums = known ? inner_.in[kDelta] : d_.sized(DType::f32, rows), descale_o = take(kDescaleO);
     Factors factors{{descale_o}, {descale_v}};
     if (known) {
       factors = {{}, {descale_do, descale_v}};
@@ -182,10 +177,9 @@ class NarrowAttention {
   // Of a row it is 1 / sum: the largest score was subtracted. Rows without keys have a sum of 0.
   void largest_probability(TensorId sums) {
     using namespace sdpa::fwd;
-    TensorId zero = d_.constant(DType::f32, 0);
-    TensorId p =
-        d_.apply({.mode = M::select}, DType::f32,
-                 {zero, d_.apply(M::reciprocal, DType::f32, sums), d_.apply(M::cmp_eq, DType::f32, sums, zero)});
+    TensorId zero = d_.constant(0, DType::f32);
+    TensorId p = d_.pointwise({.mode = M::select}, {zero, d_.apply(M::reciprocal, DType::f32, sums),
+                                                    d_.apply(M::cmp_eq, DType::f32, sums, zero)});
     d_.reduce(ReduceMode::amax, DType::f32, p, d_.view(n_.out[kAmaxS], kOne, kOne));
     d_.end_stage();
   }
@@ -204,7 +198,7 @@ class NarrowAttention {
 bool has_narrow_operands(const Graph& g, const Node& n) {
   const sdpa::Slots& s = sdpa::slots(n);
   for (int slot : {s.q, s.k, s.v})
-    if (sdpa::is_fp8(g.tensor(n.in[static_cast<size_t>(slot)]).dtype)) return n.compute == DType::f32;
+    if (is_fp8(g.tensor(n.in[static_cast<size_t>(slot)]).dtype)) return n.compute == DType::f32;
   return false;
 }
 

@@ -61,13 +61,8 @@ void decompose_norm_gradient(const Region& region, const Node& n, Decomposition&
     Dims stats = norm_shape(g, n).stats;
     dx.in[kInvVariance] = d.temporary(type, stats);
     if (!rms) dx.in[kMean] = d.temporary(type, stats);
-    Node forward;
-    forward.op = &ops::norm_fwd;
-    forward.attrs = o;
-    forward.compute = n.compute;
-    forward.in = {dx.in[kX], dx.in[kScale], kNone, kNone, kNone, kNone, kNone, kNone, dx.in[kEpsilon]};
-    forward.out = {kNew, rms ? kNone : dx.in[kMean], dx.in[kInvVariance]};
-    d.add(forward);
+    d.add(ops::norm_fwd, {dx.in[kX], dx.in[kScale], kNone, kNone, kNone, kNone, kNone, kNone, dx.in[kEpsilon]},
+          {kNew, rms ? kNone : dx.in[kMean], dx.in[kInvVariance]}, o, n.compute);
     d.end_stage();
   }
   TensorId dscale = slot(n.out, 1), dbias = slot(n.out, 2);

@@ -34,7 +34,7 @@ void decompose_normal_numbers(const Region& r, const Node& n, Decomposition& d) 
   for (int64_t odd : {0, 1}) {
     Dims half = {odd ? count / 2 : pairs};
     auto apply = [&](M m, TensorId a, TensorId b = kNone, TensorId to = kNone) { return d.apply(m, type, a, b, to); };
-    auto number = [&](double v) { return d.constant(type, v); };
+    auto number = [&](double v) { return d.constant(v, type); };
     TensorId u = d.reshaped(uniform, half, {2}), v = d.reshaped(uniform, half, {2}, 1);
     TensorId radius = apply(M::sqrt, apply(M::mul, apply(M::log, apply(M::sub, number(1), u)), number(-2)));
     TensorId turn = apply(odd ? M::sin : M::cos, apply(M::mul, v, number(2 * std::numbers::pi)));

@@ -71,7 +71,7 @@ TensorId element_value(const Node& n, const Subgraph& s, TensorId value, Decompo
   for (size_t i = 0; i < s.captures.size(); ++i) at(s.captures[i]) = d.view(n.captures[i], {1}, {0});
   for (TensorId t = 0; t < s.graph.tensor_count(); ++t)
     if (const Tensor& x = s.graph.tensor(t); x.is_constant())
-      at(t) = d.constant(x.dtype, load<double>(x.dtype, x.constant.data(), 0));
+      at(t) = d.constant(load<double>(x.dtype, x.constant.data(), 0), x.dtype);
   NodeId last = s.graph.producer(s.results[0]);
   for (NodeId i = 0; i < s.graph.node_count(); ++i) {
     if (i == last) continue;
@@ -79,7 +79,7 @@ TensorId element_value(const Node& n, const Subgraph& s, TensorId value, Decompo
     std::vector<TensorId> in;
     for (TensorId t : inner.in)
       if (t != kNone) in.push_back(at(t));
-    at(inner.out[0]) = d.apply(attrs<PointwiseOptions>(inner), inner.compute, in);
+    at(inner.out[0]) = d.pointwise(attrs<PointwiseOptions>(inner), in, inner.compute);
   }
   return at(value);
 }
@@ -100,7 +100,7 @@ void decompose_reduce_by(const Region& r, const Node& n, Decomposition& d) {
   d.reduce(last.how->reduce, n.compute, value, reduced);
   if (starts_neutral) return;
   d.end_stage();
-  d.apply(last.how->mode, n.compute, reduced, d.constant(n.compute, o.init), y);
+  d.apply(last.how->mode, n.compute, reduced, d.constant(o.init, n.compute), y);
 }
 
 }  // namespace tsr

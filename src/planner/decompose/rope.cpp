@@ -18,7 +18,7 @@ void decompose_rope(const Region& region, const Node& n, Decomposition& d) {
   part[3] = half;
   TensorId theta = d.view(n.in[1], angles, {0, 0, f.strides[rope_positions(f)], f.strides[3]});
   TensorId cosine = d.temporary(type, angles), sine = d.temporary(type, angles);
-  TensorId scale = d.constant(type, o.scale), turn = d.constant(type, n.op == &ops::rope ? o.scale : -o.scale);
+  TensorId scale = d.constant(o.scale, type), turn = d.constant(n.op == &ops::rope ? o.scale : -o.scale, type);
   d.apply(M::mul, type, d.apply(M::cos, type, theta), scale, cosine);
   d.apply(M::mul, type, d.apply(M::sin, type, theta), turn, sine);
   d.end_stage();

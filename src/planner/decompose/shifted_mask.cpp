@@ -41,13 +41,13 @@ void decompose_shifted_mask(const Region& r, const Node& n, Decomposition& d) {
   PointwiseOptions compare{.mode = attrs<tessera::BandMaskOptions>(n).compare};
   TensorId keep = kNone;
   if (slot(n.in, kLeft) != kNone) {
-    keep = d.apply(compare, exact, {add(M::sub, add(M::add, column, one(kLeft)), shift), row});
+    keep = d.pointwise(compare, {add(M::sub, add(M::add, column, one(kLeft)), shift), row}, exact);
   } else {
     row = add(M::add, row, shift);
     if (slot(n.in, kShiftRight) != kNone) row = add(M::add, row, one(kShiftRight));
-    keep = d.apply(compare, exact, {row, column});
+    keep = d.pointwise(compare, {row, column}, exact);
   }
-  d.apply({.mode = M::select}, n.compute, {from, one(kFill), keep}, d.whole(n.out[0]));
+  d.pointwise({.mode = M::select}, {from, one(kFill), keep}, n.compute, d.whole(n.out[0]));
 }
 
 }  // namespace tsr

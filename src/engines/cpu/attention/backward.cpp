@@ -363,10 +363,10 @@ void BackwardStep::visit(const Run& run, const Worker& w, int64_t split, int64_t
   for (int64_t j = 0; amax_[kOfDp].given() && j < keys; ++j) note(w.amax[kOfDp], lanes.count, w.dp + j * lanes.width);
   if (p_.rounds_to_fp8) {
     loops.scale(size, w.p, run.scale_s);
-    loops.round_fp8(size, w.p, p_.v.type == DType::e4m3);
-    if (sdpa::is_fp8(do_.type)) {
+    loops.round_fp8(size, w.p, p_.v.type);
+    if (is_fp8(do_.type)) {
       loops.scale(size, w.dp, run.scale_dp);
-      loops.round_fp8(size, w.dp, do_.type == DType::e4m3);
+      loops.round_fp8(size, w.dp, do_.type);
     }
   }
   float *dk = sum_k(run, split, lanes.b, lanes.k_head, first), *dv = sum_v(run, split, lanes.b, lanes.v_head, first);

@@ -310,7 +310,7 @@ void ForwardStep::visit(const Run& run, const Worker& w, Block& b, int64_t first
     for (int64_t j = 0; amax_s_.given() && j < keys; ++j) note(*w.amax_s, lanes.count, w.s + j * lanes.width);
     if (p_.rounds_to_fp8) {
       loops.scale(keys * lanes.width, w.s, run.scale_s);
-      loops.round_fp8(keys * lanes.width, w.s, p_.v.type == DType::e4m3);
+      loops.round_fp8(keys * lanes.width, w.s, p_.v.type);
     }
   } else {
     bool changed = loops.softmax(keys, lanes.width, w.s, b.max, b.sum, w.factor);

@@ -22,8 +22,13 @@ Table make_table(DType type) {
 }
 
 const Table& fp8_table(DType type) {
-  static const Table e4m3 = make_table(DType::e4m3), e5m2 = make_table(DType::e5m2);
-  return type == DType::e4m3 ? e4m3 : e5m2;
+  static const std::vector<Table> tables = [] {
+    std::vector<Table> all(dtypes().size());
+    for (const DTypeInfo& d : dtypes())
+      if (is_fp8(d.type)) all[static_cast<size_t>(d.type)] = make_table(d.type);
+    return all;
+  }();
+  return tables[static_cast<size_t>(type)];
 }
 
 // Rows at equal distances.
@@ -32,7 +37,7 @@ void convert(const Sequences& s, const void* base, int64_t offset, int64_t rows,
   if (s.type == DType::bf16 && stride == 1)
     return vectors().widen_bf16(rows, d, static_cast<const uint16_t*>(base) + offset, step, to, ld);
   for (int64_t r = 0; r < rows; ++r, offset += step, to += ld) {
-    if (!sdpa::is_fp8(s.type)) {
+    if (!is_fp8(s.type)) {
       kernels().load(s.type, Lane::f32, base, offset, stride, to, d);
       continue;
     }

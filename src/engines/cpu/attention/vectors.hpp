@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/dtype.hpp"
+
 namespace tsr::cpu::attention {
 
 constexpr int64_t kVectorLanes = 16;  // widths of tiles are multiples of this
@@ -47,8 +49,8 @@ struct Vectors {
                         int64_t ldc, float scale);
   // Rows of bf16 as f32.
   void (*widen_bf16)(int64_t rows, int64_t columns, const uint16_t* x, int64_t stride, float* y, int64_t ld);
-  // What y becomes in an fp8 type: e4m3 when `e4m3`, otherwise e5m2.
-  void (*round_fp8)(int64_t n, float* y, bool e4m3);
+  // What y becomes in an 8-bit float with a sign.
+  void (*round_fp8)(int64_t n, float* y, DType type);
   // Largest magnitude, NaN when there is one.
   float (*max_abs)(int64_t n, const float* x);
   // No NaN and no infinity among rows of `columns` numbers.

@@ -3,6 +3,7 @@
 // lanes wide, so that what a lane accumulates stays in a register.
 #include <cstring>
 
+#include "base/dtype_table.hpp"
 #include "engines/cpu/attention/vectors.hpp"
 
 #if defined(__AVX__)
@@ -293,7 +294,7 @@ constexpr decltype(Vectors::multiply_bf16) multiply_bf16 = nullptr;
 template <int Mantissa, int MinExponent>
 void round_to_bits(int64_t n, float* y, float largest) {
   constexpr uint32_t kDropped = 23 - Mantissa;
-  constexpr float kMinNormal = 1.0f / (1 << -MinExponent), kMagic = 12582912.0f * kMinNormal / (1 << Mantissa);
+  constexpr float kMinNormal = 1.0f / (int64_t{1} << -MinExponent), kMagic = 12582912.0f * kMinNormal / (1 << Mantissa);
   for (int64_t i = 0; i < n; ++i) {
     float x = y[i], a = __builtin_fabsf(x);
     auto bits = __builtin_bit_cast(uint32_t, a);
@@ -305,11 +306,11 @@ void round_to_bits(int64_t n, float* y, float largest) {
   }
 }
 
-void round_fp8(int64_t n, float* y, bool e4m3) {
-  if (e4m3)
-    round_to_bits<3, -6>(n, y, 448.0f);
-  else
-    round_to_bits<2, -14>(n, y, 57344.0f);
+void round_fp8(int64_t n, float* y, DType type) {
+  with_minifloat(type, [&]<size_t Row>() {
+    constexpr FloatFormat kFormat = kDTypes[Row].format;
+    round_to_bits<kFormat.fraction, 1 - kFormat.bias()>(n, y, static_cast<float>(largest(type)));
+  });
 }
 
 float max_abs(int64_t n, const float* x) {

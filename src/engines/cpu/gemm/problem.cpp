@@ -71,9 +71,7 @@ Packing narrow_packing(const Anchored& a, size_t left, size_t right, int64_t dep
   auto largest = [](DType t) { return t == DType::i8 ? 128 : t == DType::u8 ? 255 : 0; };
   if (largest(x) && largest(y) && has_byte_products() && depth <= INT32_MAX / (largest(x) * largest(y)))
     return Packing::bytes;
-  auto is_bf16 = [](DType t) {
-    return t == DType::bf16 || t == DType::e4m3 || t == DType::e5m2 || t == DType::e5m3 || t == DType::e2m1;
-  };
+  auto is_bf16 = [](DType t) { return t == DType::bf16 || is_minifloat(t); };
   return is_bf16(x) && is_bf16(y) && has_bf16_products() ? Packing::bf16 : Packing::f32;
 }
 

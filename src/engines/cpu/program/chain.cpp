@@ -21,16 +21,10 @@ Format float_format(DType t) {
       return Format::bf16;
     case DType::f16:
       return Format::f16;
-    case DType::e4m3:
-      return Format::e4m3;
-    case DType::e5m2:
-      return Format::e5m2;
-    case DType::e5m3:
-      return Format::e5m3;
     case DType::e8m0:
       return Format::e8m0;
     default:
-      return Format::none;
+      return is_minifloat(t) && info(t).bits == 8 ? minifloat_format(t) : Format::none;
   }
 }
 
@@ -100,7 +94,7 @@ bool Program::direct(const Op& op) const {
   const Access& a = accesses_[static_cast<size_t>(op.access)];
   if (op.instr.block) return false;
   if (repeats(op)) return a.type == DType::f32 && op.instr.kind == Instr::load;
-  if (side_by_side()) return a.outer.back() == 1 && a.lanes == 1;
+  if (along_rows(op)) return a.outer.back() == 1 && a.lanes == 1;
   if (op.instr.row) return true;
   return whole_runs_ ? a.inner.back() == 1 : a.packed;
 }
@@ -108,12 +102,46 @@ bool Program::direct(const Op& op) const {
 // One value for all that a block runs over.
 bool Program::repeats(const Op& op) const {
   const Access& a = accesses_[static_cast<size_t>(op.access)];
-  return side_by_side() ? a.outer.back() == 0 : !op.instr.row && whole_runs_ && a.inner.back() == 0;
+  return along_rows(op) ? a.outer.back() == 0 : !op.instr.row && whole_runs_ && a.inner.back() == 0;
 }
 
 bool Program::in_chain(const Op& op) const {
   return op.instr.kind == Instr::reduce && !op.instr.block && op.instr.lane == Lane::f32 &&
          op.instr.reduction != ReduceMode::mul;
+}
+
+// Whether what an op does for the elements of a row can be a step of a chain.
+bool Program::fits_chain(const Op& op) const {
+  const Instr& c = op.instr;
+  if (reduces_row(c)) return in_chain(op);
+  if (c.row) return true;  // not for the elements
+  if (c.kind == Instr::store) return direct(op);
+  if (c.kind == Instr::load) return c.lane == Lane::f32 && direct(op);
+  bool computes = c.kind == Instr::apply || (c.kind == Instr::round && float_format(c.type) != Format::none);
+  return computes && c.lane == Lane::f32;
+}
+
+// Short rows whose phases are one chain each: as many as stay in the first-level cache.
+void Program::choose_group() {
+  constexpr int64_t kElements = 4096;
+  static_assert(kElements / 2 <= 2 * kBlock, "a row of f32 fits a register");
+  if (!has_reduction_ || unit_ > 1 || side_by_side() || lanes_ > 1 || parts_ > 1) return;
+  if (outer_.empty() || inner_.size() > 1) return;
+  if (!std::all_of(ops_.begin(), ops_.end(), [&](const Op& op) { return fits_chain(op); })) return;
+  group_ = std::min(kElements / std::max<int64_t>(row_length_, 1), outer_.back());
+  group_ = std::clamp<int64_t>(group_, 1, kBlock);
+  if (!in_groups()) return;
+  for (Op& op : ops_)
+    if (op.instr.row && op.instr.kind != Instr::store) op.reg = row_registers_++;
+}
+
+// Bytes between neighbouring rows of a group in what a slot of their elements points to.
+int64_t Program::row_step(const Source& s) const {
+  const Op& op = ops_[static_cast<size_t>(s.index)];
+  if (s.kind == Source::partials) return kPartials * static_cast<int64_t>(sizeof(float));
+  if (s.kind == Source::value) return op.instr.row ? lane_bytes(op.instr.lane) : op.kept >= 0 ? kept_row_bytes(op) : 0;
+  const Access& a = accesses_[static_cast<size_t>(op.access)];
+  return a.outer.back() * a.bytes;
 }
 
 class Program::ChainBuilder {
@@ -362,6 +390,9 @@ void Program::make_chains() {
       }
     phase.code = ChainBuilder(*this, phase.ops, false, std::move(ahead)).build();
     phase.block = block_of(phase) / unit_ * unit_;
+    if (in_groups())
+      for (Piece& piece : phase.code)
+        for (const Source& s : piece.chain.slots) piece.chain.row_steps.push_back(row_step(s));
     for (int i : phase.ops) {
       const Op& op = ops_[static_cast<size_t>(i)];
       bool store = op.instr.kind == Instr::store && !op.instr.row && !side_by_side();

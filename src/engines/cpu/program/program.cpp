@@ -44,6 +44,7 @@ void Program::make(const Expr& e, const Graph& g, const std::vector<int>& order)
     choose_lanes();
     choose_columns();
     choose_split();
+    choose_group();
   }
   schedule();
   allocate();
@@ -237,7 +238,7 @@ void Program::allocate() {
   for (Op& op : ops_) {
     if (op.kept < 0) continue;
     op.kept = kept_bytes_;
-    kept_bytes_ += (row_length_ * lane_bytes(op.instr.lane) + 63) / 64 * 64;
+    kept_bytes_ += group_ * kept_row_bytes(op);
   }
   // Block values that elements read are needed for each of them, too.
   for (const Op& op : ops_)
@@ -357,8 +358,8 @@ void Program::choose_tile() {
 }
 
 int64_t Program::blocks() const {
-  if (!side_by_side()) return rows_;
-  return rows_ / outer_.back() * ((outer_.back() + columns_ - 1) / columns_);
+  if (!rows_at_once()) return rows_;
+  return rows_ / outer_.back() * ((outer_.back() + block_rows() - 1) / block_rows());
 }
 
 // Threads share the elements of each phase where there are too few blocks for them. How many parts there are depends on

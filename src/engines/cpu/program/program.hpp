@@ -11,6 +11,9 @@
 // neighbouring elements) at a time, and later phases compute everything again. Rows that interleave in memory (groups
 // of channels that lie side by side) become several columns each.
 //
+// Rows that are short, but not as short as that, are taken in groups: each phase runs over the rows of a group one
+// after the other, and what is computed once for a row is computed for all of them at once.
+//
 // Where there are block values, pieces of a row hold whole blocks. Block values are computed once for each block; those
 // that elements read are spread over their registers.
 //
@@ -71,6 +74,7 @@ class Program {
   struct Chain {
     std::vector<ChainStep> steps;
     std::vector<Source> slots;
+    std::vector<int64_t> row_steps;  // bytes from a row of a group to the next, by slot
     bool per_block = false;
   };
   // One instruction on its own (or the spreading of its result), or a chain where op is negative.
@@ -103,6 +107,9 @@ class Program {
   void choose_columns();
   void choose_tile();
   void choose_split();
+  void choose_group();
+  bool fits_chain(const Op& op) const;
+  int64_t row_step(const Source& s) const;
   void schedule();
   void allocate();
   void make_chains();
@@ -118,8 +125,16 @@ class Program {
 
   // --- running
   bool side_by_side() const { return columns_ > 1; }
+  bool in_groups() const { return group_ > 1; }
+  // What a row has once lies side by side for the rows of a block.
+  bool rows_at_once() const { return side_by_side() || in_groups(); }
+  // Whether an op runs over rows, rather than over the elements of one.
+  bool along_rows(const Op& op) const { return side_by_side() || (in_groups() && op.instr.row); }
   bool in_chain(const Op& op) const;  // the reduction is a step of a chain
-  int64_t blocks() const;             // independent pieces of work: rows, or blocks of neighbouring rows
+  int64_t block_rows() const { return side_by_side() ? columns_ : group_; }
+  int64_t row_register_bytes() const;
+  int64_t kept_row_bytes(const Op& op) const { return (row_length_ * lane_bytes(op.instr.lane) + 63) / 64 * 64; }
+  int64_t blocks() const;  // independent pieces of work: rows, or blocks of neighbouring rows
   size_t result_bytes() const;
   int64_t sum_count() const;
   int64_t partial_count() const;
@@ -132,6 +147,7 @@ class Program {
   void start_reductions(State& s, const Phase& p) const;
   void start_partials(State& s, int i) const;
   void run_phase(State& s, const Phase& p, int64_t first, int64_t last) const;
+  void run_group(State& s, const Phase& p) const;
   void walk_columns(State& s, const Phase& p, int64_t first, int64_t last) const;
   void drain(State& s, const Phase& p) const;
   void finish_reductions(State& s, const Phase& p) const;
@@ -162,6 +178,7 @@ class Program {
   int64_t kept_bytes_ = 0;
   int64_t rows_ = 1, row_length_ = 1;
   int64_t columns_ = 1;     // neighbouring rows in a block
+  int64_t group_ = 1;       // the same, where they are computed one after the other
   int64_t lanes_ = 1;       // columns that belong to one row
   int64_t tile_ = 1;        // neighbouring elements of each of them
   std::vector<int> tiled_;  // row values that elements read, repeated for the tile

@@ -60,19 +60,19 @@ T* cut(std::byte*& at, size_t count) {
 Program::State Program::make_state(void* const* tensors, std::byte* scratch) const {
   State s;
   std::byte* at = scratch;
-  size_t ops = ops_.size(), columns = side_by_side() ? static_cast<size_t>(kBlock) : 0, slots = 1;
+  size_t ops = ops_.size(), slots = 1;
   for (const Phase& p : phases_)
     for (const auto* code : {&p.row_code, &p.code})
       for (const Piece& piece : *code) slots = std::max(slots, piece.chain.slots.size());
   for (const Piece& piece : last_row_code_) slots = std::max(slots, piece.chain.slots.size());
   s.tensors = tensors;
   s.registers = cut<std::byte>(at, static_cast<size_t>(registers_ + 1) * kRegisterBytes);
-  s.row_registers = cut<std::byte>(at, static_cast<size_t>(row_registers_) * kRegisterBytes);
+  s.row_registers = cut<std::byte>(at, static_cast<size_t>(row_registers_ * row_register_bytes()));
   s.kept = cut<std::byte>(at, static_cast<size_t>(kept_bytes_));
   s.row_values = cut<double>(at, ops);
   s.bases = cut<int64_t>(at, accesses_.size());
-  s.sums = cut<double>(at, ops * std::max<size_t>(columns, 1));
-  s.partials = cut<float>(at, ops * std::max<size_t>(columns, kPartials));
+  s.sums = cut<double>(at, ops * static_cast<size_t>(sum_count()));
+  s.partials = cut<float>(at, ops * static_cast<size_t>(partial_count()));
   s.slots = cut<void*>(at, slots);
   s.bytes = static_cast<size_t>(at - scratch);
   return s;
@@ -80,8 +80,9 @@ Program::State Program::make_state(void* const* tensors, std::byte* scratch) con
 
 size_t Program::scratch_bytes() const { return (make_state(nullptr, nullptr).bytes + 255) / 256 * 256; }
 
-int64_t Program::sum_count() const { return side_by_side() ? kBlock : 1; }
-int64_t Program::partial_count() const { return side_by_side() ? kBlock : kPartials; }
+int64_t Program::row_register_bytes() const { return side_by_side() ? kRegisterBytes : (group_ * 8 + 63) / 64 * 64; }
+int64_t Program::sum_count() const { return side_by_side() ? kBlock : group_; }
+int64_t Program::partial_count() const { return side_by_side() ? kBlock : group_ * kPartials; }
 
 // Reductions of one part of a phase.
 size_t Program::result_bytes() const {
@@ -101,8 +102,9 @@ void Program::run(void* const* tensors, std::byte* workspace) const {
   auto scratch = [&](int worker) { return workspace + static_cast<size_t>(worker) * each; };
   if (parts_ > 1) return run_split(tensors, workspace);
   if (has_reduction_) {
-    int64_t cost = (row_length_ * columns_ + kPhaseCost) * static_cast<int64_t>(phases_.size());
-    return parallel_for(blocks(), (kGrain + cost - 1) / cost, threads_,
+    int64_t cost = (row_length_ * block_rows() + kPhaseCost) * static_cast<int64_t>(phases_.size());
+    int64_t pieces = (blocks() * cost + kGrain - 1) / kGrain;
+    return parallel_for(blocks(), (blocks() + pieces - 1) / pieces, threads_,
                         [&](int64_t a, int64_t b, int worker) { run_rows(tensors, a, b, scratch(worker)); });
   }
   parallel_for(row_length_ / unit_, (kGrain + unit_ - 1) / unit_, threads_,
@@ -179,10 +181,10 @@ void Program::run_split(void* const* tensors, std::byte* workspace) const {
 
 void Program::start_block(State& s, int64_t block) const {
   s.row = block;
-  if (side_by_side()) {
-    int64_t across = (outer_.back() + columns_ - 1) / columns_, column = block % across * columns_;
+  if (rows_at_once()) {
+    int64_t across = (outer_.back() + block_rows() - 1) / block_rows(), column = block % across * block_rows();
     s.row = block / across * outer_.back() + column;
-    s.width = std::min(columns_, outer_.back() - column);
+    s.width = std::min(block_rows(), outer_.back() - column);
   }
   s.outer = index_of(s.row, outer_);
   Dims of_row = s.outer;
@@ -208,7 +210,7 @@ void Program::set_constants(State& s) const {
     if (c.kind != Instr::constant) continue;
     double cell;
     put_value(&cell, c.lane, c.value, static_cast<int64_t>(c.value));
-    kernels().fill(c.lane, &cell, place(s, static_cast<int>(i)), side_by_side() ? kBlock : 1);
+    kernels().fill(c.lane, &cell, place(s, static_cast<int>(i)), side_by_side() ? kBlock : group_);
   }
 }
 
@@ -226,7 +228,7 @@ void Program::run_row_code(State& s, const std::vector<Piece>& code) const {
 }
 
 // --- elements
-int64_t Program::sum_width(const State& s) const { return side_by_side() ? s.width * tile_ : 1; }
+int64_t Program::sum_width(const State& s) const { return s.width * tile_; }
 
 void Program::start_reductions(State& s, const Phase& p) const {
   for (int i : p.reductions) {
@@ -239,7 +241,8 @@ void Program::start_reductions(State& s, const Phase& p) const {
 
 void Program::start_partials(State& s, int i) const {
   auto start = static_cast<float>(start_of(ops_[static_cast<size_t>(i)].instr).real);
-  kernels().fill(Lane::f32, &start, s.partials + i * partial_count(), side_by_side() ? sum_width(s) : kPartials);
+  kernels().fill(Lane::f32, &start, s.partials + i * partial_count(),
+                 side_by_side() ? sum_width(s) : s.width * kPartials);
 }
 
 // Takes in what chains collected.
@@ -250,7 +253,7 @@ void Program::drain(State& s, const Phase& p) const {
     float* from = s.partials + i * partial_count();
     double* to = s.sums + i * sum_count();
     if (!side_by_side()) {
-      kernels().drain(op.instr.reduction, from, *to);
+      for (int64_t r = 0; r < s.width; ++r) kernels().drain(op.instr.reduction, from + r * kPartials, to[r]);
       continue;
     }
     kernels().accumulate(Lane::f32, op.instr.reduction, from, sum_width(s), to);
@@ -261,6 +264,7 @@ void Program::drain(State& s, const Phase& p) const {
 void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) const {
   if (first >= last) return;
   if (side_by_side()) return walk_columns(s, p, first, last);
+  if (in_groups()) return run_group(s, p);
   s.index = index_of(first, inner_);
   int64_t undrained = 0;
   for (int64_t at = first; at < last; at += s.n) {
@@ -275,6 +279,13 @@ void Program::run_phase(State& s, const Phase& p, int64_t first, int64_t last) c
     undrained += s.n;
     if (undrained >= kDrainRows) drain(s, p), undrained = 0;
   }
+  drain(s, p);
+}
+
+void Program::run_group(State& s, const Phase& p) const {
+  s.index = index_of(0, inner_);
+  s.first = 0, s.n = row_length_;
+  run_code(s, p.code);
   drain(s, p);
 }
 

@@ -30,7 +30,7 @@ void Program::run_code(State& s, const std::vector<Piece>& code) const {
 // Where the value of op i is (or goes) for the elements at work.
 std::byte* Program::place(const State& s, int i) const {
   const Op& op = ops_[static_cast<size_t>(i)];
-  if (op.instr.row && side_by_side()) return s.row_registers + op.reg * kRegisterBytes;
+  if (op.instr.row && rows_at_once()) return s.row_registers + op.reg * row_register_bytes();
   if (op.instr.row) return reinterpret_cast<std::byte*>(s.row_values + i);
   if (op.kept >= 0) return s.kept + op.kept + (op.instr.block ? s.first / unit_ : s.first) * lane_bytes(op.instr.lane);
   return s.registers + op.reg * kRegisterBytes;
@@ -72,8 +72,9 @@ void Program::run_chain(State& s, const Chain& c) const {
         break;
     }
   }
-  kernels().chain(
-      {c.steps.data(), static_cast<int>(c.steps.size()), s.slots, c.per_block ? s.n / unit_ : s.n, side_by_side()});
+  bool group = !c.row_steps.empty();
+  kernels().chain({c.steps.data(), static_cast<int>(c.steps.size()), s.slots, c.per_block ? s.n / unit_ : s.n,
+                   side_by_side(), group ? s.width : 1, c.row_steps.data(), static_cast<int>(c.row_steps.size())});
 }
 
 // Bytes to what a load reads next: the next row, or the next block.
@@ -90,7 +91,7 @@ int64_t Program::ahead(const Op& op) const {
 template <class F>
 void Program::each_run(const State& s, const Op& op, const F& f) const {
   const Access& a = accesses_[static_cast<size_t>(op.access)];
-  if (side_by_side()) return f(element_offset(s, op), a.outer.back(), int64_t{0}, s.n / a.lanes);
+  if (along_rows(op)) return f(element_offset(s, op), a.outer.back(), int64_t{0}, s.n / a.lanes);
   if (op.instr.row) return f(s.bases[op.access], int64_t{1}, int64_t{0}, s.n);
   if (a.packed) return f(element_offset(s, op), int64_t{1}, int64_t{0}, s.n);
   Dims index = s.index;
@@ -192,7 +193,7 @@ void Program::run_op(State& s, int i) const {
 void Program::write_index(const State& s, const Op& op, int64_t* y) const {
   Dims index = op.instr.row ? s.outer : s.index;
   const Dims& dims = op.instr.row ? outer_ : inner_;
-  bool moves = side_by_side() == op.instr.row && !dims.empty();  // along what a block runs over
+  bool moves = rows_at_once() == op.instr.row && !dims.empty();  // along what a block runs over
   int last = dims.size() - 1;
   for (int64_t done = 0; done < s.n;) {
     int64_t run = moves ? std::min(dims[last] - index[last], s.n - done) : s.n;

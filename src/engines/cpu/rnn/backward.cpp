@@ -26,7 +26,13 @@ void each_panel(int64_t columns, int threads, const F& f) {
 }  // namespace
 
 void BackwardPass::run() {
-  if (n_.t_.dweight.id != kNone) std::fill_n(m_.at(n_.dweight_), w_.total(), 0.0f);
+  // Gradients of weights, in pieces for the threads: (first, how many).
+  auto each_piece = [&](const auto& f) {
+    constexpr int64_t kPiece = 32 * 1024;
+    if (n_.t_.dweight.id != kNone)
+      parallel_for(w_.total(), kPiece, n_.threads_, [&](int64_t first, int64_t last, int) { f(first, last - first); });
+  };
+  each_piece([&](int64_t first, int64_t n) { std::fill_n(m_.at(n_.dweight_) + first, n, 0.0f); });
   size_t dy = n_.gradients_[0], dx = n_.gradients_[1];
   m_.read_sequence(n_.t_.dy, dy);
   for (layer_ = n_.o_.layers - 1; layer_ >= 0; --layer_) {
@@ -36,8 +42,10 @@ void BackwardPass::run() {
   }
   m_.write_sequence(n_.t_.dx, dy);
   const RnnTensor& dw = n_.t_.dweight;
-  if (dw.id != kNone)
-    kernels().store(dw.type, Lane::f32, m_.at(n_.dweight_), m_.tensors[dw.id], 0, dw.strides[0], w_.total());
+  each_piece([&](int64_t first, int64_t n) {
+    kernels().store(dw.type, Lane::f32, m_.at(n_.dweight_) + first, m_.tensors[dw.id], first * dw.strides[0],
+                    dw.strides[0], n);
+  });
 }
 
 void BackwardPass::direction(size_t dy, size_t dx) {

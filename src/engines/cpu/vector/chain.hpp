@@ -10,8 +10,15 @@
 
 namespace tsr::cpu {
 
-// How an operand lies in memory; `none` is no operand, `same` the running value itself, `scalar` one f32 for all.
-enum class Format : uint8_t { none, same, scalar, f32, bf16, f16, e4m3, e5m2, e5m3, e8m0, i32, i8, u8, boolean };
+// How an operand lies in memory; `none` is no operand, `same` the running value itself, `scalar` one f32 for all. From
+// `minifloat` on: minifloats of 8 bits, by their types.
+enum class Format : uint8_t { none, same, scalar, f32, bf16, f16, e8m0, i32, i8, u8, boolean, minifloat };
+constexpr Format minifloat_format(DType t) {
+  return static_cast<Format>(static_cast<uint8_t>(Format::minifloat) + static_cast<uint8_t>(t));
+}
+constexpr DType minifloat_type(Format f) {
+  return static_cast<DType>(static_cast<uint8_t>(f) - static_cast<uint8_t>(Format::minifloat));
+}
 
 struct ChainStep {
   enum Kind : uint8_t {
@@ -68,10 +75,14 @@ constexpr int64_t kPartials = 16;
 struct ChainArgs {
   const ChainStep* steps;
   int count;
-  void* const* slots;  // where the first element of each operand lies
+  void** slots;  // where the first element of each operand lies
   int64_t n;
   // Reductions collect kPartials values for the whole block, or one for each element (rows side by side).
   bool side_by_side;
+  // The same for each of several rows: bytes from one to the next, for each slot. The slots are moved on.
+  int64_t rows = 1;
+  const int64_t* row_steps = nullptr;
+  int slot_count = 0;
 };
 
 // Replaces steps by the ones that do the same in one go.

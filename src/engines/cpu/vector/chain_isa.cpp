@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/dtype_table.hpp"
 #include "engines/cpu/vector/isa.hpp"
 
 #if defined(__AVX__)
@@ -17,6 +18,7 @@ namespace {
 
 #include "engines/cpu/vector/vectors.inc"
 // Need the vectors.
+#include "engines/cpu/vector/minifloats.inc"
 #include "engines/cpu/vector/vector_math.inc"
 #include "engines/cpu/vector/vector_memory.inc"
 // Needs the functions.
@@ -31,12 +33,6 @@ TESSERA_INLINE F32 fetch_one(Format f, const char* p, int lanes) {
       return bfloat_to_float(__builtin_convertvector((read<U16, Whole>(p, lanes)), U32));
     case Format::f16:
       return half_to_float(__builtin_convertvector((read<U16, Whole>(p, lanes)), U32));
-    case Format::e4m3:
-      return e4m3_to_float(widen(read<U8, Whole>(p, lanes)));
-    case Format::e5m2:
-      return e5m2_to_float(widen(read<U8, Whole>(p, lanes)));
-    case Format::e5m3:
-      return e5m3_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::e8m0:
       return e8m0_to_float(widen(read<U8, Whole>(p, lanes)));
     case Format::i32:
@@ -75,12 +71,6 @@ TESSERA_INLINE void fetch(Format f, const char* p, int64_t at, int lanes, const 
       return all(Format::bf16);
     case Format::f16:
       return all(Format::f16);
-    case Format::e4m3:
-      return all(Format::e4m3);
-    case Format::e5m2:
-      return all(Format::e5m2);
-    case Format::e5m3:
-      return all(Format::e5m3);
     case Format::e8m0:
       return all(Format::e8m0);
     case Format::i32:
@@ -89,8 +79,16 @@ TESSERA_INLINE void fetch(Format f, const char* p, int64_t at, int lanes, const 
       return all(Format::i8);
     case Format::u8:
       return all(Format::u8);
-    default:
+    case Format::boolean:
       return all(Format::boolean);
+    default:
+      bool known = with_minifloat(
+          minifloat_type(f), [&]<size_t Row>() __attribute__((always_inline)) {
+            unrolled<W>([&](auto k) __attribute__((always_inline)) {
+              out[k] = minifloat_to_float<Row>(widen(read<U8, Whole>(p + at + k * kLanes, lanes)));
+            });
+          });
+      if (!known) __builtin_unreachable();
   }
 }
 
@@ -139,14 +137,13 @@ TESSERA_INLINE void keep(const ChainStep& s, char* p, int64_t at, int lanes, con
       return words([](F32 x) __attribute__((always_inline)) { return float_to_bfloat(x); });
     case Format::f16:
       return words([](F32 x) __attribute__((always_inline)) { return float_to_half(x); });
-    case Format::e4m3:
-      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e4m3(x); });
-    case Format::e5m2:
-      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e5m2(x); });
-    case Format::e5m3:
-      return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e5m3(x); });
-    default:
+    case Format::e8m0:
       return bytes([](F32 x) __attribute__((always_inline)) { return float_to_e8m0(x); });
+    default:
+      with_minifloat(
+          minifloat_type(s.third_format), [&]<size_t Row>() __attribute__((always_inline)) {
+            bytes([](F32 x) __attribute__((always_inline)) { return float_to_minifloat<Row>(x); });
+          });
   }
 }
 
@@ -161,14 +158,14 @@ TESSERA_INLINE void round(Format f, F32* v) {
       return each([](F32 x) __attribute__((always_inline)) { return bfloat_to_float(float_to_bfloat(x)); });
     case Format::f16:
       return each([](F32 x) __attribute__((always_inline)) { return half_to_float(float_to_half(x)); });
-    case Format::e4m3:
-      return each([](F32 x) __attribute__((always_inline)) { return e4m3_to_float(float_to_e4m3(x)); });
-    case Format::e5m2:
-      return each([](F32 x) __attribute__((always_inline)) { return e5m2_to_float(float_to_e5m2(x)); });
-    case Format::e5m3:
-      return each([](F32 x) __attribute__((always_inline)) { return e5m3_to_float(float_to_e5m3(x)); });
-    default:
+    case Format::e8m0:
       return each([](F32 x) __attribute__((always_inline)) { return e8m0_to_float(float_to_e8m0(x)); });
+    default:
+      with_minifloat(
+          minifloat_type(f), [&]<size_t Row>() __attribute__((always_inline)) {
+            each([](F32 x)
+                     __attribute__((always_inline)) { return minifloat_to_float<Row>(float_to_minifloat<Row>(x)); });
+          });
   }
 }
 
@@ -421,9 +418,7 @@ int64_t head([[maybe_unused]] const ChainArgs& g) {
   return 0;
 }
 
-}  // namespace
-
-void run_chain(const ChainArgs& g) {
+void run_row(const ChainArgs& g) {
   if (g.n < kLanes) return (void)strips<1, false>(g, 0, g.n, static_cast<int>(g.n));  // the code of a row
   int64_t at = head(g);
   if (at > 0 && at < g.n)
@@ -434,6 +429,16 @@ void run_chain(const ChainArgs& g) {
   at = strips<kWide, true>(g, at, g.n, kLanes);
   at = strips<1, true>(g, at, g.n, kLanes);
   if (at < g.n) (void)strips<1, false>(g, at, g.n, static_cast<int>(g.n - at));
+}
+
+}  // namespace
+
+void run_chain(const ChainArgs& g) {
+  run_row(g);
+  for (int64_t r = 1; r < g.rows; ++r) {
+    for (int k = 0; k < g.slot_count; ++k) g.slots[k] = static_cast<char*>(g.slots[k]) + g.row_steps[k];
+    run_row(g);
+  }
 }
 
 // Adds what a reduction collected over some blocks to its running value and starts anew.

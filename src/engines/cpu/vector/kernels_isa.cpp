@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/dtype_table.hpp"
 #include "engines/cpu/vector/isa.hpp"
 
 #if defined(__AVX__)
@@ -16,7 +17,8 @@ namespace tsr::cpu::TESSERA_ISA {
 namespace {
 
 #include "engines/cpu/vector/vectors.inc"
-// Needs the vectors.
+// Need the vectors.
+#include "engines/cpu/vector/minifloats.inc"
 #include "engines/cpu/vector/modes.inc"
 
 using tessera::PointwiseOptions;
@@ -151,13 +153,7 @@ inline float from_half(uint16_t h) { return half_to_float(uint32_t{h}); }
 inline float from_bfloat(uint16_t b) { return bfloat_to_float(uint32_t{b}); }
 inline uint16_t to_half(float f) { return static_cast<uint16_t>(float_to_half(f)); }
 inline uint16_t to_bfloat(float f) { return static_cast<uint16_t>(float_to_bfloat(f)); }
-inline float from_e4m3(uint8_t b) { return e4m3_to_float(uint32_t{b}); }
-inline float from_e5m2(uint8_t b) { return e5m2_to_float(uint32_t{b}); }
-inline float from_e5m3(uint8_t b) { return e5m3_to_float(uint32_t{b}); }
 inline float from_e8m0(uint8_t b) { return e8m0_to_float(uint32_t{b}); }
-inline uint8_t to_e4m3(float f) { return static_cast<uint8_t>(float_to_e4m3(f)); }
-inline uint8_t to_e5m2(float f) { return static_cast<uint8_t>(float_to_e5m2(f)); }
-inline uint8_t to_e5m3(float f) { return static_cast<uint8_t>(float_to_e5m3(f)); }
 inline uint8_t to_e8m0(float f) { return static_cast<uint8_t>(float_to_e8m0(f)); }
 
 inline int64_t nearest_integer(double v, double lo, double hi) {
@@ -198,27 +194,75 @@ inline float as_f32(float v) { return v; }
 inline float as_f32(double v) { return to_odd(v); }
 inline float as_f32(int64_t v) { return to_odd(static_cast<double>(v)); }
 
-// 4-bit floats, two to a byte, from the first of a byte on.
-template <class T>
-void load_pairs(const void* base, int64_t offset, T* __restrict y, int64_t n) {
+// Numbers of 4 bits, two to a byte, from the first of a byte on.
+inline int32_t from_i4(uint32_t b) { return static_cast<int32_t>(b ^ 8u) - 8; }
+inline int32_t from_u4(uint32_t b) { return static_cast<int32_t>(b); }
+
+template <class T, class F>
+void load_pairs(const void* base, int64_t offset, void* out, int64_t n, const F& f) {
   const uint8_t* p = static_cast<const uint8_t*>(base) + offset / 2;
+  T* __restrict y = static_cast<T*>(out);
   for (int64_t i = 0; i < n / 2; ++i) {
     uint32_t both = p[i];
-    y[2 * i] = static_cast<T>(e2m1_to_float(both & 15u));
-    y[2 * i + 1] = static_cast<T>(e2m1_to_float(both >> 4));
+    y[2 * i] = static_cast<T>(f(both & 15u));
+    y[2 * i + 1] = static_cast<T>(f(both >> 4));
   }
-  if (n % 2) y[n - 1] = static_cast<T>(e2m1_to_float(p[n / 2] & 15u));
+  if (n % 2) y[n - 1] = static_cast<T>(f(p[n / 2] & 15u));
+}
+
+template <class T, class F>
+void store_pairs(DType type, const void* in, void* base, int64_t offset, int64_t n, const F& f) {
+  uint8_t* p = static_cast<uint8_t*>(base) + offset / 2;
+  const T* __restrict a = static_cast<const T*>(in);
+  for (int64_t i = 0; i < n / 2; ++i) p[i] = static_cast<uint8_t>(f(a[2 * i]) | f(a[2 * i + 1]) << 4);
+  if (n % 2) tsr::store<T>(type, base, offset + n - 1, a[n - 1]);
+}
+
+// Those of whole bytes, or in pairs; false: none were.
+template <class T>
+bool load_minifloats(DType type, const void* base, int64_t offset, int64_t stride, T* y, int64_t n) {
+  bool done = false;
+  with_minifloat(type, [&]<size_t Row>() {
+    auto wide = [](uint32_t b) { return minifloat_to_float<Row>(b); };
+    constexpr bool kWhole = kDTypes[Row].bits == 8;
+    done = kWhole || (stride == 1 && offset % 2 == 0);
+    if constexpr (kWhole)
+      load_loop<uint8_t, T>(base, offset, stride, y, n, wide);
+    else if (done)
+      load_pairs<T>(base, offset, y, n, wide);
+  });
+  return done;
 }
 
 template <class T>
-void store_pairs(const T* a, void* base, int64_t offset, int64_t n) {
-  uint8_t* p = static_cast<uint8_t*>(base) + offset / 2;
-  for (int64_t i = 0; i < n / 2; ++i)
-    p[i] = static_cast<uint8_t>(float_to_e2m1(as_f32(a[2 * i])) | float_to_e2m1(as_f32(a[2 * i + 1])) << 4);
-  if (n % 2) tsr::store<T>(DType::e2m1, base, offset + n - 1, a[n - 1]);
+bool store_minifloats(DType type, const T* a, void* base, int64_t offset, int64_t stride, int64_t n) {
+  bool done = false;
+  with_minifloat(type, [&]<size_t Row>() {
+    auto narrow = [](T v) { return float_to_minifloat<Row>(as_f32(v)); };
+    constexpr bool kWhole = kDTypes[Row].bits == 8;
+    done = kWhole || (stride == 1 && offset % 2 == 0);
+    if constexpr (kWhole)
+      store_loop<uint8_t, T>(a, base, offset, stride, n, [&](T v) { return static_cast<uint8_t>(narrow(v)); });
+    else if (done)
+      store_pairs<T>(type, a, base, offset, n, narrow);
+  });
+  return done;
 }
 
-// Single bits, from the first of a byte on.
+// Single bits, byte by byte between the first and the last.
+template <class T>
+void load_bits(const void* base, int64_t offset, void* out, int64_t n) {
+  const uint8_t* p = static_cast<const uint8_t*>(base);
+  T* __restrict y = static_cast<T*>(out);
+  auto bit = [&](int64_t i) { return static_cast<T>(p[(offset + i) / 8] >> (offset + i) % 8 & 1); };
+  int64_t i = 0;
+  for (; i < n && (offset + i) % 8 != 0; ++i) y[i] = bit(i);
+  for (; i + 8 <= n; i += 8)
+    for (int k = 0; k < 8; ++k) y[i + k] = static_cast<T>(p[(offset + i) / 8] >> k & 1);
+  for (; i < n; ++i) y[i] = bit(i);
+}
+
+// From the first of a byte on.
 template <class T>
 void store_bits(const T* a, void* base, int64_t offset, int64_t n) {
   uint8_t* p = static_cast<uint8_t*>(base) + offset / 8;
@@ -242,16 +286,16 @@ void load_as(DType type, const void* base, int64_t offset, int64_t stride, void*
       return load_loop<uint16_t, T>(base, offset, stride, y, n, from_half);
     case DType::bf16:
       return load_loop<uint16_t, T>(base, offset, stride, y, n, from_bfloat);
-    case DType::e4m3:
-      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e4m3);
-    case DType::e5m2:
-      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e5m2);
-    case DType::e5m3:
-      return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e5m3);
     case DType::e8m0:
       return load_loop<uint8_t, T>(base, offset, stride, y, n, from_e8m0);
-    case DType::e2m1:
-      if (stride == 1 && offset % 2 == 0) return load_pairs(base, offset, static_cast<T*>(y), n);
+    case DType::i4:
+      if (stride == 1 && offset % 2 == 0) return load_pairs<T>(base, offset, y, n, from_i4);
+      break;
+    case DType::u4:
+      if (stride == 1 && offset % 2 == 0) return load_pairs<T>(base, offset, y, n, from_u4);
+      break;
+    case DType::bit:
+      if (stride == 1) return load_bits<T>(base, offset, y, n);
       break;
     case DType::i64:
       return load_loop<int64_t, T>(base, offset, stride, y, n, same);
@@ -266,6 +310,7 @@ void load_as(DType type, const void* base, int64_t offset, int64_t stride, void*
     default:
       break;
   }
+  if (load_minifloats(type, base, offset, stride, static_cast<T*>(y), n)) return;
   T* out = static_cast<T*>(y);
   for (int64_t i = 0; i < n; ++i) out[i] = T(tsr::load<double>(type, base, offset + i * stride));
 }
@@ -289,19 +334,22 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
       return store_loop<uint16_t, T>(a, base, offset, stride, n, [](T v) { return to_half(as_f32(v)); });
     case DType::bf16:
       return store_loop<uint16_t, T>(a, base, offset, stride, n, [](T v) { return to_bfloat(as_f32(v)); });
-    case DType::e4m3:
-      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e4m3(as_f32(v)); });
-    case DType::e5m2:
-      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e5m2(as_f32(v)); });
-    case DType::e5m3:
-      return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e5m3(as_f32(v)); });
     case DType::e8m0:
       return store_loop<uint8_t, T>(a, base, offset, stride, n, [](T v) { return to_e8m0(as_f32(v)); });
-    case DType::e2m1:
-      if (stride == 1 && offset % 2 == 0) return store_pairs(static_cast<const T*>(a), base, offset, n);
+    case DType::i4:
+      if (stride == 1 && offset % 2 == 0)
+        return store_pairs<T>(type, a, base, offset, n, [f = integer(-8, 7)](T v) { return uint32_t(f(v)) & 15u; });
+      break;
+    case DType::u4:
+      if (stride == 1 && offset % 2 == 0)
+        return store_pairs<T>(type, a, base, offset, n, [f = integer(0, 15)](T v) { return uint32_t(f(v)); });
       break;
     case DType::bit:
       if (stride == 1 && offset % 8 == 0) return store_bits(static_cast<const T*>(a), base, offset, n);
+      break;
+    case DType::i64:
+      if constexpr (!(T(0.5) > T(0)))
+        return store_loop<int64_t, T>(a, base, offset, stride, n, [](T v) { return int64_t(v); });
       break;
     case DType::i32:
       return store_loop<int32_t, T>(a, base, offset, stride, n,
@@ -315,6 +363,7 @@ void store_as(DType type, const void* a, void* base, int64_t offset, int64_t str
     default:
       break;
   }
+  if (store_minifloats(type, static_cast<const T*>(a), base, offset, stride, n)) return;
   const T* in = static_cast<const T*>(a);
   for (int64_t i = 0; i < n; ++i) tsr::store<T>(type, base, offset + i * stride, in[i]);
 }
@@ -330,9 +379,19 @@ void load_integers(DType type, const void* base, int64_t offset, int64_t stride,
       return load_loop<int8_t, int64_t>(base, offset, stride, y, n, same);
     case DType::u8:
       return load_loop<uint8_t, int64_t>(base, offset, stride, y, n, same);
+    case DType::i4:
+      if (stride == 1 && offset % 2 == 0) return load_pairs<int64_t>(base, offset, y, n, from_i4);
+      break;
+    case DType::u4:
+      if (stride == 1 && offset % 2 == 0) return load_pairs<int64_t>(base, offset, y, n, from_u4);
+      break;
+    case DType::bit:
+      if (stride == 1) return load_bits<int64_t>(base, offset, y, n);
+      break;
     default:
-      for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(y)[i] = tsr::load<int64_t>(type, base, offset + i * stride);
+      break;
   }
+  for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(y)[i] = tsr::load<int64_t>(type, base, offset + i * stride);
 }
 
 void load(DType type, Lane lane, const void* base, int64_t offset, int64_t stride, void* y, int64_t n) {

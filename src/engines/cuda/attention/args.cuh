@@ -16,7 +16,6 @@ struct AttentionArgs : ScoreArgs {
   i32 splits;       // of the keys, or of what a bias gradient sums up
   i32 first_block;  // of this launch among those that keep their largest magnitudes side by side
   bool rounds_p, rounds_dp;
-  ElementType p_type, dp_type;
   Numbers scale_o, descale_o, descale_do, descale_dp, scale_dq, scale_dk, scale_dv, scale_dp;
   Operand grad_o;
   Sequences delta, grad_q, grad_k, grad_v, dbias, dsink, dump;

@@ -60,8 +60,7 @@ class BackwardStep : public AttentionStep {
         {&a.descale_o, kDescaleO}, {&a.descale_do, kDescaleDo}, {&a.descale_dp, kDescaleDp}, {&a.scale_dq, kScaleDq},
         {&a.scale_dk, kScaleDk},   {&a.scale_dv, kScaleDv},     {&a.scale_dp, kScaleDp}};
     for (auto [to, slot] : factors) arguments_.set(*to, numbers(slot), 1);
-    a.rounds_dp = p_.rounds_to_fp8 && sdpa::is_fp8(do_type_);
-    a.dp_type = element_type(do_type_);
+    a.rounds_dp = p_.rounds_to_fp8 && is_fp8(do_type_);
     attention::Sequences dbias = attention::make_output(r, kDbias);
     for (int i = 0; dbias.given() && i < 4; ++i) a.dbias_sizes[i] = dbias.dims[i];
   }
@@ -82,7 +81,9 @@ class BackwardStep : public AttentionStep {
     launches_.add(kernel(k.counted), blocks, tile_bytes(), {c.parts, 1});
     if (!k.open) return blocks;
     int more = tiles_beyond(sequences);
-    launches_.add(kernel(k.beyond), sequences * more, tile_bytes(), {c.parts, 1, more, blocks});
+    Program beyond = kernel(k.beyond);
+    beyond.blocks_per_unit = 1;  // it counts tiles besides, for which registers of two blocks do not suffice
+    launches_.add(beyond, sequences * more, tile_bytes(), {c.parts, 1, more, blocks});
     return blocks + sequences * more;
   }
 

@@ -78,7 +78,7 @@ void tile_gradient(const AttentionArgs& a, TileMemory<L>& m, const Meeting& t, c
 }
 
 // The gradient of the products: through score_mod, times the scale, rounded. Returns the largest magnitude so far.
-template <class O, class L>
+template <class O, class TD, class L>
 L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Meeting& t, const L (&p)[4][4],
                    const L (&scaled)[4][4], L largest, L (&ds)[4][4]) {
 #pragma unroll
@@ -93,7 +93,8 @@ L product_gradient(const AttentionArgs& a, const TileMemory<L>& m, const Meeting
       }
       ds[i][j] *= m.factors.scale;
       largest = Max::join(largest, f_abs(ds[i][j]));
-      if (a.rounds_dp) ds[i][j] = round_small(a.dp_type, ds[i][j] * m.factors.scale_dp);
+      if constexpr (sizeof(TD) == 1)
+        if (a.rounds_dp) ds[i][j] = round_as<TD>(ds[i][j] * m.factors.scale_dp);
     }
   }
   return largest;
@@ -160,7 +161,7 @@ void query_tile(const AttentionArgs& a, TileMemory<L>& m, const QueryTask& q, co
     L p[4][4], ds[4][4], scaled[4][4];
     tile_probabilities<O, TQ, TK>(a, m, t, p, scaled);
     tile_gradient<O, TV, TD>(a, m, t, p, ds);
-    most.dp = product_gradient<O>(a, m, t, p, scaled, most.dp, ds);
+    most.dp = product_gradient<O, TD>(a, m, t, p, scaled, most.dp, ds);
     set_weights<true>(m, ds);
     auto rows = key_rows<O>(a.k, m.factors.k, t.k_head, first, keys.hi);
     accumulate<SLICES>(
@@ -241,12 +242,13 @@ L key_tile(const AttentionArgs& a, TileMemory<L>& m, const KeyTask& k, i32 first
         for (int i = 0; i < 4; ++i)
 #pragma unroll
           for (int j = 0; j < 4; ++j)
-            if (a.rounds_p) p[i][j] = round_small(a.p_type, p[i][j] * m.factors.scale_s);
+            if constexpr (sizeof(TV) == 1)
+              if (a.rounds_p) p[i][j] = round_as<TV>(p[i][j] * m.factors.scale_s);
         set_weights<false>(m, p);
       } else {
         L ds[4][4];
         tile_gradient<O, TV, TD>(a, m, t, p, ds);
-        product_gradient<O>(a, m, t, p, scaled, L(0), ds);
+        product_gradient<O, TD>(a, m, t, p, scaled, L(0), ds);
         set_weights<false>(m, ds);
       }
       auto rows = query_rows<O>(m, x, at);

@@ -149,7 +149,8 @@ void forward_tile(const AttentionArgs& a, TileMemory<L>& m, const ForwardTask& t
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
             most.p = Max::join(most.p, f_abs(s[i][j]));
-            if (a.rounds_p) s[i][j] = round_small(a.p_type, s[i][j] * f.scale_s);
+            if constexpr (sizeof(TV) == 1)
+              if (a.rounds_p) s[i][j] = round_as<TV>(s[i][j] * f.scale_s);
           }
         }
       }

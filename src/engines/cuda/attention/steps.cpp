@@ -45,7 +45,6 @@ AttentionStep::AttentionStep(const Region& r, const Device& d)
   a.key_tiles = static_cast<int>(ceil_div(p_.n.skv, dev::attention::kTile));
   a.parts = a.splits = 1;
   a.rounds_p = p_.rounds_to_fp8;
-  a.p_type = element_type(p_.v.type);
 }
 
 // In f64 a number takes two registers.

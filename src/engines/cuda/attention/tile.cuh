@@ -21,12 +21,6 @@ void read_factors(const AttentionArgs& a, i32 b, Factors<L>& f) {
   if (a.grad_o.data) f.grad_o = place_operand<O, TD>(a.grad_o, b);
 }
 
-// As it reads back from one of the 8-bit types.
-template <class L>
-L round_small(ElementType type, L v) {
-  return type == ElementType::e4m3 ? round_as<e4m3>(v) : round_as<e5m2>(v);
-}
-
 inline int tile_x() { return threadIdx.x % 16 * 4; }
 inline int tile_y() { return threadIdx.x / 16 * 4; }
 

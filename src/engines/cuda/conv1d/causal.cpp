@@ -53,15 +53,14 @@ class CausalStep : public SequenceStep {
 
   void plan_one_pass() {
     int taps = taps_at_once(w_.taps);
-    CausalArgs a = arguments(splits_for_gradients());
+    KernelArgs<CausalArgs> bound = arguments(splits_for_gradients(), x_, dy_, out_);
+    const CausalArgs& a = bound.args;
     int64_t n = splits(a.share), partials = reserve(n * channels_ * (w_.taps + 1) * lane_bytes());
     std::string types;
     for (DType t : {x_.type, w_.type, bias_.type, dy_.type, out_.type}) types += device_type(t) + ", ";
-    add<CausalArgs>("causal.cuh", "CausalArgs", cat("causal_backward<", types, lane(), shape(taps)), blocks(a.share),
-                    sum_bytes(taps), a, [this, partials](const StepArgs& s, CausalArgs& b) {
-                      fill(s, b, x_, dy_, out_);
-                      b.partials = s.workspace + partials;
-                    });
+    bound.workspace(bound.args.partials, static_cast<size_t>(partials));
+    add("causal.cuh", "CausalArgs", cat("causal_backward<", types, lane(), shape(taps)), blocks(a.share),
+        sum_bytes(taps), std::move(bound));
     add_sums(partials, n, dw_, dbias_, dw_.taps);
   }
 
@@ -70,22 +69,24 @@ class CausalStep : public SequenceStep {
                 const SignalPlan& out) {
     std::string list;
     for (DType t : types) list += device_type(t) + ", ";
-    CausalArgs a = arguments(0);
-    add<CausalArgs>("causal.cuh", "CausalArgs", cat(name, "<", list, lane(), shape(taps_at_once(w_.taps))),
-                    blocks(a.share), 0, a,
-                    [this, x, dy, out](const StepArgs& s, CausalArgs& b) { fill(s, b, x, dy, out); });
+    KernelArgs<CausalArgs> bound = arguments(0, x, dy, out);
+    int64_t count = blocks(bound.args.share);
+    add("causal.cuh", "CausalArgs", cat(name, "<", list, lane(), shape(taps_at_once(w_.taps))), count, 0,
+        std::move(bound));
   }
 
-  CausalArgs arguments(int64_t splits) const {
-    CausalArgs a{};
+  KernelArgs<CausalArgs> arguments(int64_t splits, const SignalPlan& x, const SignalPlan& dy,
+                                   const SignalPlan& out) const {
+    KernelArgs<CausalArgs> bound;
+    CausalArgs& a = bound.args;
     a.share = share(splits);
     a.silu = silu_;
-    return a;
-  }
-  void fill(const StepArgs& s, CausalArgs& a, const SignalPlan& x, const SignalPlan& dy, const SignalPlan& out) const {
-    a.x = x.at(s), a.dy = dy.at(s), a.out = out.at(s);
-    a.w = w_.at(s);
-    a.bias = bias_.at(s);
+    x.bind(bound, a.x);
+    dy.bind(bound, a.dy);
+    out.bind(bound, a.out);
+    w_.bind(bound, a.w);
+    bias_.bind(bound, a.bias);
+    return bound;
   }
 
   bool silu_;

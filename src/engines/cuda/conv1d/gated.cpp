@@ -81,21 +81,30 @@ class GatedStep : public SequenceStep {
                 int64_t splits = 0, int64_t shared_bytes = 0) {
     std::string list;
     for (DType t : types) list += device_type(t) + ", ";
-    GatedArgs a{};
-    a.share = share(splits);
-    add<GatedArgs>(source, "GatedArgs", cat(name, "<", list, lane(), shape(taps_at_once(taps))), blocks(a.share),
-                   shared_bytes, a, [this](const StepArgs& s, GatedArgs& b) { fill(s, b); });
+    KernelArgs<GatedArgs> bound;
+    bound.args.share = share(splits);
+    bind(bound);
+    int64_t count = blocks(bound.args.share);
+    add(source, "GatedArgs", cat(name, "<", list, lane(), shape(taps_at_once(taps))), count, shared_bytes,
+        std::move(bound));
   }
 
-  void fill(const StepArgs& s, GatedArgs& a) const {
+  void bind(KernelArgs<GatedArgs>& bound) const {
+    GatedArgs& a = bound.args;
     for (int c = 0; c < 3; ++c) {
-      a.x[c] = x_[c].at(s), a.dx[c] = dx_[c].at(s), a.p[c] = p_[c].at(s);
-      a.proj[c] = proj_[c].at(s);
+      x_[c].bind(bound, a.x[c]);
+      dx_[c].bind(bound, a.dx[c]);
+      p_[c].bind(bound, a.p[c]);
+      proj_[c].bind(bound, a.proj[c]);
     }
-    a.y = y_.at(s), a.gated = gated_.at(s), a.dy = dy_.at(s), a.g = g_.at(s), a.e = e_.at(s);
-    a.mixer = mixer_.at(s);
-    a.skip = skip_.at(s);
-    for (int c = 0; c < 4; ++c) a.partials[c] = s.workspace + partials_[c];
+    y_.bind(bound, a.y);
+    gated_.bind(bound, a.gated);
+    dy_.bind(bound, a.dy);
+    g_.bind(bound, a.g);
+    e_.bind(bound, a.e);
+    mixer_.bind(bound, a.mixer);
+    skip_.bind(bound, a.skip);
+    for (int c = 0; c < 4; ++c) bound.workspace(a.partials[c], static_cast<size_t>(partials_[c]));
   }
 
   SignalPlan x_[3], y_, gated_, dy_, dx_[3], p_[3], g_, e_;

@@ -39,16 +39,6 @@ bool computes_wide(const Graph& g, const Node& n) {
   return wide;
 }
 
-dev::Signal SignalPlan::at(const StepArgs& s) const {
-  dev::Signal d{};
-  for (int i = 0; i < 3; ++i) d.steps[i] = steps[i];
-  if (id == kNone)
-    d.data = exists ? s.workspace + offset : nullptr;
-  else if (s.tensors[id])  // results that nobody wants have no memory
-    d.data = static_cast<std::byte*>(s.tensors[id]) + offset * (info(type).bits / 8);
-  return d;
-}
-
 SignalPlan signal_of(const Graph& g, const std::vector<TensorId>& slots, size_t slot, int part) {
   SignalPlan p;
   if (missing(slots, slot)) return p;
@@ -58,10 +48,6 @@ SignalPlan signal_of(const Graph& g, const std::vector<TensorId>& slots, size_t 
   p.steps[0] = t.strides[0], p.steps[1] = t.strides[1], p.steps[2] = t.strides.back();
   if (part >= 0) p.offset = part * t.strides[2];
   return p;
-}
-
-dev::Filter FilterPlan::at(const StepArgs& s) const {
-  return {id == kNone ? nullptr : s.tensors[id], first, {steps[0], steps[1]}, taps};
 }
 
 FilterPlan filter_of(const Graph& g, const std::vector<TensorId>& slots, size_t slot, bool reversed, int part) {
@@ -75,8 +61,6 @@ FilterPlan filter_of(const Graph& g, const std::vector<TensorId>& slots, size_t 
   p.steps[0] = t.strides[0], p.steps[1] = reversed ? step : -step;
   return p;
 }
-
-dev::PerChannel PerChannelPlan::at(const StepArgs& s) const { return {id == kNone ? nullptr : s.tensors[id], step}; }
 
 PerChannelPlan per_channel_of(const Graph& g, const std::vector<TensorId>& slots, size_t slot) {
   if (missing(slots, slot)) return {};
@@ -163,33 +147,32 @@ int64_t SequenceStep::sum_bytes(int taps_at_once) const {
 void SequenceStep::add_filter_gradient(const SignalPlan& x, const SignalPlan& dz, const FilterPlan& dw,
                                        const PerChannelPlan& extra, int extra_index) {
   int taps = taps_at_once(dw.taps), groups = static_cast<int>(ceil_div(dw.taps, taps));
-  dev::FilterGradientArgs a{};
+  KernelArgs<dev::FilterGradientArgs> bound;
+  dev::FilterGradientArgs& a = bound.args;
   a.share = share(ceil_div(splits_for_gradients(), groups));
   a.taps = dw.taps;
   a.groups = dev::make_divisor(groups);
   int64_t n = splits(a.share), partials = reserve(n * channels_ * (dw.taps + 1) * lane_bytes());
-  add<dev::FilterGradientArgs>(
-      "causal.cuh", "FilterGradientArgs",
+  x.bind(bound, a.x);
+  dz.bind(bound, a.dz);
+  bound.workspace(a.partials, static_cast<size_t>(partials));
+  add("causal.cuh", "FilterGradientArgs",
       cat("filter_gradient<", device_type(x.type), ", ", device_type(dz.type), ", ", lane(), shape(taps)),
-      blocks(a.share) * groups, sum_bytes(taps), a, [=](const StepArgs& s, dev::FilterGradientArgs& b) {
-        b.x = x.at(s), b.dz = dz.at(s);
-        b.partials = s.workspace + partials;
-      });
+      blocks(a.share) * groups, sum_bytes(taps), std::move(bound));
   add_sums(partials, n, dw, extra, extra_index);
 }
 
 void SequenceStep::add_sums(int64_t partials, int64_t splits, const FilterPlan& dw, const PerChannelPlan& extra,
                             int extra_index) {
-  dev::SumArgs a{};
+  KernelArgs<dev::SumArgs> bound;
+  dev::SumArgs& a = bound.args;
   a.splits = splits, a.channels = channels_, a.taps = dw.taps, a.extra_index = extra_index;
-  add<dev::SumArgs>("sums.cuh", "SumArgs",
-                    cat("sum_partials<", device_type(dw.type), ", ", device_type(extra.type), ", ", lane(), ">"),
-                    ceil_div(channels_ * (dw.taps + 1) * kWarp, kThreads), 0, a,
-                    [=](const StepArgs& s, dev::SumArgs& b) {
-                      b.partials = s.workspace + partials;
-                      b.dw = dw.at(s);
-                      b.extra = extra.at(s);
-                    });
+  bound.workspace(a.partials, static_cast<size_t>(partials));
+  dw.bind(bound, a.dw);
+  extra.bind(bound, a.extra);
+  add("sums.cuh", "SumArgs",
+      cat("sum_partials<", device_type(dw.type), ", ", device_type(extra.type), ", ", lane(), ">"),
+      ceil_div(channels_ * (dw.taps + 1) * kWarp, kThreads), 0, std::move(bound));
 }
 
 }  // namespace tsr::cuda

@@ -2,14 +2,12 @@
 // What the steps of causal convolutions share on the host: signals in memory, how threads share them, and launches.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "engines/cuda/conv1d/args.cuh"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/op.hpp"
-#include "planner/engine.hpp"
-#include "runtime/kernel.hpp"
 
 namespace tsr::cuda {
 
@@ -22,7 +20,15 @@ struct SignalPlan {
   int64_t alignment = 16;
 
   bool exists = false;
-  dev::Signal at(const StepArgs& s) const;
+  // `field`: of the arguments of `to`.
+  template <class Args>
+  void bind(KernelArgs<Args>& to, dev::Signal& field) const {
+    std::copy(std::begin(steps), std::end(steps), field.steps);
+    if (id != kNone)
+      to.pointer(field.data, id, offset * (info(type).bits / 8));
+    else if (exists)
+      to.workspace(field.data, static_cast<size_t>(offset));
+  }
 };
 
 // The sequences of a slot: [b, d, l], or part `part` of [b, d, parts, l]. Nothing if the slot is empty.
@@ -34,7 +40,11 @@ struct FilterPlan {
   int64_t first = 0, steps[2] = {};
   int taps = 1;
 
-  dev::Filter at(const StepArgs& s) const;
+  template <class Args>
+  void bind(KernelArgs<Args>& to, dev::Filter& field) const {
+    field = {nullptr, first, {steps[0], steps[1]}, taps};
+    to.pointer(field.data, id);
+  }
 };
 // [d, k], or part `part` of [d, parts, k]; the last tap meets the present unless the filter is reversed.
 FilterPlan filter_of(const Graph& g, const std::vector<TensorId>& slots, size_t slot, bool reversed, int part = -1);
@@ -44,7 +54,11 @@ struct PerChannelPlan {
   DType type = DType::f32;
   int64_t step = 0;
 
-  dev::PerChannel at(const StepArgs& s) const;
+  template <class Args>
+  void bind(KernelArgs<Args>& to, dev::PerChannel& field) const {
+    field.step = step;
+    to.pointer(field.data, id);
+  }
 };
 PerChannelPlan per_channel_of(const Graph& g, const std::vector<TensorId>& slots, size_t slot);
 
@@ -58,15 +72,11 @@ struct Access {
   int times = 1;               // that a thread moves at once
 };
 
-class SequenceStep : public Step {
+class SequenceStep : public LaunchList {
  public:
   SequenceStep(int64_t batch, int64_t channels, int64_t length, bool wide, const Device& d)
       : device_(d), batch_(batch), channels_(channels), length_(length), wide_(wide) {}
   size_t workspace_bytes() const override { return workspace_; }
-  int kernels() const override { return static_cast<int>(launches_.size()); }
-  void run(const StepArgs& s) const override {
-    for (const auto& launch : launches_) launch(s);
-  }
 
  protected:
   static constexpr int kStep = 8;  // times of a span
@@ -88,18 +98,12 @@ class SequenceStep : public Step {
   // ", channels, times, taps, step>": how template arguments of kernels end
   std::string shape(int taps) const;
 
-  // `fill` sets what depends on pointers.
   template <class Args>
   void add(const std::string& source, const std::string& args_type, const std::string& body, int64_t blocks,
-           int64_t shared_bytes, const Args& args, std::function<void(const StepArgs&, Args&)> fill) {
+           int64_t shared_bytes, KernelArgs<Args> args) {
     if (blocks == 0) return;
-    auto kernel = get(source, args_type, body);
-    Grid grid{.blocks = blocks, .threads = kThreads, .shared_bytes = shared_bytes};
-    launches_.push_back([=](const StepArgs& s) {
-      Args a = args;
-      fill(s, a);
-      kernel->launch(grid, s.stream, a);
-    });
+    LaunchList::add(get(source, args_type, body),
+                    Grid{.blocks = blocks, .threads = kThreads, .shared_bytes = shared_bytes}, std::move(args));
   }
 
   // Gradient of a filter from x and dz, and one sum more: that of dz (index taps) or of a tap.
@@ -117,7 +121,6 @@ class SequenceStep : public Step {
 
  private:
   std::shared_ptr<const Kernel> get(const std::string& source, const std::string& args, const std::string& body) const;
-  std::vector<std::function<void(const StepArgs&)>> launches_;
   size_t workspace_ = 0;
 };
 

@@ -21,8 +21,6 @@ class DecodeStep : public Step {
         {&a.o, kO}, {&a.stats, kStats}, {&a.max, kMax}, {&a.sum_exp, kSumExp}};
     for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
     a.group = static_cast<int>(m.p.group), a.row_tiles = static_cast<int>(m.row_tiles()), a.splits = c.splits;
-    if (m.p.k.pages) a.k_page = dev::make_divisor(m.p.k.dims[2]);
-    if (m.p.v.pages) a.v_page = dev::make_divisor(m.p.v.dims[2]);
     constexpr int kThreads = dev::attention::kDecodeThreads, kWarps = dev::attention::kDecodeWarps;
     std::vector<Program> programs = {program("forward", "decode", m, c)};
     grids_ = {
@@ -59,7 +57,7 @@ class DecodeStep : public Step {
     p.args = "tsr::dev::attention::DecodeArgs";
     p.body = cat("tsr::dev::attention::", function, "<tsr::dev::attention::DecodeTile<", qualified(type), ", ",
                  qualified(out), ", ", m.depth(), ", ", m.columns(), ", ", m.team, ", ", m.stages, ", ", flag(m.folded),
-                 ", tsr::dev::attention::DecodePages::", kPages[static_cast<int>(m.pages)], ", ", c.cluster,
+                 ", tsr::dev::attention::Pages::", kPages[static_cast<int>(m.pages)], ", ", c.cluster,
                  ">, tsr::dev::attention::Options>");
     p.threads = dev::attention::kDecodeThreads;
     return p;

@@ -19,7 +19,7 @@ void decode_join(const DecodeArgs& a) {
   // Only as soon as they are needed: registers are for parts under way.
   if constexpr (T::kFolded) read_score_factors<O>(a, f);
   float exponent = T::kFolded ? f.score * kLog2e : kLog2e;
-  i32 length = decode_queries(a, b);
+  i32 length = grouped_queries(a, b);
   i64 first = part_index(a, b, head, 0, row);
   wait_for_previous();
   DecodeColumns sums[kDecodeVectors<T>] = {};

@@ -5,14 +5,15 @@
 #include <cmath>
 
 #include "engines/cuda/scores/check.hpp"
+#include "engines/cuda/scores/grouped.hpp"
 
 namespace tsr::cuda {
 namespace {
 
-using dev::attention::DecodePages, dev::attention::kDecodeEach, dev::attention::kDecodeWarps;
+using dev::attention::kDecodeWarps, dev::attention::kWarpRows;
 
 constexpr int kLeastStages = 2, kMostStages = 4;
-constexpr int kSpan = kDecodeEach * kDecodeWarps;  // keys of one step of a block
+constexpr int kSpan = kWarpRows * kDecodeWarps;  // keys of one step of a block
 
 // Products of 32 elements more or less share a kernel.
 int64_t padded(int64_t width) { return ceil_div(width, 32) * 32; }
@@ -21,34 +22,12 @@ double real(int64_t v) { return static_cast<double>(v); }
 // Keys and values of one step of a block; rows are 16 bytes further apart than they are long.
 int64_t stage_bytes(const DecodeProblem& m) { return kSpan * 2 * (m.depth() + 8 + m.columns() + 8); }
 
-// Copies bring 16 bytes.
-Reason check_rows(const Graph& g, const attention::Sequences& x, const char* name) {
-  constexpr int64_t kElements = 8;
-  const Tensor& t = g.tensor(x.id);
-  auto no = [&](const auto&... text) { return Reason::no(name, " ", describe(t), ": ", text...); };
-  if (x.dims[3] > 1 && x.strides[3] != 1) return no("elements of a row lie ", x.strides[3], " apart, not side by side");
-  for (int i = 0; i < 3; ++i)
-    if (x.dims[i] > 1 && x.strides[i] % kElements != 0)
-      return no("stride ", x.strides[i], " of dimension ", i, " is no multiple of 16 bytes");
-  if (x.offsets != kNone && x.multiplier % kElements != 0)
-    return no("offsets count ", x.multiplier, " elements, no multiple of 16 bytes");
-  if (t.stored && t.alignment < 16) return no("it is aligned to ", t.alignment, " bytes, not to 16");
-  if (x.pages && x.dims[0] > 0x7fffffff) return no("it has ", x.dims[0], " pages, the limit is ", 0x7fffffff);
-  return Reason::yes();
-}
-
 Reason check_sizes(const DecodeProblem& m) {
   constexpr double kMost = 2147483647.0 - 1024;
   for (double size : {real(m.p.n.skv), real(m.rows()), real(m.tiles())})
     if (size > kMost)
       return Reason::no("attention of ", m.p.n.scores(), " has a size of ", size, ", the limit is ", kMost);
   return Reason::yes();
-}
-
-DecodePages pages_of(const attention::Problem& p) {
-  auto odd = [](const attention::Sequences& x) { return x.pages && x.dims[2] % kDecodeEach != 0; };
-  if (!p.k.pages && !p.v.pages) return DecodePages::none;
-  return odd(p.k) || odd(p.v) ? DecodePages::any : DecodePages::whole;
 }
 
 // Keys that a query meets, as far as the sizes tell.
@@ -69,7 +48,7 @@ DecodeProblem::DecodeProblem(const Region& r, const Device& d)
       team(1) {
   // Of the widest rows four warps' worth of queries would not leave registers enough.
   int most = columns() > 128 ? kDecodeWarps / 2 : kDecodeWarps;
-  while (team < most && rows() > int64_t{team} * kDecodeEach) team *= 2;
+  while (team < most && rows() > int64_t{team} * kWarpRows) team *= 2;
   constexpr int64_t kReserved = 1024;  // of each block, by the system
   // Two blocks of a multiprocessor begin and end at different times.
   for (int count : {2, 1}) {
@@ -83,9 +62,9 @@ DecodeProblem::DecodeProblem(const Region& r, const Device& d)
 
 int64_t DecodeProblem::depth() const { return padded(p.n.d); }
 int64_t DecodeProblem::columns() const { return padded(p.n.dv); }
-int64_t DecodeProblem::row_tiles() const { return ceil_div(rows(), kDecodeEach * team); }
+int64_t DecodeProblem::row_tiles() const { return ceil_div(rows(), kWarpRows * team); }
 int64_t DecodeProblem::shared_bytes() const {
-  int64_t queries = int64_t{2} * kDecodeEach * team * (depth() + 8);
+  int64_t queries = int64_t{2} * kWarpRows * team * (depth() + 8);
   return dev::attention::kDecodeFixed + queries + stages * stage_bytes(*this);
 }
 
@@ -96,9 +75,9 @@ Reason check_decode(const Region& r, const Device& d) {
   if (Reason why = check_forward(r); !why) return why;
   const Graph& g = *r.graph;
   DecodeProblem m(r, d);
-  if (Reason why = check_rows(g, m.p.q, "q"); !why) return why;
-  if (Reason why = check_rows(g, m.p.k, "k"); !why) return why;
-  if (Reason why = check_rows(g, m.p.v, "v"); !why) return why;
+  if (Reason why = check_pieces(g, m.p.q, "q"); !why) return why;
+  if (Reason why = check_pieces(g, m.p.k, "k"); !why) return why;
+  if (Reason why = check_pieces(g, m.p.v, "v"); !why) return why;
   if (Reason why = check_sizes(m); !why) return why;
   if (m.stages == 0)
     return Reason::no("two steps of ", kSpan, " rows of ", m.depth(), " and ", m.columns(), " elements do not fit the ",
@@ -141,7 +120,7 @@ double decode_seconds(const DecodeProblem& m, const DecodeChoice& c, const Devic
     return count == 0 ? 0 : std::max(count * bytes / bandwidth, (bytes - ahead) / rate);
   };
   double streamed = full * wave(room) + wave(blocks - full * room);
-  double flops = blocks * 2 * kDecodeEach * m.team * bytes / key * real(m.depth() + m.columns());
+  double flops = blocks * 2 * kWarpRows * m.team * bytes / key * real(m.depth() + m.columns());
   double seconds = std::max(streamed, flops / (kProducts * d.rates.bits16)) + kAround + d.step_seconds;
   // Blocks of a cluster begin together, where there is room for all of them.
   constexpr double kMeeting = 4e-6, kTogether = 1.08;

@@ -14,7 +14,7 @@ struct DecodeProblem {
   attention::Problem p;
   attention::Sequences o;  // not given: nobody reads it
   bool folded;             // the factor of scores is part of the exponents
-  dev::attention::DecodePages pages;
+  dev::attention::Pages pages;
   int team;               // warps that share keys: each has 16 rows
   int stages = 0;         // steps in shared memory; 0: none fit
   int blocks = 0;         // of a multiprocessor

@@ -19,7 +19,7 @@ void meet(DecodeMemory<T>& m, const DecodeWork& w, const RowPair& r, const float
   __syncthreads();  // all are done with the rings
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    int row = warp % T::kTeam * kDecodeEach + lane / 4 + 8 * i;
+    int row = warp % T::kTeam * kWarpRows + lane / 4 + 8 * i;
     float sum = warp_reduce<Add, 4>(r.sum[i]);
     if (lane % 4 == 0) m.soft[team][row] = {r.max[i], sum};
 #pragma unroll

@@ -12,7 +12,43 @@ template <class T>
 FinishedRow finish_row(const FlashMemory<T>& m, const FlashWork& w, const RowPair& r, float sink, int i) {
   float sum = warp_reduce<Add, 4>(r.sum[i]);
   if (!w.holds(query_of<T>(w, i))) return {{-infinity(), 0.0f}, 0.0f};
-  return finish_softmax<T::kFolded>(m.factors, m.exponent, r.max[i], sum, sink);
+  return finish_softmax<T::kFolded, T::kLift>(m.factors, m.exponent, r.max[i], sum, sink);
+}
+
+// The largest of a warp's numbers that are not negative, as the rest of the grid sees it; NaN is larger than all.
+inline void note_largest(u32* largest, float mine) {
+  mine = warp_reduce<Max>(mine);
+  if (threadIdx.x % 32 == 0) atomicMax(largest, __float_as_uint(mine));
+}
+
+// Results of 8-bit numbers with the factors of what was multiplied, and largest magnitudes; `factor` is then that of
+// what is stored.
+template <class T, int N>
+void finish_narrow(const FlashArgs& a, const FlashMemory<T>& m, const RowPair& r, float (&o)[N], float (&factor)[2]) {
+  if (a.amax_s) {
+    float most = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float moved = moved_exponent<T::kLift>(r.max[i], m.exponent);
+      if (factor[i] != 0.0f) most = larger(most, fast_exp2(moved) * factor[i]);
+    }
+    note_largest(a.amax_s, most);
+  }
+  float most = 0.0f;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    o[i] *= factor[i / 2 % 2] * m.result;
+    most = larger(most, fabsf(o[i]));
+  }
+  if (a.amax_o) note_largest(a.amax_o, most);
+  factor[0] = factor[1] = m.scale_o;
+}
+
+// A column of results: element e of a thread's j-th eight. Those of 8 bits are in the order of words (turn.cuh).
+template <class T>
+i32 column_of(int j, int e) {
+  i32 q = i32(threadIdx.x) % 4;
+  return T::kTurned ? j / 2 * 16 + q * 4 + j % 2 * 2 + e : j * 8 + q * 2 + e;
 }
 
 // Results of a warp leave in boxes of 16 rows, from the place of its queries.
@@ -20,17 +56,23 @@ template <class T, int N>
 void store_boxes(const FlashArgs& a, char* place, const FlashWork& w, const float (&o)[N], const float (&factor)[2]) {
   int warp = threadIdx.x / 32 - 4, lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
-  for (int chunk = 0; chunk < T::kValueChunks; ++chunk) {
+  for (int chunk = 0; chunk < T::kResultChunks; ++chunk) {
     char* rows = place + chunk * T::kRows * 128 + warp * 16 * 128;
 #pragma unroll
-    for (int c = 0; c < 64 && chunk * 64 + c < T::kColumns; c += 16) {
+    for (int c = 0; c < 128 && chunk * 128 + c < T::kColumns * int(sizeof(typename T::Out)); c += 32) {
       u32 words[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        int at = (chunk * 64 + c) / 2 + 2 * i;
-        words[i] = word_of<typename T::Out>(o[at] * factor[i % 2], o[at + 1] * factor[i % 2]);
+        float f = factor[i % 2];
+        if constexpr (T::kTurned) {
+          const float* x = o + (chunk * 128 + c) / 2 + i / 2 * 8 + i % 2 * 2;
+          words[i] = word_of<typename T::Out>(x[0] * f, x[1] * f, x[4] * f, x[5] * f);
+        } else {
+          const float* x = o + (chunk * 128 + c) / 4 + 2 * i;
+          words[i] = word_of<typename T::Out>(x[0] * f, x[1] * f);
+        }
       }
-      matrix_store(rows + row * 128 + ((c * 2 + lane / 16 * 16) ^ row % 8 * 16), words);
+      matrix_store(rows + row * 128 + ((c + lane / 16 * 16) ^ row % 8 * 16), words);
     }
   }
   fence_for_copies();
@@ -39,8 +81,9 @@ void store_boxes(const FlashArgs& a, char* place, const FlashWork& w, const floa
   i32 step = w.row + warp * 16, batch = w.b;
   if (T::kRagged && a.o_to.packed_rows) step += packed_start(a.o_to, a.o, w.b), batch = 0;
 #pragma unroll
-  for (int chunk = 0; chunk < T::kValueChunks; ++chunk)
-    tensor_store<4>(&a.o_to.map, {64 * chunk, step, w.head, batch}, place + chunk * T::kRows * 128 + warp * 16 * 128);
+  for (int chunk = 0; chunk < T::kResultChunks; ++chunk)
+    tensor_store<4>(&a.o_to.map, {T::kResultChunk * chunk, step, w.head, batch},
+                    place + chunk * T::kRows * 128 + warp * 16 * 128);
   stores_commit();
 }
 
@@ -58,7 +101,7 @@ void store_each(const FlashArgs& a, const FlashWork& w, const float (&o)[N], con
     for (int j = 0; j < N / 4; ++j)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        i32 column = 8 * j + i32(threadIdx.x) % 4 * 2 + e;
+        i32 column = column_of<T>(j, e);
         if (column < a.dv) to[column * a.o.strides[3]] = from_lane<Out>(o[4 * j + 2 * i + e] * factor[i]);
       }
   }

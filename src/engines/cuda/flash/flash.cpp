@@ -6,6 +6,7 @@
 #include "engines/cuda/flash/args.cuh"
 #include "engines/cuda/flash/problem.hpp"
 #include "engines/cuda/scores/arguments.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "runtime/kernel.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 using namespace sdpa::fwd;
 
 constexpr int kStoredRows = 16;  // that leave in a box
+
+const char* flag(bool b) { return b ? "true" : "false"; }
 
 class FlashStep : public Step {
  public:
@@ -26,20 +29,50 @@ class FlashStep : public Step {
     for (auto [to, slot] : outputs) arguments_.set(*to, attention::make_output(r, slot));
     find(a.q_from, m.p.q, c.rows, d);
     find(a.k_from, m.p.k, flash_steps(m.p.k, c.keys / c.cluster), d);
-    find(a.v_from, m.p.v, flash_steps(m.p.v, c.keys / c.cluster), d);
+    if (m.narrow)
+      fill_narrow(r, m, c, d);
+    else
+      find(a.v_from, m.p.v, flash_steps(m.p.v, c.keys / c.cluster), d);
     if (m.staged) find(a.o_to, m.o, kStoredRows, d);
     a.heads_each = static_cast<int>(c.heads_each()), a.rows_each = static_cast<int>(c.rows_each());
     a.row_tiles = static_cast<int>(flash_row_tiles(m, c));
     a.together = static_cast<int>(heads_together(m, c, d));
+    if (m.narrow) add_turning(m, d);
     Program program = program_of(m, c);
     int64_t most = d.units / c.cluster;  // of packed sequences there may be more than the sizes say
     int64_t clusters = m.p.open.q ? most : std::min(flash_tiles(m, c), most);
-    grid_ = {clusters * c.cluster, program.threads, flash_bytes(m, c), c.cluster};
-    kernel_ = get_kernel(program, d);
+    add(program, {clusters * c.cluster, program.threads, flash_bytes(m, c), c.cluster}, d);
   }
-  void run(const StepArgs& s) const override { kernel_->launch(grid_, s.stream, arguments_.filled(s)); }
+  size_t workspace_bytes() const override { return arguments_.workspace_bytes(); }
+  int kernels() const override { return static_cast<int>(kernels_.size()); }
+  void run(const StepArgs& s) const override {
+    dev::attention::FlashArgs now = arguments_.filled(s);
+    for (const auto& [kernel, grid] : kernels_) kernel->launch(grid, s.stream, now);
+  }
 
  private:
+  void add(const Program& p, const Grid& grid, const Device& d) { kernels_.emplace_back(get_kernel(p, d), grid); }
+
+  // Factors and largest magnitudes of 8-bit numbers, and where their values are turned.
+  void fill_narrow(const Region& r, const FlashProblem& m, const FlashChoice& c, const Device& d) {
+    dev::attention::FlashArgs& a = arguments_.base();
+    arguments_.set(a.scale_o, attention::make_numbers(*r.graph, r.graph->node(r.nodes[0]), kScaleO), 1);
+    arguments_.pointer(a.amax_s, attention::make_output(r, kAmaxS).id);
+    arguments_.pointer(a.amax_o, attention::make_output(r, kAmaxO).id);
+    a.turned_keys = static_cast<int>(turned_keys(m));
+    arguments_.reserve(a.turned, turned_bytes(m), a.v_from.map, turned_box(m, c), d);
+  }
+  void add_turning(const FlashProblem& m, const Device& d) {
+    constexpr int64_t kEach = 64;  // numbers that a thread turns
+    Program p;
+    p.include = "engines/cuda/flash/turn.cuh";
+    p.args = "tsr::dev::attention::FlashArgs";
+    bool words = m.o.given() && info(m.o.type).bits == 8;
+    p.body = instance("tsr::dev::attention::turn_values", flag(words), flag(m.p.v.pages != nullptr));
+    p.threads = dev::attention::kTurnThreads;
+    add(p, {.blocks = ceil_div(turned_bytes(m), kEach * p.threads), .threads = p.threads}, d);
+  }
+
   void find(dev::attention::FlashSource& to, const attention::Sequences& x, int steps, const Device& d) {
     TensorBox box = flash_box(x, steps);
     arguments_.map(to.map, box, x.id, d);
@@ -51,18 +84,20 @@ class FlashStep : public Step {
   // Heads of q whose keys and values fill half of the cache.
   static int64_t heads_together(const FlashProblem& m, const FlashChoice& c, const Device& d) {
     const sdpa::Shape& n = m.p.n;
-    int64_t bytes = n.skv * (n.d + n.dv) * 2, sharers = n.hq / std::max(n.hk, n.hv);
+    int64_t bytes = n.skv * (n.d + n.dv) * m.bytes(), sharers = n.hq / std::max(n.hk, n.hv);
     int64_t heads = std::min(n.b * n.hq, std::max<int64_t>(1, d.cache_bytes / 2 / bytes) * sharers);
     return ceil_div(heads, c.heads_each());
   }
 
   Program program_of(const FlashProblem& m, const FlashChoice& c) const {
     auto qualified = [](DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); };
-    auto flag = [](bool b) { return b ? "true" : "false"; };
     DType type = m.p.q.type, out = m.o.given() ? m.o.type : type;
     WgmmaShape scores{.columns = c.keys, .a = type, .b = type};
-    WgmmaShape values{
-        .columns = static_cast<int>(m.columns()), .a = type, .b = type, .a_in_registers = true, .b_across = true};
+    WgmmaShape values{.columns = static_cast<int>(m.columns_at_once()),
+                      .a = type,
+                      .b = type,
+                      .a_in_registers = true,
+                      .b_across = !m.narrow};
     Program p;
     p.include = "engines/cuda/flash/forward.cuh";
     p.generated = wgmma_text("Scores", scores) + wgmma_text("Values", values) + options_.text;
@@ -79,8 +114,7 @@ class FlashStep : public Step {
 
   OptionsText options_;
   Arguments<dev::attention::FlashArgs> arguments_;
-  Grid grid_;
-  std::shared_ptr<const Kernel> kernel_;
+  std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> kernels_;
 };
 
 class FlashMatch : public Match {
@@ -115,7 +149,7 @@ class FlashEngine : public Engine {
         .name = "flash_cuda",
         .id = 112,
         .device = DeviceKind::cuda,
-        .text = "attention forward of 16-bit numbers on the tensor cores of compute capability 9.0",
+        .text = "attention forward of 16-bit and 8-bit numbers on the tensor cores of compute capability 9.0",
         .tensor_cores = true};
     return kInfo;
   }

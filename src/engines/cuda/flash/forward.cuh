@@ -50,19 +50,23 @@ template <class T, class Scores>
 void multiply_keys(const char* q, const char* k, typename Scores::Sums& s) {
   wgmma_fence();
 #pragma unroll
-  for (int i = 0; i < T::kDepth / 16; ++i)
+  for (int i = 0; i < T::kDepth / Scores::kDepth; ++i)
     Scores::run(s, operand_descriptor(q + i / 4 * T::kRows * 128 + i % 4 * 32, 16, 1024, Swizzle::bytes_128),
                 operand_descriptor(k + i / 4 * T::kKeys * 128 + i % 4 * 32, 16, 1024, Swizzle::bytes_128), i > 0);
   wgmma_commit();
 }
 
-// Asks for weights times a step's values; elements of v follow each other across the inner dimension.
+// Asks for weights times a step's values; unless turned, elements of v follow each other across the inner dimension.
 template <class T, class Values, int N>
 void multiply_values(const u32 (&p)[N][4], const char* v, bool add, typename Values::Sums& o) {
   wgmma_fence();
 #pragma unroll
-  for (int i = 0; i < N; ++i)
-    Values::run(o, p[i], operand_descriptor(v + i * 16 * 128, T::kKeys * 128, 1024, Swizzle::bytes_128), add || i > 0);
+  for (int i = 0; i < N; ++i) {
+    constexpr int kBytes = T::kValueBytes, kEach = kBytes / 32;
+    const char* at = T::kNarrow ? v + i / kEach * T::kValueRows * kBytes + i % kEach * 32 : v + i * 16 * 128;
+    Values::run(o, p[i], operand_descriptor(at, T::kNarrow ? 16 : T::kKeys * 128, 8 * kBytes, T::kValueSwizzle),
+                add || i > 0);
+  }
   wgmma_commit();
 }
 
@@ -70,6 +74,13 @@ void multiply_values(const u32 (&p)[N][4], const char* v, bool add, typename Val
 template <class T, class O>
 void read_factors(const FlashArgs& a, FlashMemory<T>& m) {
   read_score_factors<O>(a, m.factors);
+  m.masked = 1.0f;
+  if constexpr (T::kNarrow) {
+    m.result = read<float>(a.descale_v) * m.factors.scale_s * read<float>(a.descale_s) * (1.0f / (1 << T::kLift));
+    m.scale_o = read<float>(a.scale_o);
+    float score = m.factors.score;
+    if (T::kFolded && !(score > 0.0f && score * kLog2e < infinity())) m.masked = score, m.factors.score = 1.0f;
+  }
   m.exponent = T::kFolded ? m.factors.score * kLog2e : kLog2e;
   if constexpr (T::kRagged) {
     i32 most = a.sq;
@@ -111,16 +122,18 @@ struct FlashSteps {
   RowPair& r;
   const char* queries;
   u64*& owed;
-  typename Values::Sums& o;
-  u32 p[T::kKeys / 16][4];
+  float (&o)[T::kColumns / 2];
+  u32 p[T::kKeys / Values::kDepth][4];
   bool add = false;
+  // 8-bit numbers: sums of a step and of as many columns as registers hold, and what those before are multiplied by.
+  float part[T::kNarrow ? Values::kColumns / 2 : 1], before[2];
 
   // Masked scores become weights.
   template <bool MASKED>
   void soften(int n, typename Scores::Sums& s, float (&factor)[2]) {
     i32 key = MASKED && T::kRagged ? w.key_of(n, T::kKeys) : n * T::kKeys;
     finish_scores<T, O, MASKED>(a, m, w, r, key + i32(threadIdx.x) % 4 * 2, n * T::kKeys, s);
-    update_softmax(r, m.exponent, s, factor);
+    update_softmax<T::kLift>(r, m.exponent, s, factor);
     if constexpr (O::kDrops) drop_weights<O>(a, m.factors, w.b, w.head, query_of<T>(w, threadIdx.x % 2), key, s);
   }
 
@@ -131,6 +144,36 @@ struct FlashSteps {
   void free_values() {
     free_place<T>(m.v_ring.empty + v.slot);
     v.next<T::kStages>();
+  }
+
+  // Products with values go to the sums of all steps, or to those of one.
+  void multiply() {
+    barrier_wait(m.v_ring.full + v.slot, v.parity);
+    if constexpr (T::kNarrow)
+      multiply_part(0);
+    else
+      multiply_values<T, Values>(p, m.v[v.slot], add, o);
+  }
+  void multiply_part(int i) {
+    multiply_values<T, Values>(p, m.v[v.slot] + i * Values::kColumns * T::kValueBytes, false, part);
+  }
+  void finish_values() {
+    if constexpr (T::kNarrow) return finish_parts();
+    wgmma_wait<0>();
+    sums_ready(o);
+    free_values();
+  }
+  void finish_parts() {
+    constexpr int kParts = T::kColumns / Values::kColumns, kSums = Values::kColumns / 2;
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) {
+      wgmma_wait<0>();
+      sums_ready(part);
+      if (i + 1 == kParts) free_values();
+#pragma unroll
+      for (int j = 0; j < kSums; ++j) o[i * kSums + j] = __fmaf_rn(o[i * kSums + j], before[j / 2 % 2], part[j]);
+      if (i + 1 < kParts) multiply_part(i + 1);
+    }
   }
 
   // The first step has no values to multiply yet.
@@ -149,6 +192,11 @@ struct FlashSteps {
     }
     soften<true>(n, s, factor);
     to_weights<typename T::In>(s, p);
+    if constexpr (T::kNarrow) {
+#pragma unroll
+      for (int i = 0; i < T::kColumns / 2; ++i) o[i] = 0.0f;
+      before[0] = before[1] = 0.0f;
+    }
   }
 
   // Keys of step n, values of the one before.
@@ -159,29 +207,27 @@ struct FlashSteps {
     barrier_wait(m.k_ring.full + k.slot, k.parity);
     turns.take();
     multiply_keys<T, Scores>(queries, m.k[k.slot], s);
-    barrier_wait(m.v_ring.full + v.slot, v.parity);
-    multiply_values<T, Values>(p, m.v[v.slot], add, o);
+    multiply();
     turns.give();
     wgmma_wait<1>();
     sums_ready(s);
     free_keys();
     soften<MASKED>(n, s, factor);
-    wgmma_wait<0>();
-    sums_ready(o);
-    free_values();
+    finish_values();
     to_weights<typename T::In>(s, p);
+    if constexpr (T::kNarrow) {
+      before[0] = factor[0], before[1] = factor[1];
+    } else {
 #pragma unroll
-    for (int i = 0; i < T::kColumns / 2; ++i) o[i] *= factor[i / 2 % 2];
+      for (int i = 0; i < T::kColumns / 2; ++i) o[i] *= factor[i / 2 % 2];
+    }
     add = true;
   }
 
   // The values of the last step.
   void end() {
-    barrier_wait(m.v_ring.full + v.slot, v.parity);
-    multiply_values<T, Values>(p, m.v[v.slot], add, o);
-    wgmma_wait<0>();
-    sums_ready(o);
-    free_values();
+    multiply();
+    finish_values();
   }
 
   void run() {
@@ -205,6 +251,7 @@ void finish_tile(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w
 #pragma unroll
   for (int i = 0; i < N; ++i)
     if (factor[i / 2 % 2] == 0.0f) o[i] = 0.0f;  // nothing was attended to; what was multiplied may be NaN
+  if constexpr (T::kNarrow) finish_narrow<T>(a, m, r, o, factor);
   i32 query = w.row + i32(threadIdx.x - 128) / 32 * 16;
   bool boxed = T::kStaged && (!T::kRagged || (w.any() && w.holds(query) && w.holds(query + 15)));
   if constexpr (T::kStaged)
@@ -223,9 +270,10 @@ void consume(const FlashArgs& a, FlashMemory<T>& m) {
   int row_tiles = T::kRagged ? m.row_tiles : a.row_tiles, tiles = tiles_of<T>(a, row_tiles);
   for (TileWalk<T> walk; walk.index() < tiles; ++walk.round) {
     FlashWork w = work_of<T>(a, row_tiles, walk.index());
+    if (T::kNarrow && m.masked != 1.0f) w.full_end = 0;
     RowPair r = start_rows<T>(a, w);
     float sink = O::kSink ? read<float>(a.sink, w.head) : -infinity();
-    typename Values::Sums o;
+    float o[T::kColumns / 2];
     char* queries = m.q[q.slot];
     bool asked = !T::kRagged || w.any();
     if (asked) barrier_wait(m.q_ring.full + q.slot, q.parity);

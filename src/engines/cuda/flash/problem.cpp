@@ -13,11 +13,13 @@ namespace {
 using namespace sdpa::fwd;
 
 constexpr int64_t kBarrierBytes = 1024;
-constexpr int kLeastStages = 2, kMostStages = 4;
+constexpr int kLeastStages = 2, kMostStages = 4, kLeastKeys = 64, kMostKeys = 192;
 
 // Products of 32 elements more or less share a kernel.
 int64_t padded(int64_t width) { return ceil_div(width, 32) * 32; }
-int64_t chunks(int64_t width) { return ceil_div(width, kChunk); }
+int64_t chunks(int64_t width, int bytes) { return ceil_div(width * bytes, 128); }
+
+bool is_narrow(const attention::Problem& p) { return info(p.q.type).bits == 8; }
 
 // Packed sequences: all rows of all heads lie at multiples of the same stride.
 Reason check_packed(const attention::Sequences& x) {
@@ -53,7 +55,7 @@ Reason check_sizes(const sdpa::Shape& n) {
 
 // Do results lie as the copy engine stores them?
 bool leaves_in_boxes(const Graph& g, const attention::Sequences& o) {
-  if (!o.given() || info(o.type).bits != 16 || !check_packed(o)) return false;
+  if (!o.given() || info(o.type).bits > 16 || !check_packed(o)) return false;
   const Tensor& t = g.tensor(o.id);
   return check_box(flash_box(o, 1), t.stored ? t.alignment : kMemoryAlign).ok();
 }
@@ -69,10 +71,22 @@ bool has_offsets(const Region& r) {
   return false;
 }
 
-int64_t key_bytes(const FlashProblem& m, int keys) { return chunks(m.depth()) * keys * 128; }
-int64_t value_bytes(const FlashProblem& m, int keys) { return chunks(m.columns()) * keys * 128; }
+// Do registers of a thread hold scores, weights and results, and what else a step needs?
+bool holds(const FlashProblem& m, int rows, int keys) {
+  int64_t held = keys / 2 + keys * m.bytes() / 8 + m.columns() / 2, most = rows == 192 ? 130 : 200;
+  if (m.narrow) held += m.columns_at_once() / 2, most += rows == 192 ? 0 : 8;
+  if (m.changed) most -= rows == 192 ? 40 : 88;
+  if (m.ragged || m.paged) most -= 12;
+  return held <= most && (rows < 192 || m.depth() <= 128);
+}
+
+int64_t key_bytes(const FlashProblem& m, int keys) { return chunks(m.depth(), m.bytes()) * keys * 128; }
+int64_t value_bytes(const FlashProblem& m, int keys) {
+  return m.narrow ? keys * m.columns() : chunks(m.columns(), 2) * keys * 128;
+}
 int64_t query_bytes(const FlashProblem& m, int rows) {
-  int64_t width = m.staged ? std::max(chunks(m.depth()), chunks(m.columns())) : chunks(m.depth());
+  int64_t width = chunks(m.depth(), m.bytes());
+  if (m.staged) width = std::max(width, chunks(m.columns(), info(m.o.type).bits / 8));
   return width * rows * 128;
 }
 
@@ -81,28 +95,39 @@ int64_t query_bytes(const FlashProblem& m, int rows) {
 FlashProblem::FlashProblem(const Region& r)
     : p(*r.graph, r.graph->node(r.nodes[0])),
       o(attention::make_output(r, kO)),
+      narrow(is_narrow(p)),
       staged(leaves_in_boxes(*r.graph, o)),
       changed(changes_scores(p)),
-      folded(folds_scale(p)),
-      cut(p.seq_len_kv.given() || p.cu_seq_len_kv.given() || p.k.pages || p.v.pages),
+      folded(narrow ? !changed : folds_scale(p)),
+      cut(!narrow && (p.seq_len_kv.given() || p.cu_seq_len_kv.given() || p.k.pages || p.v.pages)),
       ragged(has_offsets(r)),
       paged(p.k.pages || p.v.pages) {}
 
 int64_t FlashProblem::depth() const { return padded(p.n.d); }
 int64_t FlashProblem::columns() const { return padded(p.n.dv); }
+int64_t FlashProblem::columns_at_once() const {
+  int64_t all = columns();
+  return !narrow || all <= 128 ? all : all <= 224 ? all / 2 : all / 4;
+}
 
 Reason check_flash(const Region& r, const Device& d) {
   if (d.arch != 90) return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
-  if (Reason why = check_forward(r); !why) return why;
   const Graph& g = *r.graph;
-  const attention::Problem p(g, g.node(r.nodes[0]));
+  const Node& n = g.node(r.nodes[0]);
+  bool narrow = attention::is_forward(n) && is_fp8(attention::input(g, n, sdpa::slots(n).q)->dtype);
+  if (Reason why = narrow ? check_narrow_forward(r) : check_forward(r); !why) return why;
+  const attention::Problem p(g, n);
+  if (narrow && (p.k.offsets != kNone || p.v.offsets != kNone))
+    return Reason::no("k or v of 8-bit numbers is packed: nobody knows how many values there are to turn");
   if (Reason why = check_sequence(g, p.q, "q"); !why) return why;
   if (Reason why = check_sequence(g, p.k, "k"); !why) return why;
   if (Reason why = check_sequence(g, p.v, "v"); !why) return why;
   if (Reason why = check_sizes(p.n); !why) return why;
-  if (flash_choices(FlashProblem(r), d).empty())
-    return Reason::no("pages of ", p.k.dims[2], " and ", p.v.dims[2], " steps divide no tile and are divided by none");
-  return Reason::yes();
+  FlashProblem m(r);
+  if (!flash_choices(m, d).empty()) return Reason::yes();
+  if (narrow && !holds(m, 128, kLeastKeys))
+    return Reason::no("registers do not hold ", p.n.dv, " columns of 8-bit numbers and what else a step needs");
+  return Reason::no("pages of ", p.k.dims[2], " and ", p.v.dims[2], " steps divide no tile and are divided by none");
 }
 
 TensorBox flash_box(const attention::Sequences& x, int steps) {
@@ -114,6 +139,19 @@ TensorBox flash_box(const attention::Sequences& x, int steps) {
   }
   for (size_t i : {size_t{2}, size_t{3}})
     if (b.strides[i] == 0) b.dims[i] = 1, b.strides[i] = 16;  // all heads or batches are the same
+  return b;
+}
+
+int64_t turned_keys(const FlashProblem& m) { return ceil_div(m.p.n.skv, 16) * 16; }
+int64_t turned_bytes(const FlashProblem& m) { return m.p.n.b * m.p.n.hv * m.p.n.dv * turned_keys(m); }
+TensorBox turned_box(const FlashProblem& m, const FlashChoice& c) {
+  const sdpa::Shape& n = m.p.n;
+  TensorBox b;
+  b.rank = 4, b.element_bytes = 1;
+  b.swizzle = c.keys % 128 == 0 ? dev::Swizzle::bytes_128 : dev::Swizzle::bytes_64;
+  b.dims = {turned_keys(m), n.dv, n.hv, n.b};
+  b.strides = {1, b.dims[0], b.dims[0] * n.dv, b.dims[0] * n.dv * n.hv};
+  b.box = {dev::row_bytes(b.swizzle), static_cast<int>(m.columns()) / c.cluster, 1, 1};
   return b;
 }
 
@@ -135,13 +173,6 @@ int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c) {
 
 std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
   std::vector<FlashChoice> list;
-  // Registers of a thread: for scores, weights and results, and what else a step needs.
-  auto fits = [&](int rows, int keys) {
-    int64_t held = keys / 2 + keys / 4 + m.columns() / 2, most = rows == 192 ? 130 : 200;
-    if (m.changed) most -= rows == 192 ? 40 : 88;
-    if (m.ragged || m.paged) most -= 12;
-    return held <= most && (rows < 192 || m.depth() <= 128);
-  };
   auto divides = [](const attention::Sequences& x, int keys) {
     return !x.pages || x.dims[2] % keys == 0 || keys % x.dims[2] == 0;
   };
@@ -155,8 +186,9 @@ std::vector<FlashChoice> flash_choices(const FlashProblem& m, const Device& d) {
     list.push_back(c);
   };
   for (int rows : {128, 192})
-    for (int keys : {192, 176, 160, 144, 128, 112, 96, 80, 64}) {
-      if (!fits(rows, keys) || !divides(m.p.k, keys) || !divides(m.p.v, keys)) continue;
+    for (int keys = kMostKeys; keys >= kLeastKeys; keys -= 16) {
+      if (m.narrow && keys % 64 != 0) continue;
+      if (!holds(m, rows, keys) || !divides(m.p.k, keys) || !divides(m.p.v, keys)) continue;
       for (int cluster : {2, 1})
         if (cluster == 1 || (!m.ragged && !m.paged)) add({rows, keys, cluster, kLeastStages, 2});
     }
@@ -176,13 +208,16 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
   double waves = m.p.options.right ? std::max(1.0, tiles / clusters) : std::ceil(tiles / clusters);
   // Exponentials take as long as products where rows are short; smaller steps wait more often.
   double efficiency = m.columns() >= 192 ? 0.72 : m.columns() >= 96 ? 0.66 : 0.46;
+  if (m.narrow) efficiency = m.columns() >= 96 ? 0.48 : 0.28;
   efficiency *= c.keys / (c.keys + 16.0);
   if (c.cluster == 1) efficiency *= 0.95;
   if (m.p.options.right && c.rows_each() > 1) steps += 0.5;  // that one of the blocks need not take
   if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.06 : 0.9;
   constexpr double kOverhead = 1.5;  // steps that a tile's beginning and end take
-  double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / (d.rates.bits16 / d.units * efficiency);
-  return std::max(region_limits(r, d).memory, waves * (steps + kOverhead) * step) + d.step_seconds;
+  double rate = (m.narrow ? d.rates.bits8 : d.rates.bits16) / d.units * efficiency;
+  double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / rate;
+  double turning = m.narrow ? 2 * real(turned_bytes(m)) / d.bytes_per_second + d.step_seconds : 0;
+  return std::max(region_limits(r, d).memory, waves * (steps + kOverhead) * step) + d.step_seconds + turning;
 }
 
 }  // namespace tsr::cuda

@@ -13,14 +13,17 @@ struct FlashProblem {
 
   attention::Problem p;
   attention::Sequences o;  // not given: nobody reads it
+  bool narrow;             // 8-bit numbers
   bool staged;             // results leave in boxes
   bool changed;            // scores or weights are changed one by one
-  bool folded;             // the factor of scores is positive, and nothing else changes them
-  bool cut;                // behind the end of a sequence anything may lie
-  bool ragged;             // some sequences are packed
-  bool paged;              // a table says where keys or values lie
-  int64_t depth() const;   // elements of rows of q and k, and of v, as multiplied
+  bool folded;  // the factor of scores is positive, or, of 8-bit numbers, is seen then; and nothing else changes them
+  bool cut;     // behind the end of a sequence anything may lie
+  bool ragged;  // some sequences are packed
+  bool paged;   // a table says where keys or values lie
+  int bytes() const { return narrow ? 1 : 2; }  // of an element of q, k and v
+  int64_t depth() const;                        // elements of rows of q and k, and of v, as multiplied
   int64_t columns() const;
+  int64_t columns_at_once() const;  // whose sums of a step registers hold beside those of all steps
 };
 
 // Why not, if not.
@@ -42,8 +45,12 @@ int64_t flash_bytes(const FlashProblem& m, const FlashChoice& c);
 int64_t flash_row_tiles(const FlashProblem& m, const FlashChoice& c);  // of a head, and of all, each a cluster's
 int64_t flash_tiles(const FlashProblem& m, const FlashChoice& c);
 
-// A sequence's boxes of 64 elements by `steps`. Of packed sequences all steps are one batch.
+// A sequence's boxes of 128 bytes by `steps`. Of packed sequences all steps are one batch.
 TensorBox flash_box(const attention::Sequences& x, int steps);
+// Those of turned values.
+TensorBox turned_box(const FlashProblem& m, const FlashChoice& c);
+int64_t turned_keys(const FlashProblem& m);  // of a row of them
+int64_t turned_bytes(const FlashProblem& m);
 // Steps of a paged sequence that come at once, where `keys` are wanted: within a page.
 int flash_steps(const attention::Sequences& x, int keys);
 

@@ -18,7 +18,7 @@ i32 query_of(const FlashWork& w, int i) {
 template <class T, class O, bool MASKED, int N>
 void finish_scores(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork& w, const RowPair& r, i32 key,
                    i32 least, float (&s)[N]) {
-  float score = T::kFolded ? 1.0f : m.factors.score, slope = O::kAlibi ? slope_of<float>(a, w.head) : 0.0f;
+  float score = T::kFolded ? m.masked : m.factors.score, slope = O::kAlibi ? slope_of<float>(a, w.head) : 0.0f;
 #pragma unroll
   for (int j = 0; j < N / 4; ++j) {
 #pragma unroll
@@ -27,7 +27,7 @@ void finish_scores(const FlashArgs& a, const FlashMemory<T>& m, const FlashWork&
       for (int e = 0; e < 2; ++e) {
         float& x = s[4 * j + 2 * i + e];
         i32 first = T::kRagged ? max(r.first[i], least) : r.first[i];
-        if constexpr (!T::kFolded) x *= score;
+        if constexpr (!T::kFolded || (T::kNarrow && MASKED)) x *= score;
         if constexpr (kChangesScores<O>)
           x = finish_score<O>(a, w.b, Row<float>{w.head, query_of<T>(w, i), first, r.last[i], slope, 0.0f, 0.0f},
                               key + 8 * j + e, x);

@@ -19,6 +19,8 @@ namespace tsr::dev::attention {
 // taken into the exponent. CUT: behind the end of a sequence anything may lie in memory. RAGGED: sequences
 // are packed. PAGED: a table says where keys or values lie. CLUSTER: blocks that share keys and
 // values, each of which fetches a part of them for all.
+// Numbers of 8 bits have factors, which say how scores are scaled: whether they are positive is seen then. Values of
+// theirs are turned (turn.cuh), and sums of a step's products are added up in f32.
 template <class T, class TO, int DEPTH, int COLUMNS, int ROWS, int KEYS, int STAGES, int Q_STAGES, bool STAGED,
           bool FOLDED, bool CUT, bool RAGGED, bool PAGED, int CLUSTER>
 struct FlashTile {
@@ -28,13 +30,23 @@ struct FlashTile {
   static constexpr int kStages = STAGES, kQStages = Q_STAGES, kCluster = CLUSTER;
   static constexpr bool kStaged = STAGED, kFolded = FOLDED, kCut = CUT, kRagged = RAGGED, kPaged = PAGED;
   static constexpr bool kLooksUp = RAGGED || PAGED;  // whoever copies reads offsets or tables
+  static constexpr bool kNarrow = sizeof(T) == 1;
+  static constexpr bool kTurned = kNarrow && sizeof(TO) == 1;  // columns of turned values are in the order of words
+  static constexpr int kLift = kNarrow ? 8 : 0;  // weights of 8 bits are up to 2^8: small ones keep their bits
   static constexpr int kConsumers = ROWS / 64;
-  // Boxes of 64 elements, 128 bytes, lie side by side.
-  static constexpr int kChunks = (DEPTH + 63) / 64, kValueChunks = (COLUMNS + 63) / 64;
+  // Boxes whose rows are 128 bytes lie side by side.
+  static constexpr int kChunk = 128 / sizeof(T), kResultChunk = 128 / sizeof(TO);
+  static constexpr int kChunks = (DEPTH + kChunk - 1) / kChunk;
+  static constexpr int kResultChunks = (COLUMNS + kResultChunk - 1) / kResultChunk;
+  // Rows of boxes of values are keys, or, turned, columns, with as many keys as fill a step.
+  static constexpr int kValueRows = kNarrow ? COLUMNS : KEYS;
+  static constexpr int kValueBytes = kNarrow && KEYS % 128 != 0 ? 64 : 128;
+  static constexpr Swizzle kValueSwizzle = kValueBytes == 64 ? Swizzle::bytes_64 : Swizzle::bytes_128;
+  static constexpr int kValueChunks = kNarrow ? KEYS / kValueBytes : (COLUMNS + kChunk - 1) / kChunk;
   static constexpr int kQBytes = kChunks * ROWS * 128, kKBytes = kChunks * KEYS * 128;
-  static constexpr int kVBytes = kValueChunks * KEYS * 128;
+  static constexpr int kVBytes = kValueChunks * kValueRows * kValueBytes;
   // Results take the place of queries.
-  static constexpr int kPlaceBytes = (STAGED && kValueChunks > kChunks ? kValueChunks : kChunks) * ROWS * 128;
+  static constexpr int kPlaceBytes = (STAGED && kResultChunks > kChunks ? kResultChunks : kChunks) * ROWS * 128;
 };
 
 template <class T>
@@ -47,7 +59,10 @@ struct alignas(1024) FlashMemory {
   // What does not change from tile to tile: registers are scarce.
   ScoreFactors<float> factors;
   float exponent;  // what makes a score an exponent of 2
-  i32 row_tiles;   // of the queries of one head, at most
+  // --- 8-bit numbers
+  float masked;           // factor of scores that only steps with masks have; not 1: all steps are such
+  float result, scale_o;  // factors of results: those of operands, and what follows the largest magnitude
+  i32 row_tiles;          // of the queries of one head, at most
 };
 
 // The tiles of a cluster. Every other round goes backwards: with the longest first, nobody always gets the longer ones.
@@ -147,21 +162,24 @@ i64 result_offset(const Sequences& x, const FlashWork& w, i32 query) {
   return query < w.len_q && (query + 1) * x.strides[2] <= room ? start + row : -1;
 }
 
-// Steps of a sequence from `step` on, in boxes of 64 elements side by side. SHARED: by all blocks of the cluster, for
-// all of them.
+// A box. SHARED: for all blocks of the cluster.
+template <class T, bool SHARED>
+void fetch_box(char* to, const FlashSource& from, i32 element, i32 row, i32 head, i32 batch, u64* full) {
+  if constexpr (SHARED && T::kCluster > 1)
+    tensor_load_multicast<4>(to, &from.map, {element, row, head, batch}, full, (1u << T::kCluster) - 1);
+  else
+    tensor_load<4>(to, &from.map, {element, row, head, batch}, full);
+}
+
+// Steps of a sequence from `step` on, in boxes side by side. SHARED: by all blocks of the cluster, for all of them.
 template <class T, int CHUNKS, int COUNT, bool SHARED>
 void fetch_steps(const FlashSource& from, const Operand& x, char* place, i32 step, i32 head, i32 b, u64* full) {
   constexpr bool kAll = SHARED && T::kCluster > 1;
   head *= from.heads;
   auto fetch = [&](char* to, i32 at, i32 batch) {
 #pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-      if constexpr (kAll)
-        tensor_load_multicast<4>(to + i * COUNT * 128, &from.map, {64 * i, at, head, batch}, full,
-                                 (1u << T::kCluster) - 1);
-      else
-        tensor_load<4>(to + i * COUNT * 128, &from.map, {64 * i, at, head, batch}, full);
-    }
+    for (int i = 0; i < CHUNKS; ++i)
+      fetch_box<T, SHARED>(to + i * COUNT * 128, from, T::kChunk * i, at, head, batch, full);
   };
   if (T::kPaged && x.pages.data) {
     for (int i = 0; i < COUNT; i += from.box_steps)
@@ -173,6 +191,16 @@ void fetch_steps(const FlashSource& from, const Operand& x, char* place, i32 ste
     int mine = kAll ? cluster_rank() * (COUNT / T::kCluster) : 0;
     fetch(place + mine * 128, step + mine, b * from.batches);
   }
+}
+
+// Turned values of the keys from `step` on.
+template <class T>
+void fetch_turned(const FlashSource& from, char* place, i32 step, i32 head, i32 b, u64* full) {
+  int mine = T::kCluster > 1 ? cluster_rank() * (T::kValueRows / T::kCluster) : 0;
+#pragma unroll
+  for (int i = 0; i < T::kValueChunks; ++i)
+    fetch_box<T, true>(place + (i * T::kValueRows + mine) * T::kValueBytes, from, step + T::kValueBytes * i, mine, head,
+                       b, full);
 }
 
 // Until products of all blocks that a place's copies go to are done with it.
@@ -208,8 +236,11 @@ void produce(const FlashArgs& a, FlashMemory<T>& m) {
       u64* full = m.v_ring.full + v.slot;
       wait_empty<T>(m.v_ring.empty + v.slot, v);
       barrier_expect(full, T::kVBytes);
-      fetch_steps<T, T::kValueChunks, T::kKeys, true>(a.v_from, a.v, m.v[v.slot], w.key_of(n, T::kKeys), v_head, w.b,
-                                                      full);
+      if constexpr (T::kNarrow)
+        fetch_turned<T>(a.v_from, m.v[v.slot], n * T::kKeys, v_head, w.b, full);
+      else
+        fetch_steps<T, T::kValueChunks, T::kKeys, true>(a.v_from, a.v, m.v[v.slot], w.key_of(n, T::kKeys), v_head, w.b,
+                                                        full);
       v.next<T::kStages>();
     };
     if (T::kRagged && !w.any()) continue;

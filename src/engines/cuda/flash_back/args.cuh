@@ -3,21 +3,17 @@
 #pragma once
 
 #include "device/tensor_map.cuh"
-#include "engines/cuda/scores/args.cuh"
+#include "engines/cuda/scores/gradient_args.cuh"
 
 namespace tsr::dev::attention {
 
-struct BackArgs : ScoreArgs {
+struct BackArgs : ScoreArgs, GradientArgs {
   TensorMap q_map, k_map, v_map, do_map;  // dimensions: elements of a row, steps, heads, batches
-  Sequences grad_o, delta, grad_q, grad_k, grad_v, dsink;
-  bool dq_whole, dk_whole, dv_whole;  // eight elements of a row leave at once
-  i32 row_tiles, key_tiles;           // of one head
-  i32 splits;                         // blocks that share the heads of q of the same keys
-  i32 tile_blocks;                    // blocks of the same keys in all heads, where they come together; else 0
+  i32 splits;                             // blocks that share the heads of q of the same keys
+  i32 tile_blocks;                        // blocks of the same keys in all heads, where they come together; else 0
   // --- workspace: of every head of q as many rows as its tiles have
-  float *row_stats, *row_delta;  // statistics as exponents of 2, +inf where nothing is attended to; sums of do o
-  float* dq_sums;                // in the order of registers, see each_columns()
-  u32* turns;                    // additions to each part of dq so far, where their order is fixed
+  float* dq_sums;  // in the order of registers, see each_columns()
+  u32* turns;      // additions to each part of dq so far, where their order is fixed
   // The gradient of a bias: f32 of its sizes, row by row, and their strides, 0 where it repeats; where it goes.
   float* bias_sums;
   i64 bias_count, bias_strides[4];
@@ -27,7 +23,6 @@ struct BackArgs : ScoreArgs {
   float* key_parts;
 };
 
-constexpr int kBackKeys = 128, kWideKeys = 64;           // of a block; the second where rows are long
-constexpr int kAroundThreads = 256, kAroundShared = 64;  // bytes: one number for each warp
+constexpr int kBackKeys = 128, kWideKeys = 64;  // of a block; the second where rows are long
 
 }  // namespace tsr::dev::attention

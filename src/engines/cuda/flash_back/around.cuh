@@ -1,78 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands before and behind the walk over tiles: numbers of rows, and dq from its sums.
+// What stands before and behind the walk over tiles: sums that begin as 0, and results from sums.
 #pragma once
 
-#include "engines/cuda/flash_back/results.cuh"
-#include "engines/cuda/scores/scores.cuh"
+#include "engines/cuda/flash_back/args.cuh"
+#include "engines/cuda/scores/results.cuh"
+#include "engines/cuda/scores/row_numbers.cuh"
 
 namespace tsr::dev::attention {
 
-// One number of a row; 0 where the sequence has none.
-inline float row_number(const Sequences& x, i32 b, i32 head, i32 query) {
-  Place at = place(x, b);
-  return query < at.steps ? load_any<float>(x.data, x.type, row_offset(x, at, head, query)) : 0.0f;
-}
-
-// The sum of do o of a row by LANES neighbouring lanes. QUICK: eight elements of either are read at once.
-template <int LANES, class TO, class TD, bool QUICK>
-float sum_products(const BackArgs& a, i32 b, i32 head, i32 query, bool there) {
-  constexpr int kWidth = QUICK ? 8 : 1;
-  Place at_o = place(a.o, b), at_do = place(a.grad_o, b);
-  there = there && query < at_o.steps && query < at_do.steps;
-  const TO* o = static_cast<const TO*>(a.o.data) + row_offset(a.o, at_o, head, query);
-  const TD* d = static_cast<const TD*>(a.grad_o.data) + row_offset(a.grad_o, at_do, head, query);
-  i64 o_step = QUICK ? 1 : a.o.strides[3], d_step = QUICK ? 1 : a.grad_o.strides[3];
-  float sum = 0.0f;
-  for (i32 c = threadIdx.x % LANES * kWidth; there && c < a.dv; c += LANES * kWidth) {
-    Vec<TO, kWidth> x;
-    Vec<TD, kWidth> y;
-    load_vector(o + c * o_step, x);
-    load_vector(d + c * d_step, y);
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum += to_lane<float>(x.v[i]) * to_lane<float>(y.v[i]);
-  }
-  return warp_reduce<Add, LANES>(sum);
-}
-
-// Before the gradients: statistics as exponents of 2, sums of do o (times what dropout multiplies by where the caller
-// gave them without), and sums of dq, which begin as 0. One block for each tile of ROWS queries.
+// Before the gradients: numbers of rows, and sums of dq, which begin as 0. One block for each tile of ROWS queries.
 template <int ROWS, int DEPTH, class TO, class TD, bool QUICK>
 void prepare(const BackArgs& a) {
-  constexpr float kLog2e = 1.44269504088896340736f;
-  constexpr int kLanes = DEPTH / 8 < 32 ? DEPTH / 8 : 32;
   i64 tile = blockIdx.x;
-  i32 head_of_all = i32(tile / a.row_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
-  i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS, length = length_q(a, b);
   float* sums = a.dq_sums + tile * ROWS * DEPTH;
   for (int i = threadIdx.x; i < ROWS * DEPTH / 4; i += kAroundThreads) store_vector(sums + i * 4, Vec<float, 4>{});
   if (a.turns && threadIdx.x < 2) a.turns[tile * 2 + threadIdx.x] = 0;
-#pragma unroll 1
-  for (int row = threadIdx.x / kLanes; row < ROWS; row += kAroundThreads / kLanes) {
-    i32 query = first + row;
-    bool there = query < length;
-    float sum = 0.0f;
-    if (!a.delta.data) sum = sum_products<kLanes, TO, TD, QUICK>(a, b, head, query, there);
-    if (threadIdx.x % kLanes != 0) continue;
-    if (there && a.delta.data) sum = row_number(a.delta, b, head, query) * read<float>(a.keep_factor);
-    float stats = there ? row_number(a.stats, b, head, query) * (a.stats_log2 ? 1.0f : kLog2e) : -infinity();
-    a.row_stats[tile * ROWS + row] = stats == -infinity() ? infinity() : stats;
-    a.row_delta[tile * ROWS + row] = sum;
-  }
-}
-
-// The sink has probability exp(sink - stats) and no value. One block for each head.
-template <int ROWS>
-void sink_gradient(const BackArgs& a) {
-  constexpr float kLog2e = 1.44269504088896340736f;
-  i32 head = blockIdx.x, rows = a.row_tiles * ROWS;
-  float sink = read<float>(a.sink, head) * kLog2e, sum = 0.0f;
-  for (i32 b = 0; b < a.b; ++b) {
-    i64 first = (i64(b) * a.hq + head) * rows;
-    for (i32 i = threadIdx.x; i < rows; i += kAroundThreads)
-      sum -= exp2f(sink - a.row_stats[first + i]) * a.row_delta[first + i];
-  }
-  sum = group_reduce<Add, kAroundThreads>(sum, reinterpret_cast<float*>(shared_memory()));
-  if (threadIdx.x == 0) store_any(a.dsink.data, a.dsink.type, head * a.dsink.strides[1], sum);
+  prepare_rows<ROWS, DEPTH / 8 < 32 ? DEPTH / 8 : 32, TO, TD, QUICK>(a);
 }
 
 // What begins as 0, and is not there for every query.
@@ -120,8 +63,8 @@ void each_columns(const Load& load, const Store& store) {
 template <int ROWS, int DEPTH, class TO>
 void finish_queries(const BackArgs& a) {
   i64 tile = blockIdx.x;
-  i32 head_of_all = i32(tile / a.row_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
-  i32 first = i32(tile - i64(head_of_all) * a.row_tiles) * ROWS;
+  i32 head_of_all = i32(tile / a.query_tiles), b = head_of_all / a.hq, head = head_of_all - b * a.hq;
+  i32 first = i32(tile - i64(head_of_all) * a.query_tiles) * ROWS;
   constexpr bool kRowParts = ROWS == 128;
   constexpr int kElements = ROWS * DEPTH / 2, kColumns = kRowParts ? DEPTH : DEPTH / 2;
   const float* sums = a.dq_sums + tile * ROWS * DEPTH;

@@ -61,12 +61,12 @@ struct BackSteps : StepBase<T> {
       weigh<T, O, false>(a, m, t, at.slot, s);
     if constexpr (O::kRandom) drop<O>(a, m.factors, t, s);
     u32 p[T::kRows / 16][4], ds[T::kRows / 16][4];
-    to_weights<T, O>(a, t, s, p);
+    to_weights<typename T::In, O>(a, t, s, p);
     wgmma_wait<0>();
     sums_ready(dp);
     add_rows<T, Keys>(p, gradients, dv);
     differentiate<T, O>(a, m, t, at.slot, s, dp);
-    to_words<typename T::In>(dp, ds);
+    to_weights<typename T::In>(dp, ds);
     keep_words<T>(m.scores[buffer] + part() * 64 * 128, ds, 0);
     Base::part_left();
     fence_for_copies();

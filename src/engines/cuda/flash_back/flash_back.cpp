@@ -5,7 +5,6 @@
 
 #include "engines/cuda/flash_back/args.cuh"
 #include "engines/cuda/flash_back/problem.hpp"
-#include "engines/cuda/scores/arguments.hpp"
 #include "engines/cuda/scores/boxes.hpp"
 #include "engines/cuda/toolkit/launches.hpp"
 #include "engines/cuda/toolkit/wgmma_text.hpp"
@@ -60,21 +59,14 @@ class BackStep : public Step {
   void fill(const Graph& g, const Device& d) {
     const sdpa::Shape& n = m_.p.n;
     dev::attention::BackArgs& a = arguments_.base();
-    const std::pair<dev::attention::Sequences*, const attention::Sequences*> sequences[] = {
-        {&a.o, &m_.o},         {&a.grad_o, &m_.grad_o},  {&a.stats, &m_.stats}, {&a.delta, &m_.delta},
-        {&a.grad_q, &m_.dq},   {&a.grad_k, &m_.dk},      {&a.grad_v, &m_.dv},   {&a.dsink, &m_.dsink},
-        {&a.dbias, &m_.dbias}, {&a.amax_dp, &m_.amax_dp}};
-    for (auto [to, from] : sequences) arguments_.set(*to, *from);
-    a.dq_whole = is_whole(g, m_.dq), a.dk_whole = is_whole(g, m_.dk);
-    a.dv_whole = is_whole(g, m_.dv);
+    fill_gradients(arguments_, g, m_, m_.rows(), m_.keys());
+    arguments_.set(a.dbias, m_.dbias);
+    arguments_.set(a.amax_dp, m_.amax_dp);
     arguments_.map(a.q_map, sequence_box(m_.p.q, m_.rows()), m_.p.q.id, d);
     arguments_.map(a.do_map, sequence_box(m_.grad_o, m_.rows()), m_.grad_o.id, d);
     arguments_.map(a.k_map, sequence_box(m_.p.k, m_.keys()), m_.p.k.id, d);
     arguments_.map(a.v_map, sequence_box(m_.p.v, m_.keys()), m_.p.v.id, d);
-    a.row_tiles = static_cast<int>(m_.row_tiles()), a.key_tiles = static_cast<int>(m_.key_tiles());
     int64_t rows = n.b * n.hq * m_.row_tiles() * m_.rows();
-    arguments_.reserve(a.row_stats, rows * 4);
-    arguments_.reserve(a.row_delta, rows * 4);
     arguments_.reserve(a.dq_sums, rows * m_.dq_width() * 4);
     a.splits = c_.splits;
     const tessera::SdpaOptions& o = m_.p.options;
@@ -91,15 +83,6 @@ class BackStep : public Step {
     if (m_.amax_dp.given()) arguments_.reserve(a.largest, 4);
   }
 
-  // Can eight elements of a row be read or written at once?
-  static bool is_whole(const Graph& g, const attention::Sequences& x) {
-    if (!x.given()) return false;
-    const Tensor& t = g.tensor(x.id);
-    for (int i = 0; i < 3; ++i)
-      if (x.dims[i] > 1 && x.strides[i] % 8 != 0) return false;
-    return x.dims[3] % 8 == 0 && x.strides[3] == 1 && (!t.stored || t.alignment % 16 == 0);
-  }
-
   // One of the kernels around the walk, with template arguments.
   static Program around(const std::string& function) {
     Program p;
@@ -110,7 +93,7 @@ class BackStep : public Step {
     return p;
   }
   Program prepare(const Graph& g) const {
-    bool quick = is_whole(g, m_.o) && is_whole(g, m_.grad_o);
+    bool quick = moves_in_eights(g, m_.o) && moves_in_eights(g, m_.grad_o);
     return around(
         instance("prepare", m_.rows(), m_.dq_width(), qualified(m_.o.type), qualified(m_.grad_o.type), flag(quick)));
   }

@@ -6,8 +6,6 @@
 
 #include "engines/cuda/flash_back/args.cuh"
 #include "engines/cuda/scores/boxes.hpp"
-#include "engines/cuda/scores/check.hpp"
-#include "engines/cuda/scores/options_text.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -16,17 +14,9 @@ using namespace sdpa::bwd;
 
 int padded(int64_t width, int64_t unit) { return static_cast<int>(ceil_div(width, unit) * unit); }
 
-// Inputs and outputs that this engine knows nothing of.
-Reason check_slots(const Region& r, const Node& n) {
+// Registers hold a bias's gradients or the largest magnitude.
+Reason check_outputs(const Region& r) {
   const Graph& g = *r.graph;
-  const sdpa::Slots& s = sdpa::slots(n);
-  for (int slot : {s.descale_q, s.descale_k, s.descale_v, s.descale_s, s.scale_s, int{kDescaleO}, int{kDescaleDo},
-                   int{kDescaleDp}, int{kScaleDq}, int{kScaleDk}, int{kScaleDv}, int{kScaleDp}})
-    if (const Tensor* t = attention::input(g, n, slot))
-      return Reason::no("input ", describe(*t), ": factors of 8-bit numbers are not taken");
-  for (int slot : {int{kAmaxDq}, int{kAmaxDk}, int{kAmaxDv}})
-    if (attention::Sequences x = attention::make_output(r, slot); x.given())
-      return Reason::no("output ", describe(g.tensor(x.id)), ": largest magnitudes of gradients are not made");
   for (int slot : {int{kDbias}, int{kAmaxDp}})
     if (attention::Sequences x = attention::make_output(r, slot); x.given() && !is_real(x.type))
       return Reason::no("output ", describe(g.tensor(x.id)), " is of ", x.type);
@@ -35,39 +25,20 @@ Reason check_slots(const Region& r, const Node& n) {
   return Reason::yes();
 }
 
-Reason check_operands(const Graph& g, const Node& n) {
-  const sdpa::Slots& s = sdpa::slots(n);
-  const sdpa::Shape shape = sdpa::shape(g, n);
-  const std::pair<int, const char*> list[] = {{s.q, "q"}, {s.k, "k"}, {s.v, "v"}, {kDo, "do"}};
-  auto in = [&](int slot) { return n.in[static_cast<size_t>(slot)]; };
-  DType type = g.tensor(in(s.q)).dtype;
-  for (auto [slot, name] : list) {
-    const Tensor& t = g.tensor(in(slot));
-    if (t.ragged != kNone) return Reason::no(name, " ", describe(t), " is ragged");
-    attention::Sequences x = attention::make_sequences(g, in(slot));
-    if (Reason why = check_multiplied(g, x, name); !why) return why;
-    if (Reason why = check_sequence_box(g, x, sequence_box(x, 1), name); !why) return why;
-    if (t.dtype != type) return Reason::no(name, " ", describe(t), " is not of ", type, " as q is");
-  }
-  if (shape.hk != shape.hv) return Reason::no("k has ", shape.hk, " heads and v ", shape.hv, ", they must be as many");
-  for (int slot : {int{kO}, int{kStats}, int{kDelta}})
-    if (const Tensor* t = attention::input(g, n, slot); t && (t->on_host() || t->ragged != kNone))
-      return Reason::no("input ", describe(*t), t->on_host() ? " is a number in the host's memory" : " is ragged");
-  DType o = g.tensor(in(kO)).dtype;
-  if (o != DType::bf16 && o != DType::f16 && o != DType::f32)
-    return Reason::no("o ", describe(g.tensor(in(kO))), " is of ", o, ", not bf16, f16 or f32");
+Reason check_unpacked(const Region& r) {
+  const Node& n = r.graph->node(r.nodes[0]);
+  for (const auto* list : {&n.in, &n.out})
+    for (TensorId id : *list)
+      if (id != kNone && r.graph->tensor(id).ragged != kNone)
+        return Reason::no("tensor ", describe(r.graph->tensor(id)), " is ragged");
   return Reason::yes();
 }
 
-Reason check_results(const Region& r) {
-  for (int slot : {int{kDq}, int{kDk}, int{kDv}}) {
-    attention::Sequences x = attention::make_output(r, slot);
-    if (!x.given()) continue;
-    const Tensor& t = r.graph->tensor(x.id);
-    if (t.ragged != kNone) return Reason::no("output ", describe(t), " is ragged");
-    if (t.dtype != DType::bf16 && t.dtype != DType::f16 && t.dtype != DType::f32)
-      return Reason::no("output ", describe(t), " is of ", t.dtype, ", not bf16, f16 or f32");
-  }
+Reason check_boxes(const Graph& g, const GradientProblem& m) {
+  const std::pair<const attention::Sequences*, const char*> list[] = {
+      {&m.p.q, "q"}, {&m.p.k, "k"}, {&m.p.v, "v"}, {&m.grad_o, "do"}};
+  for (auto [x, name] : list)
+    if (Reason why = check_sequence_box(g, *x, sequence_box(*x, 1), name); !why) return why;
   return Reason::yes();
 }
 
@@ -84,21 +55,10 @@ Reason check_sizes(const sdpa::Shape& n) {
 }  // namespace
 
 BackProblem::BackProblem(const Region& r)
-    : p(*r.graph, r.graph->node(r.nodes[0])),
-      dq(attention::make_output(r, kDq)),
-      dk(attention::make_output(r, kDk)),
-      dv(attention::make_output(r, kDv)),
-      dsink(attention::make_output(r, kDsink)),
+    : GradientProblem(r),
       dbias(attention::make_output(r, kDbias)),
       amax_dp(attention::make_output(r, kAmaxDp)),
-      cut(p.seq_len_q.given() || p.cu_seq_len_q.given() || p.seq_len_kv.given() || p.cu_seq_len_kv.given()) {
-  const Graph& g = *r.graph;
-  const Node& n = g.node(r.nodes[0]);
-  o = attention::make_sequences(g, n.in[kO]);
-  grad_o = attention::make_sequences(g, n.in[kDo]);
-  stats = attention::make_sequences(g, n.in[kStats]);
-  if (sdpa::has(n, kDelta)) delta = attention::make_sequences(g, n.in[kDelta]);
-}
+      cut(p.seq_len_q.given() || p.cu_seq_len_q.given() || p.seq_len_kv.given() || p.cu_seq_len_kv.given()) {}
 
 bool BackProblem::bias_repeats() const { return dbias.given() && dbias.dims != p.n.scores(); }
 bool BackProblem::wide() const { return std::max(p.n.d, p.n.dv) > 2 * kChunk; }
@@ -113,17 +73,12 @@ int64_t BackProblem::key_tiles() const { return ceil_div(p.n.skv, keys()); }
 
 Reason check_back(const Region& r, const Device& d) {
   if (d.arch != 90) return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
-  const Graph& g = *r.graph;
-  const Node& n = g.node(r.nodes[0]);
-  if (!attention::is_backward(n)) return Reason::no(spelling(n), " is not attention backward");
-  if (r.nodes.size() > 1) return Reason::no(spelling(n), " runs alone");
-  if (n.compute != DType::f32) return Reason::no(spelling(n), " computes in ", n.compute, ", not f32");
-  if (Reason why = attention::check_tensors(g, n); !why) return why;
-  if (Reason why = check_slots(r, n); !why) return why;
-  if (Reason why = check_operands(g, n); !why) return why;
-  if (Reason why = check_results(r); !why) return why;
-  if (Reason why = check_sizes(sdpa::shape(g, n)); !why) return why;
-  return check_options(g, n);
+  if (Reason why = check_gradients(r); !why) return why;
+  GradientProblem m(r);
+  if (Reason why = check_unpacked(r); !why) return why;
+  if (Reason why = check_outputs(r); !why) return why;
+  if (Reason why = check_boxes(*r.graph, m); !why) return why;
+  return check_sizes(m.p.n);
 }
 
 int64_t back_bytes(const BackProblem& m, const BackChoice& c, int stages) {

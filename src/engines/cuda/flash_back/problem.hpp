@@ -2,7 +2,7 @@
 // Which gradients of attention run on tensor cores, and in tiles of which shape.
 #pragma once
 
-#include "engines/attention/problem.hpp"
+#include "engines/cuda/scores/gradients.hpp"
 
 namespace tsr::cuda {
 
@@ -10,17 +10,14 @@ namespace tsr::cuda {
 constexpr bool kDirect = true;
 
 // A node that the engine takes, as it asks for it.
-struct BackProblem {
+struct BackProblem : GradientProblem {
   explicit BackProblem(const Region& r);
 
-  attention::Problem p;
-  attention::Sequences o, grad_o, stats, delta;  // delta: not given if the caller has none
-  attention::Sequences dq, dk, dv, dsink;        // not given: nobody reads them
-  attention::Sequences dbias, amax_dp;
-  bool bias_repeats() const;  // its gradient is a sum over batches, heads, queries or keys
-  bool cut;                   // behind the ends of sequences anything may lie
-  bool wide() const;          // rows are so long that two warpgroups share the columns of 64 keys
-  int depth() const;          // elements of a row of q and k, and of v, as multiplied
+  attention::Sequences dbias, amax_dp;  // not given: nobody reads them
+  bool bias_repeats() const;            // its gradient is a sum over batches, heads, queries or keys
+  bool cut;                             // behind the ends of sequences anything may lie
+  bool wide() const;                    // rows are so long that two warpgroups share the columns of 64 keys
+  int depth() const;                    // elements of a row of q and k, and of v, as multiplied
   int columns() const;
   int dq_width() const;       // elements of a row of its sums
   int dv_width() const;       // the same of dv

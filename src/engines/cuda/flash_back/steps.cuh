@@ -8,8 +8,8 @@
 #include "device/ptx/registers.cuh"
 #include "device/ptx/store.cuh"
 #include "device/ptx/wgmma.cuh"
-#include "engines/cuda/flash_back/results.cuh"
 #include "engines/cuda/flash_back/weights.cuh"
+#include "engines/cuda/scores/results.cuh"
 
 namespace tsr::dev::attention {
 
@@ -50,7 +50,6 @@ void clear_rows(char* place, i32 from) {
 // By one thread, before the others read them.
 template <class O, class T>
 void read_factors(const BackArgs& a, BackMemory<T>& m) {
-  constexpr float kLog2e = 1.44269504088896340736f;
   read_score_factors<O>(a, m.factors);
   m.exponent = kChangesScores<O> ? kLog2e : m.factors.score * kLog2e;
 }
@@ -71,12 +70,10 @@ template <class TO, int N>
 void store_keys(const Result& r, i32 first, i32 column, const float (&sums)[N]) {
   if (!r.to.data) return;
 #pragma unroll
-  for (int i = 0; i < N; i += 16) {
+  for (int i = 0; i < N / 16; ++i) {
     Vec<float, 4> fours[4];
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
-      fours[k] = {sums[i + 4 * k], sums[i + 4 * k + 1], sums[i + 4 * k + 2], sums[i + 4 * k + 3]};
-    store_columns<TO>(r, first, column + 2 * i, fours);
+    take_fours(sums, i, fours);
+    store_columns<TO>(r, first, column + 32 * i, fours);
   }
 }
 
@@ -193,7 +190,7 @@ void flash_backward(const BackArgs& a) {
     registers_more<240>();
     if constexpr (T::kLargest) m.largest[threadIdx.x - 128] = 0;
     BackWork w = work_of<T>(a);
-    QueryWalk walk(a, w);
+    QueryWalk walk = walk_of(a, w);
     Steps steps{{a, m, w, walk}};
     if (walk.any()) steps.run();
     steps.store();

@@ -6,7 +6,7 @@
 #include "device/ring.cuh"
 #include "engines/cuda/flash_back/args.cuh"
 #include "engines/cuda/scores/boxes.cuh"
-#include "engines/cuda/scores/scores.cuh"
+#include "engines/cuda/scores/turned.cuh"
 
 namespace tsr::dev::attention {
 
@@ -61,12 +61,9 @@ struct alignas(1024) BackMemory {
   u32 largest[T::kLargest ? 256 : 1];  // magnitude of a gradient of scores so far, of each thread, as bits
 };
 
-// What a block does: keys of one head, and the tiles [first, end) of the queries of each head that shares them, of
-// which [full_first, full_end) need no mask.
-struct BackWork {
-  i32 b, head, split, tile, key;
-  i32 len_q, len_kv;
-  i32 first, end, full_first, full_end;
+// What a block does.
+struct BackWork : KeyWork {
+  i32 split, tile;
 };
 
 // Keys of one head follow each other: blocks that run at the same time read the same queries. Under a causal mask the
@@ -89,18 +86,7 @@ BackWork work_of(const BackArgs& a) {
   // Nothing is packed. Kernels whose warpgroups hand registers on must not call functions, such as 64-bit divisions.
   w.len_q = length_of(a.lengths_q, a.padded_q, a.prefix_q, w.b, a.sq);
   w.len_kv = length_of(a.lengths_kv, a.padded_kv, a.prefix_kv, w.b, a.skv);
-  w.first = w.end = w.full_first = w.full_end = 0;
-  if (w.key >= w.len_kv) return w;
-  // A key meets the queries of the diagonals from key - right to key + left - 1.
-  i64 shift = a.bottom_right ? i64(w.len_kv) - w.len_q : 0;
-  i32 last = min(w.key + T::kKeys, w.len_kv) - 1;
-  i32 from = clamp(w.key - a.right - shift, 0, w.len_q), to = clamp(last + a.left - shift, 0, w.len_q);
-  if (from >= to) return w;
-  w.first = from / T::kRows, w.end = (to + T::kRows - 1) / T::kRows;
-  if (w.key + T::kKeys > w.len_kv) return w;
-  i32 all_from = clamp(last - a.right - shift, 0, w.len_q), all_to = clamp(w.key + a.left - shift, 0, w.len_q);
-  w.full_first = (all_from + T::kRows - 1) / T::kRows;
-  w.full_end = all_to == w.len_q ? w.end : all_to / T::kRows;  // rows behind the last are no queries
+  find_queries<T::kKeys, T::kRows>(a, w);
   return w;
 }
 
@@ -111,31 +97,22 @@ u32 turn_of(const BackArgs& a, const BackWork& w, i32 tile) {
   return u32(clamp(last, 0, w.len_kv - 1) / T::kKeys - w.tile);
 }
 
-// Tiles of queries, head by head.
-struct QueryWalk {
-  i32 head, tile;
-  i32 first, end, heads_end;
-  QueryWalk(const BackArgs& a, const BackWork& w) : tile(w.first), first(w.first), end(w.end) {
-    i32 sharers = a.hq / a.hk, each = sharers / a.splits;
-    head = w.head * sharers + w.split * each, heads_end = head + each;
-    if (first == end) head = heads_end;
-  }
-  bool any() const { return head < heads_end; }
-  void next() {
-    if (++tile == end) tile = first, ++head;
-  }
-};
+// Those of a block's share of the heads.
+inline QueryWalk walk_of(const BackArgs& a, const BackWork& w) {
+  i32 sharers = a.hq / a.hk, each = sharers / a.splits;
+  return QueryWalk(w, w.head * sharers + w.split * each, each);
+}
 
 // A tile's number among those of all heads of q.
 inline i64 tile_number(const BackArgs& a, i32 b, i32 head, i32 tile) {
-  return (i64(b) * a.hq + head) * a.row_tiles + tile;
+  return (i64(b) * a.hq + head) * a.query_tiles + tile;
 }
 
 template <class T>
 void produce(const BackArgs& a, BackMemory<T>& m) {
   prefetch_map(&a.k_map), prefetch_map(&a.q_map), prefetch_map(&a.v_map), prefetch_map(&a.do_map);
   BackWork w = work_of<T>(a);
-  QueryWalk walk(a, w);
+  QueryWalk walk = walk_of(a, w);
   if (!walk.any()) return;
   barrier_expect(&m.keys_full, T::kKBytes);
   fetch_boxes<T::kChunks, T::kKeys>(m.k, &a.k_map, w.key, w.head, w.b, &m.keys_full);

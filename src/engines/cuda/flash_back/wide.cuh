@@ -48,13 +48,13 @@ struct WideSteps : StepBase<T> {
       weigh<T, O, false>(a, m, t, at.slot, s);
     if constexpr (O::kRandom) drop<O>(a, m.factors, t, s);
     u32 words[T::kQueries / 16][4];
-    to_weights<T, O>(a, t, s, words);
+    to_weights<typename T::In, O>(a, t, s, words);
     wgmma_wait<0>();
     sums_ready(dp);
     named_sync(kBoth, 256);  // products of the step before have read what lies there
     keep_words<T>(m.scores[0], words, part() * 2);
     differentiate<T, O>(a, m, t, at.slot, s, dp);
-    to_words<typename T::In>(dp, words);
+    to_weights<typename T::In>(dp, words);
     keep_words<T>(m.scores[1], words, part() * 2);
     Base::part_left();
     fence_for_copies();

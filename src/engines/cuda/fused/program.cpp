@@ -292,7 +292,7 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
     p.generated = code.text;
     p.args = code.args;
     p.body = cat("tsr::dev::", function, "<tsr::dev::Code, ", l.vector, numbers.empty() ? "" : ", ", numbers,
-                 ", tsr::dev::Index>");
+                 ", tsr::dev::Code<1>::Index>");
     p.threads = s.threads;
     p.blocks_per_unit = s.per_unit;
     programs.push_back(std::move(p));

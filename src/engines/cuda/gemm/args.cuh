@@ -53,6 +53,19 @@ struct EpilogueArgs {
   Number numbers[kMaxNumbers];
 };
 
+// What computes a side of the product: neighbours are rows of a or columns of b.
+constexpr int kPrologueOperands = 6;
+struct PrologueOperand {
+  void* data;
+  i64 step;  // between elements that are computed at once
+  i64 batch[kBatchAxes], neighbours[kSideAxes], inner[kSideAxes];
+  i64 position[kSpatial];
+};
+struct PrologueArgs {
+  PrologueOperand operands[kPrologueOperands];
+  Number numbers[kMaxNumbers];
+};
+
 // Rows of a mixture of experts, cut where a tile or a range begins.
 struct MoeItem {
   i64 first;  // row; the next item begins where this one ends
@@ -92,7 +105,14 @@ struct GemmArgs {
   i64 limit_batches;  // batches that share a limit
   double padding;     // value of the product beyond the limits
   MoeArgs moe;
+  Parts reduced;
   EpilogueArgs epilogue;
+};
+static_assert(sizeof(GemmArgs) <= 4096);  // what launches carry everywhere
+
+// With work on the operands, a and b.
+struct PrologueGemmArgs : GemmArgs {
+  PrologueArgs before[2];
 };
 
 // --- what a block keeps in shared memory
@@ -105,7 +125,7 @@ struct Frame {
   i64 rows, columns, depth;            // that are there
   i64 row_limit, column_limit, range;  // beyond the limits the product is padding; range: of experts
   i32 origin[kSpatial];
-  i64 batch, split;
+  i64 batch, split, residue;
 };
 
 }  // namespace tsr::dev

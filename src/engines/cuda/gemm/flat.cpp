@@ -18,7 +18,7 @@ Reason check_flat(const Graph& g, const Problem& p) {
   return Reason::yes();
 }
 
-void flatten(Problem& p, const Tensor& y) {
+void flatten(const Graph& g, Problem& p, const Tensor& y) {
   AxisList flat = p.batch;
   flat.insert(flat.end(), p.columns.begin(), p.columns.end());
   p.columns = flat;
@@ -31,8 +31,9 @@ void flatten(Problem& p, const Tensor& y) {
   if (swap_sides) std::swap(p.rows, p.columns);
   // Neighbouring threads take neighbouring elements: of the result, or of what long sums read.
   bool long_sums = p.depth() > dev::kDirectDepth;
+  const Dims& a = g.tensor(p.a).strides;
   std::stable_sort(p.columns.begin(), p.columns.end(), [&](const ProductAxis& m, const ProductAxis& n) {
-    auto step = [&](const ProductAxis& x) { return long_sums ? std::abs(x.a) : y.strides[x.out] * x.times; };
+    auto step = [&](const ProductAxis& x) { return long_sums ? std::abs(x.a.stride(a)) : y.strides[x.out] * x.times; };
     return step(m) < step(n);
   });
 }

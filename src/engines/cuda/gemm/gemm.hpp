@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products and convolutions of any layout, with the pointwise work behind them: of any type on CUDA cores, and
+// Matrix products and convolutions of any layout, with the pointwise work around them: of any type on CUDA cores, and
 // of those that they multiply on tensor cores (mma.sync).
 #pragma once
 

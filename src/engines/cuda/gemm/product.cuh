@@ -5,10 +5,8 @@
 // kernel adds what they leave, in a fixed order.
 #pragma once
 
-#include "device/epilogue.cuh"
-#include "device/pointwise.cuh"
-#include "device/random.cuh"
-#include "engines/cuda/gemm/load.cuh"
+#include "engines/cuda/gemm/prologue.cuh"
+#include "engines/cuda/gemm/reduce.cuh"
 #include "engines/cuda/gemm/tensor_tile.cuh"
 
 namespace tsr::dev {
@@ -22,6 +20,9 @@ struct Tile {
   static constexpr int kWarpHeight = 4 * ROWS, kWarpWidth = 8 * COLUMNS;
   static_assert(HEIGHT % kWarpHeight == 0 && WIDTH % kWarpWidth == 0 && ROWS % 4 == 0 && COLUMNS % 4 == 0);
 
+  // Which of the threads that share its columns a thread is, and of those that share its rows.
+  static int row_slot() { return row(0) / kWarpHeight * 4 + int(threadIdx.x) % 32 / 8; }
+  static int column_slot() { return column(0) / kWarpWidth * 8 + int(threadIdx.x) % 8; }
   static int row(int i) {
     return int(threadIdx.x) / 32 / (WIDTH / kWarpWidth) * kWarpHeight + i / 4 * 16 + int(threadIdx.x) % 32 / 8 * 4 +
            i % 4;
@@ -49,15 +50,19 @@ struct Tile {
   }
 };
 
-// L: what is summed in; MA, MB: what is multiplied; LISTED: rows are those of experts.
-template <class TILE, class L, class A, class MA, class B, class MB, bool LISTED>
+// L: what is summed in; MA, MB: what is multiplied; LISTED: rows are those of experts; BEFORE_A, BEFORE_B: InMemory, or
+// what computes the sides.
+template <class TILE, class L, class A, class MA, class B, class MB, bool LISTED, class BEFORE_A = InMemory,
+          class BEFORE_B = InMemory>
 struct Kind {
   using Tile = TILE;
   using Lane = L;
   using LeftType = MA;
   using RightType = MB;
-  using SideA = Side<A, MA, Tile::kHeight, Tile::kDepth, Tile::kThreads, true, Tile::kTensor>;
-  using SideB = Side<B, MB, Tile::kWidth, Tile::kDepth, Tile::kThreads, false, Tile::kTensor>;
+  using SideA =
+      typename BEFORE_A::template Side<A, MA, Tile::kHeight, Tile::kDepth, Tile::kThreads, true, Tile::kTensor>;
+  using SideB =
+      typename BEFORE_B::template Side<B, MB, Tile::kWidth, Tile::kDepth, Tile::kThreads, false, Tile::kTensor>;
   static constexpr bool kListed = LISTED;
   static constexpr int kPositions = A::kPositions > B::kPositions ? A::kPositions : B::kPositions;
 };
@@ -67,16 +72,20 @@ constexpr int kTableSteps = 4;  // whose inner positions are described at once
 // What becomes of a row or column.
 enum : i32 { kSkip, kInside, kBeyond };
 
-template <class K, int OPERANDS>
+template <class K, class C, int V, Reduced REDUCED>
 struct Shared {
+  static constexpr int kOperands = C::kOperands;
   struct Tiles {
-    InnerTable<K::Tile::kDepth * kTableSteps> table[2];
+    InnerTable<K::Tile::kDepth * kTableSteps, K::SideA::kOperands, K::SideB::kOperands> table[2];
+    Offsets<K::SideA::kOperands, K::Tile::kHeight> rows;
+    Offsets<K::SideB::kOperands, K::Tile::kWidth> columns;
     alignas(16) typename K::SideA::Element a[K::Tile::kStages][K::SideA::kElements];
     alignas(16) typename K::SideB::Element b[K::Tile::kStages][K::SideB::kElements];
   };
   struct Ends {
-    i64 row_at[OPERANDS][K::Tile::kHeight], column_at[OPERANDS][K::Tile::kWidth];
+    i64 row_at[kOperands][K::Tile::kHeight], column_at[kOperands][K::Tile::kWidth];
     i32 row_state[K::Tile::kHeight], column_state[K::Tile::kWidth];
+    alignas(16) BlockParts<C, typename K::Tile, V, REDUCED> parts;
   };
   Frame frame;
   union {
@@ -112,13 +121,13 @@ inline i64 target_row(const GemmArgs& g, const Frame& f, i64 row, int* state) {
 }
 
 // By all threads of the block: tile, batch and axes.
-template <class K, int OPERANDS>
-void enter_block(const GemmArgs& g, u32 number, Shared<K, OPERANDS>& s) {
+template <class K, class S>
+void enter_block(const GemmArgs& g, u32 number, S& s) {
   const u32* from = reinterpret_cast<const u32*>(&g.space);
   u32* to = reinterpret_cast<u32*>(&s.frame.space);
   for (int i = threadIdx.x; i < int(sizeof(Space) / 4); i += K::Tile::kThreads) to[i] = from[i];
   __syncthreads();
-  if (threadIdx.x == 0) enter(g, number, K::Tile::kHeight, K::Tile::kWidth, OPERANDS, K::kListed, s.frame);
+  if (threadIdx.x == 0) enter(g, number, K::Tile::kHeight, K::Tile::kWidth, S::kOperands, K::kListed, s.frame);
   __syncthreads();
 }
 
@@ -143,8 +152,8 @@ void describe(const Axes<kSideAxes>& inner, int k, Table& table) {
 
 // Adds inner positions [begin, end) to the sums. Of the next kStages - 1 tiles those that come straight to shared
 // memory are under way, of the next one those that come by way of registers.
-template <class K, class S>
-void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB& b, int begin, int end,
+template <class K, class Args, class S>
+void accumulate(const Args& g, S& s, typename K::SideA& a, typename K::SideB& b, int begin, int end,
                 typename K::Lane (&sum)[K::Tile::kRows][K::Tile::kColumns]) {
   using Tile = typename K::Tile;
   constexpr int kDepth = Tile::kDepth, kStages = Tile::kStages, kGroup = kTableSteps;
@@ -153,8 +162,13 @@ void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB
   int steps = (end - begin + kDepth - 1) / kDepth;
   // Steps are described in groups, of which the next one is ready when one begins.
   auto describe_group = [&](int group) {
-    if (group * kGroup < steps)
-      describe<Tile::kThreads, K::kPositions>(s.frame.space.inner, begin + group * kGroup * kDepth, t.table[group % 2]);
+    if (group * kGroup >= steps) return;
+    int first = begin + group * kGroup * kDepth;
+    auto& table = t.table[group % 2];
+    const Axes<kSideAxes>& inner = s.frame.space.inner;
+    describe<Tile::kThreads, K::kPositions>(inner, first, table);
+    if constexpr (K::SideA::kOperands > 0) describe_before<Tile::kThreads>(inner, g.before[0], first, table.a);
+    if constexpr (K::SideB::kOperands > 0) describe_before<Tile::kThreads>(inner, g.before[1], first, table.b);
   };
   auto load = [&](int step, int slot) {
     const auto& table = t.table[step / kGroup % 2];
@@ -162,9 +176,11 @@ void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB
     a.load(table, from, left, g.bounds, t.a[slot]);
     b.load(table, from, left, g.bounds, t.b[slot]);
   };
-  auto put = [&](int slot) {
-    a.put(t.a[slot]);
-    b.put(t.b[slot]);
+  auto put = [&](int step, int slot) {
+    const auto& table = t.table[step / kGroup % 2];
+    int from = step % kGroup * kDepth;
+    a.put(table, from, t.a[slot]);
+    b.put(table, from, t.b[slot]);
   };
   __syncthreads();  // tables and tiles of what came before are free
   describe_group(0);
@@ -175,7 +191,7 @@ void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB
   for (int i = 0; i < kStages - 1; ++i) {
     if (i < steps) {
       load(i, i);
-      put(i);
+      put(i, i);
     }
     if constexpr (Tile::kTensor) pieces_commit();
   }
@@ -189,7 +205,7 @@ void accumulate(const GemmArgs& g, S& s, typename K::SideA& a, typename K::SideB
     // Of the group before the last barrier was the last to be read.
     if (ahead % kGroup == 0 && ahead > 0) describe_group(ahead / kGroup + 1);
     Tile::template multiply<K>(t.a[slot], t.b[slot], sum);
-    if (ahead < steps) put(next);
+    if (ahead < steps) put(ahead, next);
   }
   if constexpr (Tile::kTensor) pieces_wait<0>();
 }
@@ -211,9 +227,9 @@ void find_range(const GemmArgs& g, const Frame& f, int i, int& begin, int& end) 
 }
 
 // By all threads, once the tiles are no longer needed: what the generated code needs of rows and columns.
-template <class K, int OPERANDS>
-void prepare_ends(const GemmArgs& g, Shared<K, OPERANDS>& s) {
-  constexpr int kHeight = K::Tile::kHeight, kWidth = K::Tile::kWidth;
+template <class K, class S>
+void prepare_ends(const GemmArgs& g, S& s) {
+  constexpr int kHeight = K::Tile::kHeight, kWidth = K::Tile::kWidth, OPERANDS = S::kOperands;
   const Frame& f = s.frame;
   for (int i = threadIdx.x; i < kHeight + kWidth; i += K::Tile::kThreads) {
     bool is_row = i < kHeight;
@@ -247,10 +263,10 @@ struct Widened<i32> {
   using Type = i64;
 };
 
-// A thread's row i of sums.
-template <template <int> class Code, int V, class K, class S>
+// A thread's row i of sums; what is reduced of it belongs to part `part` of those of rows.
+template <template <int> class Code, int V, class K, class S, class P>
 void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, int i,
-                const typename K::Lane (&sum)[K::Tile::kColumns]) {
+                const typename K::Lane (&sum)[K::Tile::kColumns], P& parts, int part) {
   using C = Code<V>;
   using W = typename Widened<typename K::Lane>::Type;
   int row = K::Tile::row(i);
@@ -268,7 +284,7 @@ void finish_row(const GemmArgs& g, const S& s, const typename Code<V>::Rows& r, 
       bool inside = s.ends.row_state[row] == kInside && s.ends.column_state[column + v] == kInside;
       values[v] = inside ? W(sum[j + v]) : W(g.padding);
     }
-    finish_values<C, V>(g.epilogue, at, r, values);
+    finish_values<C, V>(g.epilogue, at, r, values, parts.of(part, j));
   }
 }
 
@@ -280,20 +296,21 @@ typename K::Lane* partial(const GemmArgs& g, i64 split, i64 tile, int row) {
   return static_cast<typename K::Lane*>(g.partials) + first + threadIdx.x;
 }
 
-template <template <int> class Code, int V, class K>
-void product(const GemmArgs& g) {
+template <template <int> class Code, int V, class K, Reduced REDUCED, class Args>
+void product(const Args& g) {
   using Tile = typename K::Tile;
-  auto& s = *reinterpret_cast<Shared<K, Code<V>::kOperands>*>(shared_memory());
-  enter_block(g, blockIdx.x, s);
+  auto& s = *reinterpret_cast<Shared<K, Code<V>, V, REDUCED>*>(shared_memory());
+  enter_block<K>(g, blockIdx.x, s);
   const Frame& f = s.frame;
   typename K::SideA a;
   typename K::SideB b;
-  a.start(f, g.a, f.space.rows, [&](int i) {
+  auto find_row = [&](int i) {
     i64 source;
     return source_row<K>(g, f, i, &source) == kInside ? source : i64(-1);
-  });
-  b.start(f, g.b, f.space.columns,
-          [&](int i) { return f.first_column + i < f.columns ? f.first_column + i : i64(-1); });
+  };
+  auto find_column = [&](int i) { return f.first_column + i < f.columns ? f.first_column + i : i64(-1); };
+  a.start(g, f, f.space.rows, find_row, s.tiles.rows);
+  b.start(g, f, f.space.columns, find_column, s.tiles.columns);
   typename K::Lane sum[Tile::kRows][Tile::kColumns] = {};
 #pragma unroll 1
   for (int i = 0; i < g.ranges; ++i) {
@@ -311,22 +328,24 @@ void product(const GemmArgs& g) {
     return;
   }
   __syncthreads();
-  prepare_ends(g, s);
+  prepare_ends<K>(g, s);
   __syncthreads();
   typename Code<V>::Rows r = known_to_all<Code<V>>(g.epilogue);
+  ThreadParts<Code<V>, Tile, V, REDUCED> parts;
 #pragma unroll
-  for (int i = 0; i < Tile::kRows; ++i) finish_row<Code, V, K>(g, s, r, i, sum[i]);
+  for (int i = 0; i < Tile::kRows; ++i) finish_row<Code, V, K>(g, s, r, i, sum[i], parts, i);
+  if constexpr (REDUCED != Reduced::nothing) leave_parts(g, f, parts, -1, blockIdx.x, s.ends.parts);
 }
 
 // Adds the parts of splits: a block takes one row of each thread of a tile.
-template <template <int> class Code, int V, class K>
+template <template <int> class Code, int V, class K, Reduced REDUCED>
 void add_splits(const GemmArgs& g) {
   using Tile = typename K::Tile;
-  auto& s = *reinterpret_cast<Shared<K, Code<V>::kOperands>*>(shared_memory());
+  auto& s = *reinterpret_cast<Shared<K, Code<V>, V, REDUCED>*>(shared_memory());
   u32 tile = blockIdx.x / Tile::kRows;
   int row = int(blockIdx.x % Tile::kRows);
-  enter_block(g, tile * u32(g.splits), s);
-  prepare_ends(g, s);
+  enter_block<K>(g, tile * u32(g.splits), s);
+  prepare_ends<K>(g, s);
   __syncthreads();
   typename K::Lane sum[Tile::kColumns] = {};
   for (i64 split = 0; split < g.splits; ++split) {
@@ -334,7 +353,9 @@ void add_splits(const GemmArgs& g) {
 #pragma unroll
     for (int j = 0; j < Tile::kColumns; ++j) sum[j] += from[j * Tile::kThreads];
   }
-  finish_row<Code, V, K>(g, s, known_to_all<Code<V>>(g.epilogue), row, sum);
+  ThreadParts<Code<V>, Tile, V, REDUCED> parts;
+  finish_row<Code, V, K>(g, s, known_to_all<Code<V>>(g.epilogue), row, sum, parts, 0);
+  if constexpr (REDUCED != Reduced::nothing) leave_parts(g, s.frame, parts, row, blockIdx.x, s.ends.parts);
 }
 
 }  // namespace tsr::dev

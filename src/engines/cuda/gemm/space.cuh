@@ -100,7 +100,7 @@ inline void enter(const GemmArgs& g, u32 number, int height, int width, int oper
   u32 tiles = u32(g.row_tiles * g.column_tiles), batch = number / tiles;
   place_tile(g, number % tiles, height, width, f);
   u32 residue = batch / u32(g.batches);
-  f.batch = batch -= residue * u32(g.batches);
+  f.batch = batch -= residue * u32(g.batches), f.residue = residue;
   f.a = f.b = 0;
 #pragma unroll 1
   for (int k = 0; k < operands; ++k) f.at[k] = 0;

@@ -36,6 +36,8 @@ struct TensorTile {
 
   static int first_row() { return int(threadIdx.x) / 32 / (WIDTH / kWarpWidth) * kWarpHeight; }
   static int first_column() { return int(threadIdx.x) / 32 % (WIDTH / kWarpWidth) * kWarpWidth; }
+  static int row_slot() { return first_row() / kWarpHeight * 8 + int(threadIdx.x) % 32 / 4; }
+  static int column_slot() { return first_column() / kWarpWidth * 4 + int(threadIdx.x) % 4; }
   static int row(int i) { return first_row() + i / 2 * 16 + i % 2 * 8 + int(threadIdx.x) % 32 / 4; }
   static int column(int j) { return first_column() + j / 2 * 8 + int(threadIdx.x) % 4 * 2 + j % 2; }
 

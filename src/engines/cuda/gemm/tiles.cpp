@@ -41,9 +41,12 @@ std::span<const TileShape> tile_shapes(const TileKind& k) {
 // Operations in a second.
 double rate_of(const TileKind& k, const Device& d) {
   if (k.tensor) {
-    constexpr double kSingle = 0.35;  // of operands that come one by one
+    constexpr double kSingle = 0.35, kComputed = 0.6;  // of operands that come one by one; that pass through registers
     int bits = info(k.tensor->a).bits;
-    return (bits == 8 ? d.rates.bits8 : bits == 16 ? d.rates.bits16 : d.rates.tf32) * (k.vectors ? 1 : kSingle);
+    return (bits == 8    ? d.rates.bits8
+            : bits == 16 ? d.rates.bits16
+                         : d.rates.tf32) *
+           (k.vectors ? 1 : kSingle) * (k.computed ? kComputed : 1);
   }
   return d.rates.f32 * (k.sum == DType::f32 ? 1 : k.sum == DType::i64 ? 0.1 : 0.5);
 }
@@ -67,8 +70,8 @@ double seconds(const Problem& p, const TileShape& t, int64_t blocks, int64_t spl
 
 // Types whose values bf16 or f16 has.
 bool fits(DType t, DType into) {
-  return t == into || t == DType::e4m3 || t == DType::e5m2 || t == DType::e2m1 || t == DType::i8 || t == DType::u8 ||
-         t == DType::i4 || t == DType::u4;
+  bool small = is_minifloat(t) && info(t).format.sign && largest(t) <= largest(into);
+  return t == into || small || t == DType::i8 || t == DType::u8 || t == DType::i4 || t == DType::u4;
 }
 
 }  // namespace
@@ -116,7 +119,7 @@ std::vector<Choice> choices(const Problem& p, const TileKind& k, bool direct, co
     for (int64_t splits = 1; splits <= kMostSplits; splits *= 2) {
       if (splits > 1 && (blocks * splits > int64_t{4} * d.units || p.depth() / splits < kLeastDepth)) break;
       double time = std::max(memory, seconds(p, t, blocks, splits, k, d)) + d.step_seconds;
-      all.push_back({&t, splits, time + (p.moe ? 2 * d.step_seconds : 0)});
+      all.push_back({&t, splits, time + (p.moe ? 2 : k.reduced ? 1 : 0) * d.step_seconds});
     }
   }
   if (direct) {

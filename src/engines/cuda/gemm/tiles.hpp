@@ -48,6 +48,8 @@ struct TileKind {
   DType sum;
   std::optional<TensorTypes> tensor;  // nothing: CUDA cores
   bool vectors = true;                // operands come in vectors: tensor cores are fast enough to wait for single ones
+  bool computed = false;              // on their way through registers
+  bool reduced = false;               // what follows reduces, in a kernel more
 };
 // Best first; empty where no tile keeps the number of blocks below the device's limit. `direct`: also without tiles.
 std::vector<Choice> choices(const Problem& p, const TileKind& k, bool direct, const Region& r, const Device& d);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that keep channels apart, on CUDA cores: a thread has 4 channels of WIDE neighbouring columns.
+// Convolutions that keep channels apart, on CUDA cores: a thread has 4 channels of WIDE neighbouring columns, those of
+// all residues, in a row.
 #pragma once
 
 #include "device/pointwise.cuh"
@@ -10,34 +11,39 @@ namespace tsr::dev {
 
 template <class S, int WIDE>
 struct Strips {
-  static constexpr int kVector = 4, kLanes = S::kChannels / kVector, kAcross = S::kColumns / WIDE;
-  static_assert(S::kColumns % WIDE == 0 && S::kThreads == kLanes * kAcross * S::kRows);
+  static constexpr int kVector = 4, kLanes = S::kChannels / kVector, kStrips = S::kColumns / WIDE;
+  static_assert(S::kColumns % WIDE == 0 && S::kThreads == kLanes * kStrips * S::kRows * S::kDown.spread);
   static constexpr int kPitch = S::Pictures::kPitch, kBytes = kVector * int(sizeof(typename S::Type));
-  static constexpr int kReach = (WIDE - 1) * S::kStrideColumn + S::kTapColumns;  // columns that a strip meets
+  static constexpr int kReach = S::kAcross.met(WIDE);  // columns that a strip meets
+  static constexpr int kResults = WIDE * S::kAcross.spread;
 
-  int lane, row, column;
-  Strips()
-      : lane(threadIdx.x % kLanes),
-        row(threadIdx.x / kLanes / kAcross),
-        column(threadIdx.x / kLanes % kAcross * WIDE) {}
+  int lane, row, column;  // of those with the same residues
+  int residue;            // of the row: warps have one mostly, and the same number of taps
+  Strips() : lane(threadIdx.x % kLanes), column(threadIdx.x / kLanes % kStrips * WIDE) {
+    int number = int(threadIdx.x) / kLanes / kStrips;
+    residue = S::kDown.spread > 1 ? number / S::kRows : 0;
+    row = number - residue * S::kRows;
+  }
 
   static void read(const char* from, float (&to)[kVector]) {
     Vec<typename S::Type, kVector> x;
     load_vector(reinterpret_cast<const typename S::Type*>(from), x);
     unpack(x, to);
   }
-  // Calls visit(value, output, tap) for what tap row `tap_row` of the strip's outputs meets.
+  // Calls visit(value, output, tap) for what the strip's outputs meet `down` rows below the first that any tap meets.
   template <class F>
-  void walk(const char* patch, int tap_row, const F& visit) const {
+  void walk(const char* patch, int down, const F& visit) const {
     const char* from =
-        patch + S::Pictures::at(row * S::kStrideRow + tap_row, column * S::kStrideColumn) + lane * kBytes;
+        patch + S::Pictures::at(row * S::kDown.stride + down, column * S::kAcross.stride) + lane * kBytes;
 #pragma unroll
     for (int i = 0; i < kReach; ++i) {
       float x[kVector];
       read(from + i * kPitch, x);
 #pragma unroll
-      for (int o = 0; o < WIDE; ++o)
-        if (int tap = i - o * S::kStrideColumn; tap >= 0 && tap < S::kTapColumns) visit(x, o, tap);
+      for (int o = 0; o < kResults; ++o)
+        if (int tap = i * S::kAcross.spread - o * S::kAcross.stride - S::kAcross.phase;
+            tap >= 0 && tap < S::kTapColumns)
+          visit(x, o, tap);
     }
   }
 };
@@ -50,39 +56,44 @@ void depthwise(const GroupsArgs& g) {
   char* patch = shared_memory();
   auto* filter = reinterpret_cast<float*>(patch + S::Pictures::kBytes);  // [tap][channel]
   GroupsPlace place = GroupsPlace::at<S>(g, blockIdx.x);
-  S::load_pictures(g, place, patch);
-  pieces_commit();
-  const auto* from = static_cast<const typename S::Type*>(g.filter) + place.channel * g.filter_group;
-  for (int i = int(threadIdx.x); i < S::kTaps * S::kChannels; i += S::kThreads) {
-    int tap = i / S::kChannels, channel = i % S::kChannels;
-    bool there = place.channel + channel < g.channels;
-    filter[i] = there
-                    ? to_lane<float>(
-                          from[channel * g.filter_group + filter_tap<S>(g, tap / S::kTapColumns, tap % S::kTapColumns)])
-                    : 0.0f;
-  }
-  pieces_wait<0>();
-  __syncthreads();
   P strip;
-  float sum[WIDE][kV] = {};
-#pragma unroll(S::kTaps > 49 ? 1 : S::kTapRows)
-  for (int r = 0; r < S::kTapRows; ++r) {
-    float taps[S::kTapColumns][kV];
-#pragma unroll
-    for (int c = 0; c < S::kTapColumns; ++c) {
-      const float* f = filter + (r * S::kTapColumns + c) * S::kChannels + strip.lane * kV;
-#pragma unroll
-      for (int v = 0; v < kV; ++v) taps[c][v] = f[v];
+  float sum[P::kResults][kV] = {};
+  each_plane<S>(g, place, [&](int plane, i64 where) {
+    S::load_pictures(g, place, patch, plane);
+    pieces_commit();
+    const auto* from = static_cast<const typename S::Type*>(g.filter) + place.channel * g.filter_group + where;
+    for (int i = int(threadIdx.x); i < S::kTaps * S::kChannels; i += S::kThreads) {
+      int tap = i / S::kChannels, channel = i % S::kChannels;
+      i64 at = channel * g.filter_group + filter_tap<S>(g, tap / S::kTapColumns, tap % S::kTapColumns);
+      filter[i] = place.channel + channel < g.channels ? to_lane<float>(from[at]) : 0.0f;
     }
-    strip.walk(patch, r, [&](const float(&x)[kV], int o, int tap) {
+    pieces_wait<0>();
+    __syncthreads();
+    int first = S::kDown.first_tap(strip.residue), skipped = S::kDown.skipped(strip.residue);
+#pragma unroll(S::kTaps > 49 ? 1 : S::kTapRows)
+    for (int i = 0; i * S::kDown.spread < S::kTapRows; ++i) {
+      int r = first + i * S::kDown.spread;
+      if (r >= S::kTapRows) break;
+      float taps[S::kTapColumns][kV];
 #pragma unroll
-      for (int v = 0; v < kV; ++v) sum[o][v] += x[v] * taps[tap][v];
-    });
-  }
+      for (int c = 0; c < S::kTapColumns; ++c) {
+        const float* f = filter + (r * S::kTapColumns + c) * S::kChannels + strip.lane * kV;
+#pragma unroll
+        for (int v = 0; v < kV; ++v) taps[c][v] = f[v];
+      }
+      strip.walk(patch, skipped + i, [&](const float(&x)[kV], int o, int tap) {
+#pragma unroll
+        for (int v = 0; v < kV; ++v) sum[o][v] += x[v] * taps[tap][v];
+      });
+    }
+  });
   typename C::Rows known = known_to_all<C>(g.epilogue);
+  typename C::Partial part = nothing_yet<C>();
 #pragma unroll
-  for (int o = 0; o < WIDE; ++o)
-    finish_position<C, kV>(g, known, place, strip.row, strip.column + o, strip.lane * kV, sum[o]);
+  for (int o = 0; o < P::kResults; ++o)
+    finish_position<C, kV>(g, known, place, strip.row * S::kDown.spread + strip.residue,
+                           strip.column * S::kAcross.spread + o, strip.lane * kV, sum[o], part);
+  if constexpr (C::kStages > 0) leave_part<C, S, P::kLanes, kV>(g, place, part);
 }
 
 // Gradient of the filter: sums over a share of all patches, of TAP_ROWS rows of taps.
@@ -99,8 +110,7 @@ void depthwise_filter(const GroupsArgs& g) {
   for (u32 i = share.number; i < share.patches; i += u32(g.shares)) {
     GroupsPlace place = share.place(i);
     __syncthreads();  // the patch before it was read
-    S::load_pictures(g, place, patch);
-    S::Gradient::load(gradient, g.gradient, place, place.row, place.column, g.channels);
+    share.load(place, patch, gradient);
     pieces_commit();
     pieces_wait<0>();
     __syncthreads();
@@ -139,7 +149,7 @@ void depthwise_filter(const GroupsArgs& g) {
 #pragma unroll
       for (int s = 0; s < kStrips; ++s) all += rows[s * kRow + i];
       int channel = channels + i % S::kChannels, tap = (first + r) * S::kTapColumns + i / S::kChannels;
-      if (channel < g.channels) g.parts[(i64(share.number) * g.channels + channel) * S::kTaps + tap] = all;
+      if (channel < g.channels) g.parts[share.sums(channel) + tap] = all;
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "engines/cuda/groups/args.cuh"
 #include "engines/cuda/groups/problem.hpp"
 #include "engines/cuda/toolkit/binder.hpp"
+#include "engines/cuda/toolkit/reduction.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "runtime/kernel.hpp"
 
@@ -16,6 +17,10 @@ constexpr int kVector = 4;  // channels that the generated code takes at once
 
 int32_t small(int64_t v) { return static_cast<int32_t>(v); }
 
+std::string window_text(const dev::GroupsWindow& w) {
+  return cat("tsr::dev::GroupsWindow{", w.taps, ", ", w.stride, ", ", w.spread, ", ", w.phase, "}");
+}
+
 class GroupsStep : public Step {
  public:
   GroupsStep(const Graph& g, const GroupsProblem& p, const GroupsChoice& c, const Device& d)
@@ -24,7 +29,7 @@ class GroupsStep : public Step {
     plan_kernels(p, c, fill_epilogue(g, p), d);
   }
   size_t workspace_bytes() const override { return workspace_; }
-  int kernels() const override { return join_ ? 2 : 1; }
+  int kernels() const override { return 1 + static_cast<int>(then_.size()); }
   bool may_overwrite(TensorId input, TensorId output) const override {
     return input != pictures_ && input != other_ &&
            std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
@@ -32,21 +37,24 @@ class GroupsStep : public Step {
   void run(const StepArgs& s) const override {
     dev::GroupsArgs args = bound_.filled(s);
     kernel_->launch(grid_, s.stream, args);
-    if (join_) join_->launch(join_grid_, s.stream, args);
+    for (const auto& [kernel, grid] : then_) kernel->launch(grid, s.stream, args);
   }
 
  private:
   void fill_pictures(const Graph& g, TensorId id, dev::GroupsPictures& to) {
     const Tensor& t = g.tensor(id);
     int last = t.rank() - 1;
-    to.image = t.strides[0], to.row = last > 2 ? t.strides[2] : 0, to.column = t.strides[last];
-    to.rows = small(last > 2 ? t.dims[2] : 1), to.columns = small(t.dims[last]);
+    to.image = t.strides[0], to.plane = last > 3 ? t.strides[2] : 0, to.row = last > 2 ? t.strides[last - 1] : 0;
+    to.column = t.strides[last];
+    to.planes = small(last > 3 ? t.dims[2] : 1), to.rows = small(last > 2 ? t.dims[last - 1] : 1);
+    to.columns = small(t.dims[last]);
     bound_.pointer(to.data, id);
   }
 
   void fill_convolution(const Graph& g, const GroupsProblem& p, const GroupsChoice& c) {
     fill_pictures(g, p.pictures, args_.pictures);
-    args_.gradient.rows = small(p.rows.out), args_.gradient.columns = small(p.columns.out);
+    args_.gradient.planes = small(p.planes.out), args_.gradient.rows = small(p.rows.out);
+    args_.gradient.columns = small(p.columns.out);
     if (p.filter_gradient) {
       fill_pictures(g, p.other, args_.gradient);
     } else {
@@ -54,12 +62,14 @@ class GroupsStep : public Step {
       int last = w.rank() - 1;
       args_.filter_group = p.size * w.strides[0];
       args_.filter_out = w.strides[p.data_gradient ? 1 : 0], args_.filter_in = w.strides[p.data_gradient ? 0 : 1];
-      args_.filter_row = last > 2 ? w.strides[2] : 0, args_.filter_column = w.strides[last];
+      args_.filter_plane = last > 3 ? w.strides[2] : 0, args_.filter_row = last > 2 ? w.strides[last - 1] : 0;
+      args_.filter_column = w.strides[last];
       bound_.pointer(args_.filter, p.other);
     }
     args_.images = small(p.images), args_.channels = small(p.channels);
-    args_.first_row = small(p.rows.first), args_.first_column = small(p.columns.first);
-    args_.turned_row = p.rows.turned, args_.turned_column = p.columns.turned;
+    args_.first_plane = small(p.planes.first), args_.first_row = small(p.rows.first);
+    args_.first_column = small(p.columns.first);
+    args_.turned_plane = p.planes.turned, args_.turned_row = p.rows.turned, args_.turned_column = p.columns.turned;
     args_.tiles = small(c.tiles(p)), args_.down = small(c.down(p)), args_.across = small(c.across(p));
     args_.shares = small(c.shares);
   }
@@ -75,27 +85,22 @@ class GroupsStep : public Step {
       access.push_back(access_of(p, k));
       bound_.pointer(to.data, p.epilogue.id(operands[k].tensor));
     }
-    Code code = p.epilogue.print(access, p.filter_gradient ? 1 : kVector, "GroupsEpilogue");
-    for (size_t i = 0; i < code.numbers.size(); ++i) {
-      const NumberPlan& n = code.numbers[i];
-      args_.epilogue.numbers[i] = to_number(n.lane, n.value);
-      if (TensorId id = p.epilogue.id(n.tensor); id != kNone)
-        bound_.number(args_.epilogue.numbers[i], n.lane, g.tensor(id).dtype, id);
-    }
+    Code code = p.epilogue.print(access, p.filter_gradient ? 1 : kVector, "GroupsEpilogue", p.reduction.over);
+    bound_.numbers(args_.epilogue.numbers, code, g, [&](TensorId t) { return p.epilogue.id(t); });
     return code;
   }
 
   // How neighbouring channels lie.
   static OperandPlan::Access access_of(const GroupsProblem& p, size_t k) {
     const OperandPlan& o = p.epilogue.operands()[k];
-    const std::array<int64_t, 4>& s = p.strides[k];
+    const std::array<int64_t, 5>& s = p.strides[k];
     if (o.tensor == kNone || p.filter_gradient) return OperandPlan::strided;
     if (s[1] == 0 && o.kind == Instr::load) return OperandPlan::same;
     const Tensor& t = p.epilogue.tensor(o);
     int64_t bytes = info(t.dtype).bits / 8;
     bool whole = s[1] == 1 && bytes > 0 && p.channels % kVector == 0 &&
                  (!t.stored || t.alignment % std::min<int64_t>(16, kVector * bytes) == 0);
-    for (size_t i : {0, 2, 3}) whole = whole && s[i] % kVector == 0;
+    for (size_t i : {0, 2, 3, 4}) whole = whole && s[i] % kVector == 0;
     return whole ? OperandPlan::vector : OperandPlan::strided;
   }
 
@@ -105,16 +110,19 @@ class GroupsStep : public Step {
     program.generated = code.text;
     program.args = "tsr::dev::GroupsArgs";
     program.threads = c.threads(p);
+    // With a loop over planes the compiler bounds registers on its own where nothing is said, and spills.
+    if (p.planes.taps > 1) program.blocks_per_unit = 1;
     std::string type = (p.type == DType::f32 ? "" : "tsr::dev::") + device_type(p.type);
     std::string shape =
-        cat("tsr::dev::GroupsShape<", type, ", ", c.chunks, ", ", c.rows, ", ", c.columns, ", ", p.rows.taps, ", ",
-            p.columns.taps, ", ", p.rows.stride, ", ", p.columns.stride, ", ", c.threads(p), ">");
-    int64_t blocks = c.tiles(p) * (p.filter_gradient ? c.shares * c.tap_parts(p) : c.patches(p));
+        cat("tsr::dev::GroupsShape<", type, ", ", c.chunks, ", ", c.rows, ", ", c.columns, ", ", window_text(p.planes),
+            ", ", window_text(p.rows), ", ", window_text(p.columns), ", ", c.threads(p), ">");
+    int64_t blocks = c.tiles(p) * c.parts(p) * (p.filter_gradient ? c.shares : c.patches(p));
     grid_ = {blocks, c.threads(p), c.shared_bytes(p)};
     if (!p.filter_gradient) {
       program.body = c.wide ? cat("tsr::dev::depthwise<tsr::dev::Code, ", shape, ", ", c.wide, ">")
                             : cat("tsr::dev::grouped<tsr::dev::Code, ", shape, ", ", p.size, ">");
       kernel_ = get_kernel(program, d);
+      if (p.reduction.over != dev::Reduced::nothing) plan_reduction(p, c, code, program, d);
       return;
     }
     program.body = c.wide ? cat("tsr::dev::depthwise_filter<", shape, ", ", c.wide, ", ", c.tap_rows, ">")
@@ -125,11 +133,24 @@ class GroupsStep : public Step {
     join.threads = kJoinThreads;
     const Program both[] = {program, join};
     auto kernels = get_kernels(both, d);
-    kernel_ = kernels[0], join_ = kernels[1];
-    int64_t sums = p.channels * p.taps() * p.size;
-    join_grid_ = {ceil_div(sums, kSums), kJoinThreads, kJoinThreads * 4};
-    workspace_ = static_cast<size_t>(c.shares * sums * 4);
+    kernel_ = kernels[0];
+    then_.emplace_back(kernels[1], Grid{ceil_div(p.sums(), kSums), kJoinThreads, kJoinThreads * 4});
+    workspace_ = static_cast<size_t>(c.shares * p.sums() * 4);
     bound_.workspace(args_.parts, 0);
+  }
+
+  // What patches leave of reductions, and the kernels that join it.
+  void plan_reduction(const GroupsProblem& p, const GroupsChoice& c, const Code& code, Program program,
+                      const Device& d) {
+    grid_.shared_bytes = std::max(grid_.shared_bytes, c.threads(p) * int64_t{code.partial_bytes});
+    JoinPlan join = plan_joins({1, c.patches(p) * c.parts(p), p.channels / kVector}, p.reduction.over,
+                               code.partial_bytes, bound_, args_.reduced);
+    workspace_ = join.all_bytes;
+    program.threads = join.last.threads;
+    join.each([&](const char* last, const Grid& grid) {
+      program.body = cat("tsr::dev::reduce_patches<tsr::dev::Code<", kVector, ">, ", kVector, ", ", last, ">");
+      then_.emplace_back(get_kernel(program, d), grid);
+    });
   }
 
   TensorId pictures_, other_;
@@ -137,8 +158,9 @@ class GroupsStep : public Step {
   KernelArgs<dev::GroupsArgs> bound_;
   dev::GroupsArgs& args_ = bound_.args;
   size_t workspace_ = 0;
-  Grid grid_, join_grid_;
-  std::shared_ptr<const Kernel> kernel_, join_;  // join_: of the gradient of a filter
+  Grid grid_;
+  std::shared_ptr<const Kernel> kernel_;
+  std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> then_;  // kernels that join what it leaves in parts
 };
 
 class GroupsMatch : public Match {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/cuda/toolkit/tensors.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/op.hpp"
 
 namespace tsr::cuda {
@@ -69,12 +69,33 @@ size_t find_across(const std::vector<CopyAxis>& axes) {
   return none;
 }
 
-// Makes the launches of a node's copies.
-class Builder {
+// All copies of a node, in as few launches as their kernels allow.
+class CopyBuilder {
  public:
-  Builder(const Graph& g, TensorId target, const Device& d) : graph_(g), y_(g.tensor(target)), device_(d) {}
+  CopyBuilder(const Graph& g, TensorId target, const Device& d)
+      : graph_(g), target_(target), y_(g.tensor(target)), device_(d) {}
 
-  void add(const Copy& c) {
+  std::unique_ptr<Step> build(const std::vector<Copy>& copies) {
+    for (const Copy& c : copies) add_copy(c);
+    launch_all_runs();
+    return std::move(step_);
+  }
+
+ private:
+  // Where a copy starts.
+  struct Place {
+    TensorId source = kNone;
+    int64_t from = 0, to = 0;  // bytes
+  };
+  // A copy that may share a launch with others of its kind.
+  struct Run {
+    std::string body;  // but for the number of copies
+    dev::CopyArgs args;
+    int64_t blocks;
+    Place place;
+  };
+
+  void add_copy(const Copy& c) {
     std::vector<CopyAxis> axes = merged(c.axes);
     if (is_empty(axes)) return;
     int64_t per_byte = 8 / std::min(8, bits_of(y_));
@@ -89,7 +110,7 @@ class Builder {
     add_runs(c.source, axes, c.from / per_byte, c.to / per_byte, std::max<int64_t>(1, bytes_of(y_)));
   }
 
-  std::vector<DeviceCopies::Launch> finish() {
+  void launch_all_runs() {
     auto by_body = [](const Run& a, const Run& b) { return a.body < b.body; };
     std::stable_sort(runs_.begin(), runs_.end(), by_body);
     for (size_t first = 0, last; first < runs_.size(); first = last) {
@@ -99,43 +120,40 @@ class Builder {
                             runs_.begin() + static_cast<std::ptrdiff_t>(last));
       same.size() == 1 ? launch_runs<1>(same) : launch_runs<dev::kManyCopies>(same);
     }
-    return std::move(launches_);
   }
 
- private:
-  // A copy that may share a launch with others of its kind.
-  struct Run {
-    std::string body;  // but for the number of copies
-    dev::CopyArgs args;
-    int64_t blocks;
-    DeviceCopies::Place place;
-  };
+  // `field`: of the arguments of `to`.
+  template <class Args, class Field>
+  void bind(KernelArgs<Args>& to, Field& field, const Place& p) const {
+    to.pointer(field.from, p.source, p.from);
+    to.pointer(field.to, target_, p.to);
+  }
 
   template <class Args>
-  void launch(const std::string& source, const std::string& body, const std::string& type, const Args& args,
-              std::vector<DeviceCopies::Place> places, Grid grid) {
+  void launch(const std::string& source, const std::string& body, const std::string& type, KernelArgs<Args> args,
+              Grid grid) {
     Program p;
     p.include = cat("engines/cuda/move/", source);
     p.generated = "using namespace tsr::dev;";
     p.args = type;
     p.body = body;
     p.threads = grid.threads = kThreads;
-    launches_.push_back({get_kernel(p, device_), grid, args, std::move(places)});
+    step_->add(get_kernel(p, device_), grid, std::move(args));
   }
 
   template <int N>
   void launch_runs(const std::vector<Run>& runs) {
-    dev::Copies<N> a{};
+    KernelArgs<dev::Copies<N>> bound;
+    dev::Copies<N>& a = bound.args;
     a.count = static_cast<int>(runs.size());
-    std::vector<DeviceCopies::Place> places;
     int64_t blocks = 0;
     for (size_t i = 0; i < runs.size(); ++i) {
       a.copy[i] = runs[i].args;
       a.first_block[i] = static_cast<int>(blocks);
       blocks += runs[i].blocks;
-      places.push_back(runs[i].place);
+      bind(bound, a.copy[i], runs[i].place);
     }
-    launch("copy.cuh", cat(runs[0].body, ", ", N, ">"), cat("Copies<", N, ">"), a, places, {.blocks = blocks});
+    launch("copy.cuh", cat(runs[0].body, ", ", N, ">"), cat("Copies<", N, ">"), std::move(bound), {.blocks = blocks});
   }
 
   std::string types(const Tensor& x, int64_t word_bytes) const {
@@ -183,21 +201,25 @@ class Builder {
     };
     TileChoice tile({bytes_of(x), columns.size, at_once(x, c.from, columns.size, rows.from, &CopyAxis::from)},
                     {bytes_of(y_), rows.size, at_once(y_, c.to, rows.size, columns.to, &CopyAxis::to)});
-    dev::TileArgs a{};
+    KernelArgs<dev::TileArgs> bound;
+    dev::TileArgs& a = bound.args;
     a.matrices = copy_args(outer);
+    bind(bound, a.matrices, {c.source, c.from * bytes_of(x), c.to * bytes_of(y_)});
     a.rows = rows.size, a.columns = columns.size;
     a.from_step = rows.from, a.to_step = columns.to;
     a.from_words = tile.from_words, a.to_words = tile.to_words;
     a.down = dev::make_divisor(ceil_div(rows.size, tile.rows));
     a.across = dev::make_divisor(ceil_div(columns.size, tile.columns));
-    launch("tiles.cuh", cat("tiles<", types(x, bytes_of(x)), ", ", tile.square, ", ", tile.down, ">"), "TileArgs", a,
-           {{c.source, c.from * bytes_of(x), c.to * bytes_of(y_)}},
-           {.blocks = a.matrices.count * a.down.value * a.across.value, .shared_bytes = tile.shared_bytes});
+    Grid grid{.blocks = a.matrices.count * a.down.value * a.across.value, .shared_bytes = tile.shared_bytes};
+    launch("tiles.cuh", cat("tiles<", types(x, bytes_of(x)), ", ", tile.square, ", ", tile.down, ">"), "TileArgs",
+           std::move(bound), grid);
   }
 
   void add_packed(const Copy& c, const std::vector<CopyAxis>& axes) {
     int64_t per_byte = 8 / bits_of(y_);
-    dev::PackedArgs a{};
+    KernelArgs<dev::PackedArgs> bound;
+    dev::PackedArgs& a = bound.args;
+    bind(bound, a, {c.source, 0, 0});
     a.from_first = c.from, a.to_first = c.to;
     a.span = 1;
     a.axes = static_cast<int>(axes.size());
@@ -206,15 +228,16 @@ class Builder {
       a.span += (axes[i].size - 1) * axes[i].to;
     }
     int64_t bytes = ceil_div(c.to + a.span, per_byte) - c.to / per_byte;
-    launch("copy.cuh", cat("copy_packed<", bits_of(y_), ">"), "PackedArgs", a, {{c.source, 0, 0}},
+    launch("copy.cuh", cat("copy_packed<", bits_of(y_), ">"), "PackedArgs", std::move(bound),
            {.blocks = ceil_div(bytes, kThreads)});
   }
 
   const Graph& graph_;
+  TensorId target_;
   const Tensor& y_;
   const Device& device_;
   std::vector<Run> runs_;
-  std::vector<DeviceCopies::Launch> launches_;
+  std::unique_ptr<LaunchList> step_ = std::make_unique<LaunchList>();
 };
 
 }  // namespace
@@ -277,30 +300,9 @@ Reason check_copy(const Graph& g, const Copy& c, TensorId target) {
   return Reason::no("tensor ", describe(to), " packs elements into bytes, and its axes are interleaved");
 }
 
-DeviceCopies::DeviceCopies(const Graph& g, const std::vector<Copy>& copies, TensorId target, const Device& d)
-    : target_(target) {
-  Builder b(g, target, d);
-  for (const Copy& c : copies) b.add(c);
-  launches_ = b.finish();
-}
-
-void DeviceCopies::run(void* const* tensors, void* stream) const {
-  for (const Launch& l : launches_) {
-    auto point = [&](auto& args, const Place& p) {
-      args.from = static_cast<const char*>(tensors[p.source]) + p.from;
-      args.to = static_cast<char*>(tensors[target_]) + p.to;
-    };
-    auto launch = [&](auto args) {
-      if constexpr (requires { args.matrices; })
-        point(args.matrices, l.places[0]);
-      else if constexpr (requires { args.copy; })
-        for (size_t i = 0; i < l.places.size(); ++i) point(args.copy[i], l.places[i]);
-      else
-        point(args, l.places[0]);
-      l.kernel->launch(l.grid, stream, args);
-    };
-    std::visit(launch, l.args);
-  }
+std::unique_ptr<Step> make_copy_step(const Graph& g, const std::vector<Copy>& copies, TensorId target,
+                                     const Device& d) {
+  return CopyBuilder(g, target, d).build(copies);
 }
 
 }  // namespace tsr::cuda

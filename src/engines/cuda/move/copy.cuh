@@ -9,40 +9,20 @@
 namespace tsr::dev {
 
 // The lane that holds every value of an element.
-template <class T>
+template <class T, bool NARROW = kNarrow<T>>
 struct ExactLane {
   using Type = i64;
 };
 template <>
-struct ExactLane<double> {
+struct ExactLane<double, false> {
   using Type = double;
 };
 template <>
-struct ExactLane<float> {
+struct ExactLane<float, false> {
   using Type = float;
 };
-template <>
-struct ExactLane<f16> {
-  using Type = float;
-};
-template <>
-struct ExactLane<bf16> {
-  using Type = float;
-};
-template <>
-struct ExactLane<e4m3> {
-  using Type = float;
-};
-template <>
-struct ExactLane<e5m2> {
-  using Type = float;
-};
-template <>
-struct ExactLane<e5m3> {
-  using Type = float;
-};
-template <>
-struct ExactLane<e8m0> {
+template <class T>
+struct ExactLane<T, true> {
   using Type = float;
 };
 

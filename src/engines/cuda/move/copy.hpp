@@ -6,12 +6,11 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "engines/cuda/move/args.cuh"
 #include "graph/copies.hpp"
-#include "runtime/kernel.hpp"
+#include "planner/engine.hpp"
 
 namespace tsr::cuda {
 
@@ -20,29 +19,7 @@ DType plain_type(const Tensor& t);
 // Can these elements be copied, converting them on the way where types differ?
 Reason check_copy(const Graph& g, const Copy& c, TensorId target);
 
-// All copies of a node, in as few launches as their kernels allow.
-class DeviceCopies {
- public:
-  DeviceCopies(const Graph& g, const std::vector<Copy>& copies, TensorId target, const Device& d);
-  int kernels() const { return static_cast<int>(launches_.size()); }
-  void run(void* const* tensors, void* stream) const;
-
-  // Where a copy starts.
-  struct Place {
-    TensorId source = kNone;
-    int64_t from = 0, to = 0;  // bytes
-  };
-  struct Launch {
-    std::shared_ptr<const Kernel> kernel;
-    Grid grid;
-    std::variant<dev::Copies<1>, dev::Copies<dev::kManyCopies>, dev::TileArgs, dev::PackedArgs> args;
-    std::vector<Place> places;
-  };
-
- private:
-  TensorId target_;
-  std::vector<Launch> launches_;
-};
+std::unique_ptr<Step> make_copy_step(const Graph& g, const std::vector<Copy>& copies, TensorId target, const Device& d);
 
 // One side of a transposition: bytes of an element, elements along its runs, and how many of them can be moved at once.
 struct TileSide {

@@ -21,16 +21,6 @@ Reason check_identity(const Graph& g, const Node& n) {
   return Reason::yes();
 }
 
-class MoveStep : public Step {
- public:
-  MoveStep(const Graph& g, const std::vector<Copy>& copies, TensorId to, const Device& d) : copies_(g, copies, to, d) {}
-  int kernels() const override { return copies_.kernels(); }
-  void run(const StepArgs& a) const override { copies_.run(a.tensors, a.stream); }
-
- private:
-  DeviceCopies copies_;
-};
-
 class MoveEngine : public Engine {
  public:
   const EngineInfo& info() const override {
@@ -62,9 +52,8 @@ class MoveEngine : public Engine {
     }
     for (const Copy& c : copies)
       if (Reason why = check_copy(g, c, n.out[0]); !why) return why;
-    return one_way(modelled, [copies = std::move(copies), &g, &n, &d] {
-      return std::make_unique<MoveStep>(g, copies, n.out[0], d);
-    });
+    return one_way(modelled,
+                   [copies = std::move(copies), &g, &n, &d] { return make_copy_step(g, copies, n.out[0], d); });
   }
 
  private:

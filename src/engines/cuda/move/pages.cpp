@@ -9,6 +9,7 @@
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "graph/op.hpp"
 #include "graph/ops/slots.hpp"
+#include "runtime/kernel.hpp"
 
 namespace tsr::cuda {
 namespace {

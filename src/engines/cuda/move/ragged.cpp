@@ -5,8 +5,7 @@
 #include <numeric>
 
 #include "engines/cuda/move/copy.hpp"
-#include "engines/cuda/toolkit/binder.hpp"
-#include "engines/cuda/toolkit/tensors.hpp"
+#include "engines/cuda/toolkit/launches.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
 #include "graph/ragged.hpp"
@@ -183,47 +182,33 @@ Choice choose(DType x, DType y, Side& from, Side& to, int64_t count) {
   return {cat("copy_ragged<", word_type(bits / 8), ", ", word, ", ", index, ">"), word, dev::kRaggedUnroll};
 }
 
-class RaggedStep : public Step {
+class RaggedStep : public LaunchList {
  public:
   RaggedStep(const Graph& g, const Node& n, const Device& d) {
     const Tensor& y = g.tensor(n.out[0]);
     for (const Walk& w : walks_of(g, n)) {
       const Tensor& x = g.tensor(w.source);
-      Launch l;
       int64_t count = is_complex(x.dtype) ? 2 : 1;
       for (const Loop& loop : w.to) count *= loop.size;
       if (count == 0) continue;
       Side from = make_side(g, x, w.from), to = make_side(g, y, w.to);
       Choice c = choose(part_type(x), part_type(y), from, to, count);
-      dev::RaggedArgs& a = l.args.args;
+      KernelArgs<dev::RaggedArgs> bound;
+      dev::RaggedArgs& a = bound.args;
       a = {count / c.word, finish(from), finish(to)};
-      l.args.pointer(a.from.data, w.source);
-      l.args.pointer(a.to.data, n.out[0]);
-      l.args.pointer(a.from.ragged.offsets, x.ragged);
-      l.args.pointer(a.to.ragged.offsets, y.ragged);
+      bound.pointer(a.from.data, w.source);
+      bound.pointer(a.to.data, n.out[0]);
+      bound.pointer(a.from.ragged.offsets, x.ragged);
+      bound.pointer(a.to.ragged.offsets, y.ragged);
       Program p;
       p.body = c.body;
       p.include = "engines/cuda/move/ragged.cuh";
       p.generated = "using namespace tsr::dev;";
       p.args = "RaggedArgs";
-      p.threads = l.grid.threads = kThreads;
-      l.grid.blocks = (a.count + kThreads * c.unroll - 1) / (kThreads * c.unroll);
-      l.kernel = get_kernel(p, d);
-      launches_.push_back(std::move(l));
+      p.threads = kThreads;
+      add(get_kernel(p, d), {ceil_div(a.count, kThreads * c.unroll), kThreads}, std::move(bound));
     }
   }
-  int kernels() const override { return static_cast<int>(launches_.size()); }
-  void run(const StepArgs& s) const override {
-    for (const Launch& l : launches_) l.kernel->launch(l.grid, s.stream, l.args.filled(s));
-  }
-
- private:
-  struct Launch {
-    Grid grid;
-    KernelArgs<dev::RaggedArgs> args;
-    std::shared_ptr<const Kernel> kernel;
-  };
-  std::vector<Launch> launches_;
 };
 
 }  // namespace

@@ -29,62 +29,58 @@ void add_channels(AxisList& list, const ProductAxis& channels, bool first) {
 }
 
 Problem forward(const ConvShape& c) {
-  const Tensor &x = *c.x, &w = *c.w;
   Problem p;
-  p.columns = {{c.filters, 0, w.strides[0], 1}};
-  p.batch = {{c.groups, c.channels * x.strides[1], c.filters * w.strides[0], 1, c.filters}};
+  p.columns = {{c.filters, {}, {0}, 1}};
+  p.batch = {{c.groups, {1, c.channels}, {0, c.filters}, 1, c.filters}};
   for (size_t d = c.axes.size(); d-- > 0;) {
     const ConvAxis& s = c.axes[d];
     int i = static_cast<int>(d) + 2, dim = c.plain ? -1 : static_cast<int>(d);
-    p.rows.push_back({s.out, s.stride * x.strides[i], 0, i, 1, s.stride, dim});
-    p.inner.push_back({s.taps, s.step * x.strides[i], w.strides[i], -1, 1, s.step, dim});
-    p.bounds[d] = s.in, p.origin[d] = s.origin, p.position_stride[d] = x.strides[i];
+    p.rows.push_back({s.out, {i, s.stride}, {}, i, 1, s.stride, dim});
+    p.inner.push_back({s.taps, {i, s.step}, {i}, -1, 1, s.step, dim});
+    p.bounds[d] = s.in, p.origin[d] = s.origin, p.position_axis[d] = i;
   }
-  p.rows.push_back({c.images, x.strides[0], 0, 0});
-  add_channels(p.inner, {c.channels, x.strides[1], w.strides[1]}, channels_first(x));
+  p.rows.push_back({c.images, {0}, {}, 0});
+  add_channels(p.inner, {c.channels, {1}, {1}}, channels_first(*c.x));
   return p;
 }
 
 // Position r + stride i of dx and tap q meet dy at (r - origin - q step) / stride + i, where that is whole.
 Problem data_gradient(const ConvShape& c) {
-  const Tensor &dy = *c.y, &w = *c.w;
   Problem p;
-  p.columns = {{c.channels, 0, w.strides[1], 1}};
-  p.batch = {{c.groups, c.filters * dy.strides[1], c.filters * w.strides[0], 1, c.channels}};
+  p.columns = {{c.channels, {}, {1}, 1}};
+  p.batch = {{c.groups, {1, c.filters}, {0, c.filters}, 1, c.channels}};
   for (size_t d = c.axes.size(); d-- > 0;) {
     const ConvAxis& s = c.axes[d];
     int i = static_cast<int>(d) + 2, dim = c.plain ? -1 : static_cast<int>(d);
     int64_t common = std::gcd(s.step, s.stride), apart = s.stride / common;  // taps that meet the same residue
-    p.rows.push_back({(s.in + s.stride - 1) / s.stride, dy.strides[i], 0, i, s.stride, 1, dim});
-    p.inner.push_back({(s.taps + apart - 1) / apart, -s.step / common * dy.strides[i], apart * w.strides[i], -1, 1,
-                       -s.step / common, dim});
-    p.bounds[d] = s.out, p.origin[d] = -s.origin, p.position_stride[d] = dy.strides[i];
+    p.rows.push_back({(s.in + s.stride - 1) / s.stride, {i}, {}, i, s.stride, 1, dim});
+    p.inner.push_back({(s.taps + apart - 1) / apart, {i, -s.step / common}, {i, apart}, -1, 1, -s.step / common, dim});
+    p.bounds[d] = s.out, p.origin[d] = -s.origin, p.position_axis[d] = i;
     p.residues *= s.stride;
     auto small = [](int64_t v) { return static_cast<int32_t>(v); };
-    p.residue[d] = {small(s.stride), small(s.origin), small(s.step), small(s.taps),
-                    small(apart),    small(s.in),     w.strides[i]};
+    p.residue[d] = {small(s.stride), small(s.origin), small(s.step),  small(s.taps),
+                    small(apart),    small(s.in),     c.w->strides[i]};
   }
   for (size_t d = c.axes.size(); d < dev::kSpatial; ++d) p.residue[d] = {1, 0, 1, 1, 1, 1, 0};
-  p.rows.push_back({c.images, dy.strides[0], 0, 0});
-  add_channels(p.inner, {c.filters, dy.strides[1], w.strides[0]}, channels_first(dy));
+  p.rows.push_back({c.images, {0}, {}, 0});
+  add_channels(p.inner, {c.filters, {1}, {0}}, channels_first(*c.y));
   return p;
 }
 
 Problem filter_gradient(const ConvShape& c) {
-  const Tensor &x = *c.x, &dy = *c.y;
   Problem p;
   p.rows_meet = false;
-  p.rows = {{c.filters, dy.strides[1], 0, 0}};
-  p.batch = {{c.groups, c.filters * dy.strides[1], c.channels * x.strides[1], 0, c.filters}};
+  p.rows = {{c.filters, {1}, {}, 0}};
+  p.batch = {{c.groups, {1, c.filters}, {1, c.channels}, 0, c.filters}};
   for (size_t d = c.axes.size(); d-- > 0;) {
     const ConvAxis& s = c.axes[d];
     int i = static_cast<int>(d) + 2, dim = c.plain ? -1 : static_cast<int>(d);
-    p.columns.push_back({s.taps, 0, s.step * x.strides[i], i, 1, s.step, dim});
-    p.inner.push_back({s.out, dy.strides[i], s.stride * x.strides[i], -1, 1, s.stride, dim});
-    p.bounds[d] = s.in, p.origin[d] = s.origin, p.position_stride[d] = x.strides[i];
+    p.columns.push_back({s.taps, {}, {i, s.step}, i, 1, s.step, dim});
+    p.inner.push_back({s.out, {i}, {i, s.stride}, -1, 1, s.stride, dim});
+    p.bounds[d] = s.in, p.origin[d] = s.origin, p.position_axis[d] = i;
   }
-  p.inner.push_back({c.images, dy.strides[0], x.strides[0]});
-  add_channels(p.columns, {c.channels, 0, x.strides[1], 1}, channels_first(x));
+  p.inner.push_back({c.images, {0}, {0}});
+  add_channels(p.columns, {c.channels, {}, {1}, 1}, channels_first(*c.x));
   return p;
 }
 

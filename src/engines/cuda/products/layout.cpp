@@ -20,6 +20,17 @@ bool are_multiples(const ProductLoops& list, int side, size_t from, int count) {
   return true;
 }
 
+size_t at(int i) { return static_cast<size_t>(i); }
+
+// A stride of an operand of a prologue. Where an axis is cut into parts, moves are whole parts or stay within one
+// (cut_axes).
+int64_t stride_of(const Expr& e, const OperandPlan& o, const Move& m) {
+  if (m.axis < 0) return 0;
+  if (m.axis != e.split_axis) return m.times * o.strides[m.axis + (e.split_axis >= 0 && m.axis > e.split_axis ? 1 : 0)];
+  int64_t length = e.space[e.split_axis + 1];
+  return m.times % length == 0 ? m.times / length * o.strides[m.axis] : m.times * o.strides[m.axis + 1];
+}
+
 }  // namespace
 
 Epilogue::ResultAxes result_axes(const Problem& p) {
@@ -31,8 +42,9 @@ Epilogue::ResultAxes result_axes(const Problem& p) {
   return axes;
 }
 
-ProductLayout::ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, ProductForm form)
-    : g_(g), p_(p), epilogue_(epilogue), form_(form) {
+ProductLayout::ProductLayout(const Graph& g, const Problem& p, const Epilogue& epilogue, ProductForm form,
+                             const Prologues& prologues)
+    : g_(g), p_(p), epilogue_(epilogue), form_(form), prologues_(prologues) {
   batch_ = merged(p.batch);
   rows_ = merged(p.rows);
   columns_ = merged(p.columns);
@@ -45,10 +57,18 @@ ProductLayout::ProductLayout(const Graph& g, const Problem& p, const Epilogue& e
 
 ProductLoops ProductLayout::merged(const AxisList& list) const {
   ProductLoops out;
+  const Dims &a = g_.tensor(p_.a).strides, &b = g_.tensor(p_.b).strides;
   bool routed = p_.moe && &list == &p_.rows;  // a row may read any token
   for (const ProductAxis& x : list) {
     if (x.size == 1 && !routed && (x.dim < 0 || p_.residues == 1)) continue;
-    ProductLoop next{x.size, {x.a, x.b}, {}, x.step, x.dim};
+    ProductLoop next{x.size, {x.a.stride(a), x.b.stride(b)}, {}, {}, x.step, x.dim};
+    for (int side : {0, 1}) {
+      if (!prologues_[at(side)]) continue;
+      const Prologue& before = *prologues_[at(side)];
+      for (const OperandPlan& o : before.operands())
+        next.before[side].push_back(stride_of(before.expr(), o, side == 0 ? x.a : x.b));
+      next.side[side] = next.before[side][before.lead_number()];
+    }
     for (const OperandPlan& o : epilogue_.operands())
       next.epilogue.push_back(x.out < 0 ? 0 : o.strides[x.out] * x.times);
     bool merges = !out.empty() && x.dim < 0 && out.back().dim < 0;
@@ -56,6 +76,9 @@ ProductLoops ProductLayout::merged(const AxisList& list) const {
     for (int i = 0; merges && i < 2; ++i) merges = continues(next.side[i], out.back().side[i]);
     for (size_t k = 0; merges && k < next.epilogue.size(); ++k)
       merges = continues(next.epilogue[k], out.back().epilogue[k]);
+    for (int side : {0, 1})
+      for (size_t k = 0; merges && k < next.before[side].size(); ++k)
+        merges = continues(next.before[side][k], out.back().before[side][k]);
     if (merges)
       out.back().size *= next.size;
     else
@@ -89,13 +112,18 @@ bool ProductLayout::vectors_along(int side, const ProductLoops& along, int count
     run *= along[axes].size;
   }
   if (axes == 0 || run % count != 0) return false;
-  for (int64_t stride : p_.position_stride)
-    if (meets && stride % count != 0) return false;
+  for (int d = 0; meets && d < p_.positions; ++d)
+    if (t.strides[p_.position_axis[d]] % count != 0) return false;
   if (p_.moe && side == 1 && p_.moe->expert_step % count != 0) return false;
   const ProductLoops& neighbours = side == 0 ? rows_ : columns_;
   const ProductLoops& other = &along == &inner_ ? neighbours : inner_;
   return are_multiples(along, side, axes, count) && are_multiples(other, side, 0, count) &&
          are_multiples(batch_, side, 0, count);
+}
+
+// Can what computes an operand take `count` elements at once? Its operands then lie as they may along one loop.
+bool ProductLayout::computed_along(int side, const ProductLoops& along, int count) const {
+  return !along.empty() && along[0].dim < 0 && along[0].side[side] == 1 && along[0].size % count == 0;
 }
 
 ProductLayout::Access ProductLayout::access(int side) const {
@@ -104,17 +132,56 @@ ProductLayout::Access ProductLayout::access(int side) const {
   bool any_rows = side == 0 && p_.moe && p_.moe->mode != dev::kExpertGradient;
   bool any_depth = p_.depth_limit != kNone || (p_.moe && p_.moe->mode == dev::kExpertGradient);
   bool tensor = form_ == ProductForm::tensor_tiles;
-  int64_t bits = info(g_.tensor(side == 0 ? p_.a : p_.b).dtype).bits;
+  int64_t bits = info(g_.tensor(side == 0 ? p_.a : p_.b).dtype).bits;  // of what is multiplied
   // Tensor cores multiply bytes that lie along the inner dimension.
   bool bytes = tensor && is_integer(g_.tensor(p_.a).dtype) && is_integer(g_.tensor(p_.b).dtype);
   for (int count : {8, 4}) {
     if (count > kVector && (!tensor || bits > 16)) continue;
-    if (!any_rows && !bytes && vectors_along(side, neighbours, count)) return {"across_vector", count, true};
-    if (!any_depth && vectors_along(side, inner_, count)) return {"along_vector", count, true};
+    auto can = prologues_[at(side)] ? &ProductLayout::computed_along : &ProductLayout::vectors_along;
+    if (!any_rows && !bytes && (this->*can)(side, neighbours, count)) return {"across_vector", count, true};
+    if (!any_depth && (this->*can)(side, inner_, count)) return {"along_vector", count, true};
   }
   if (inner_.empty() || neighbours.empty()) return {inner_.empty() ? "across" : "along", kVector, false};
   int64_t inside = std::abs(inner_[0].side[side]), across = std::abs(neighbours[0].side[side]);
   return {inside != 0 && (across == 0 || inside < across) ? "along" : "across", kVector, false};
+}
+
+const ProductLoop* ProductLayout::chunk_loop(int side) const {
+  Access a = access(side);
+  if (!a.vectors) return nullptr;
+  const ProductLoops& neighbours = side == 0 ? rows_ : columns_;
+  return a.name == std::string_view("across_vector") ? &neighbours[0] : &inner_[0];
+}
+
+int64_t ProductLayout::position_stride(int side, size_t operand, int dim) const {
+  const Prologue& before = *prologues_[at(side)];
+  if (dim >= p_.positions || p_.rows_meet != (side == 0)) return 0;
+  return stride_of(before.expr(), before.operands()[operand], {p_.position_axis[dim]});
+}
+
+OperandPlan::Access ProductLayout::prologue_access(int side, size_t k) const {
+  const Prologue& before = *prologues_[at(side)];
+  const OperandPlan& o = before.operands()[k];
+  const ProductLoop* chunk = chunk_loop(side);
+  if (!chunk || o.tensor == kNone) return OperandPlan::strided;
+  if (chunk->before[side][k] == 0) return OperandPlan::same;
+  const Tensor& t = before.graph().tensor(o.tensor);
+  int64_t bits = info(t.dtype).bits, unit = std::min<int64_t>(16, bits * access(side).chunk / 8);
+  if (chunk->before[side][k] != 1 || o.columns || unit == 0 || (t.stored && t.alignment % unit != 0))
+    return OperandPlan::strided;
+  int64_t each = std::max<int64_t>(1, unit * 8 / bits);
+  for (const ProductLoops* list : {&batch_, side == 0 ? &rows_ : &columns_, &inner_})
+    for (const ProductLoop& loop : *list)
+      if (&loop != chunk && loop.before[side][k] % each != 0) return OperandPlan::strided;
+  for (int d = 0; d < dev::kSpatial; ++d)
+    if (position_stride(side, k, d) % each != 0) return OperandPlan::strided;
+  return OperandPlan::vector;
+}
+
+std::vector<OperandPlan::Access> ProductLayout::prologue_access(int side) const {
+  std::vector<OperandPlan::Access> all;
+  for (size_t k = 0; k < prologues_[at(side)]->operands().size(); ++k) all.push_back(prologue_access(side, k));
+  return all;
 }
 
 const char* ProductLayout::lie(int side) const {
@@ -123,7 +190,8 @@ const char* ProductLayout::lie(int side) const {
   bool vectors = vector_ > 1 && columns_[0].side[side] == 1 && aligned(t, kVector) &&
                  are_multiples(columns_, side, 1, kVector) && are_multiples(rows_, side, 0, kVector) &&
                  are_multiples(inner_, side, 0, kVector);
-  for (int64_t stride : p_.position_stride) vectors = vectors && (side == 1 || stride % kVector == 0);
+  for (int d = 0; side == 0 && d < p_.positions; ++d)
+    vectors = vectors && t.strides[p_.position_axis[d]] % kVector == 0;
   return vectors ? "vector" : "strided";
 }
 

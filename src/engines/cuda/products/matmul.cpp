@@ -13,9 +13,9 @@ using namespace slots::matmul;
 void add_batch(int i, const Tensor& a, const Tensor& b, int64_t size, AxisList& to) {
   int64_t share_a = a.dims[i] ? size / a.dims[i] : 1, share_b = b.dims[i] ? size / b.dims[i] : 1;
   int64_t run = std::max(share_a, share_b);  // one of them is 1
-  if (run > 1) to.push_back({run, share_a > 1 ? 0 : a.strides[i], share_b > 1 ? 0 : b.strides[i], i});
+  if (run > 1) to.push_back({run, {share_a > 1 ? -1 : i}, {share_b > 1 ? -1 : i}, i});
   int64_t a_runs = share_a > 1 ? 1 : run, b_runs = share_b > 1 ? 1 : run;
-  if (size / run != 1) to.push_back({size / run, a.strides[i] * a_runs, b.strides[i] * b_runs, i, run});
+  if (size / run != 1) to.push_back({size / run, {i, a_runs}, {i, b_runs}, i, run});
 }
 
 }  // namespace
@@ -29,15 +29,15 @@ Problem matmul_problem(const Graph& g, const Node& n) {
   p.tf32 = attrs<tessera::MatmulOptions>(n).tf32;
   bool limited = p.row_limit != kNone || p.column_limit != kNone || p.depth_limit != kNone;
   int r = y.rank();
-  p.rows.push_back({a.dims[r - 2], a.strides[r - 2], 0, r - 2});
-  p.columns.push_back({b.dims[r - 1], 0, b.strides[r - 1], r - 1});
-  p.inner.push_back({a.dims[r - 1], a.strides[r - 1], b.strides[r - 2]});
+  p.rows.push_back({a.dims[r - 2], {r - 2}, {}, r - 2});
+  p.columns.push_back({b.dims[r - 1], {}, {r - 1}, r - 1});
+  p.inner.push_back({a.dims[r - 1], {r - 1}, {r - 2}});
   for (int i = r - 3; i >= 0; --i) {
     bool fold = !limited && a.dims[i] != b.dims[i];
     if (fold && b.dims[i] == 1)
-      p.rows.push_back({a.dims[i], a.strides[i], 0, i});
+      p.rows.push_back({a.dims[i], {i}, {}, i});
     else if (fold && a.dims[i] == 1)
-      p.columns.push_back({b.dims[i], 0, b.strides[i], i});
+      p.columns.push_back({b.dims[i], {}, {i}, i});
     else
       add_batch(i, a, b, y.dims[i], p.batch);
   }

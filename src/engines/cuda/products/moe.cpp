@@ -17,9 +17,9 @@ Problem moe_problem(const Graph& g, const Node& n) {
   const auto& o = attrs<tessera::MoeOptions>(n);
   Problem p;
   p.a = n.in[kToken], p.b = n.in[kWeight];
-  p.rows = {{y.dims[1], token.strides[1], 0, 1}};
-  p.columns = {{weight.dims[2], 0, weight.strides[2], 2}};
-  p.inner = {{weight.dims[1], token.strides[2], weight.strides[1]}};
+  p.rows = {{y.dims[1], {1}, {}, 1}};
+  p.columns = {{weight.dims[2], {}, {2}, 2}};
+  p.inner = {{weight.dims[1], {2}, {1}}};
   MoeProblem m;
   m.mode = o.mode == tessera::MoeMode::gather    ? dev::kGather
            : o.mode == tessera::MoeMode::scatter ? dev::kScatter
@@ -35,10 +35,10 @@ Problem moe_bwd_problem(const Graph& g, const Node& n) {
   const Tensor &dy = g.tensor(n.in[bwd::kDoutput]), &token = g.tensor(n.in[bwd::kToken]), &dw = g.tensor(n.out[0]);
   Problem p;
   p.a = n.in[bwd::kToken], p.b = n.in[bwd::kDoutput];
-  p.batch = {{dw.dims[0], 0, 0, 0}};
-  p.rows = {{token.dims[2], token.strides[2], 0, 1}};
-  p.columns = {{dy.dims[2], 0, dy.strides[2], 2}};
-  p.inner = {{token.dims[1], token.strides[1], dy.strides[1]}};
+  p.batch = {{dw.dims[0], {}, {}, 0}};
+  p.rows = {{token.dims[2], {2}, {}, 1}};
+  p.columns = {{dy.dims[2], {}, {2}, 2}};
+  p.inner = {{token.dims[1], {1}, {1}}};
   MoeProblem m;
   m.mode = dev::kExpertGradient;
   m.offsets = n.in[kOffset];

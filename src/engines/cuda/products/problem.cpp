@@ -30,6 +30,26 @@ void turn(Problem& p) {
     for (ProductAxis& x : *list) std::swap(x.a, x.b);
 }
 
+Reason cut_axes(Problem& p, int side, int axis, int64_t length) {
+  for (AxisList* list : {&p.batch, &p.rows, &p.columns, &p.inner}) {
+    AxisList out;
+    for (const ProductAxis& x : *list) {
+      const Move& m = side == 0 ? x.a : x.b;
+      bool apart = m.axis != axis || m.times % length == 0 || x.size * m.times <= length;
+      if (!apart && (m.times != 1 || x.size % length != 0 || x.dim >= 0))
+        return Reason::no("parts of ", length, " elements do not end where the axes of the product do");
+      out.push_back(x);
+      if (apart) continue;
+      ProductAxis parts = x;
+      out.back().size = length, parts.size = x.size / length, parts.times = x.times * length;
+      parts.a.times = x.a.times * length, parts.b.times = x.b.times * length;
+      out.push_back(parts);
+    }
+    *list = std::move(out);
+  }
+  return Reason::yes();
+}
+
 int64_t smallest_step(const AxisList& list, const Tensor& y) {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const ProductAxis& x : list)

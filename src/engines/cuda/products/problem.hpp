@@ -10,9 +10,18 @@
 
 namespace tsr::cuda {
 
+// What a step moves along an axis of an operand, in steps of that axis. Strides follow for whatever has its sizes.
+struct Move {
+  int axis = -1;  // none: it stays
+  int64_t times = 1;
+
+  int64_t stride(const Dims& strides) const { return axis < 0 ? 0 : times * strides[axis]; }
+};
+
 struct ProductAxis {
-  int64_t size = 1, a = 0, b = 0;  // elements that a step moves in the operands
-  int out = -1;                    // axis of the result that it belongs to, `times` of its steps each; -1: none
+  int64_t size = 1;
+  Move a = {}, b = {};
+  int out = -1;  // axis of the result that it belongs to, `times` of its steps each; -1: none
   int64_t times = 1;
   int64_t step = 0;  // along spatial dimension `dim`
   int dim = -1;
@@ -31,7 +40,7 @@ struct Problem {
   int positions = 0;      // spatial dimensions that one side must check
   bool rows_meet = true;  // that side is a, else b
   int64_t bounds[dev::kSpatial] = {1, 1, 1}, origin[dev::kSpatial] = {0, 0, 0};
-  int64_t position_stride[dev::kSpatial] = {0, 0, 0};  // in memory
+  int position_axis[dev::kSpatial] = {-1, -1, -1};  // of that side
   dev::Residue residue[dev::kSpatial] = {};
   int64_t residues = 1;
   Scaling scaling;
@@ -49,6 +58,8 @@ struct Problem {
 
 // Rows become columns and the other way round.
 void turn(Problem& p);
+// Cuts axes so that each moves by whole parts of `length` elements of an operand's axis, or within one.
+Reason cut_axes(Problem& p, int side, int axis, int64_t length);
 
 // Smallest step of a list in the result's memory.
 int64_t smallest_step(const AxisList& list, const Tensor& y);

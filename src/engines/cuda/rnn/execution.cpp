@@ -23,8 +23,8 @@ void RnnExecution::run() {
   lengths.sequences = sequences();
   if (given.id != kNone) {
     lengths.bytes = info(given.type).bits / 8;
+    lengths.given = memory_.lengths;
     lengths.given.strides[0] = given.strides[0];
-    if (!dry_) set_memory(lengths.given, n_.lengths_host_bytes_, a_.tensors[given.id]);
   }
   launch(n_.kernels_[RnnNetwork::kLengths], 1, lengths);
   move_weights(n_.weight_, n_.weights_, n_.way_.tensor ? n_.first_bias() : 0);
@@ -170,9 +170,9 @@ void RnnExecution::steps_on_tensor_cores(int64_t direction, bool backward, const
     ++launches_;
     if (dry_) return;
     if (n_.paired_)
-      n_.kernels_[kind]->launch(grid, a_.stream, pair_);
+      n_.kernels_[kind]->launch(grid, stream_, pair_);
     else
-      n_.kernels_[kind]->launch(grid, a_.stream, a);
+      n_.kernels_[kind]->launch(grid, stream_, a);
   };
   if (!args.projects) {
     use(s, own.fragments, backward ? outputs : hidden);
@@ -183,7 +183,7 @@ void RnnExecution::steps_on_tensor_cores(int64_t direction, bool backward, const
       return;
     }
     a.arrived = static_cast<dev::u32*>(at(own.arrived));
-    if (!dry_) n_.kernels_[which]->clear(a.arrived, static_cast<size_t>(last * s.groups) * 4, a_.stream);
+    if (!dry_) n_.kernels_[which]->clear(a.arrived, static_cast<size_t>(last * s.groups) * 4, stream_);
     return start(which, s, 0, last);
   }
   // The step and the projection take turns, and each leaves what the other multiplies.
@@ -282,7 +282,7 @@ void RnnExecution::launch(const std::shared_ptr<const Kernel>& kernel, int64_t b
                           int64_t shared) {
   if (blocks == 0) return;
   ++launches_;
-  if (!dry_) kernel->launch({blocks, dev::kRnnThreads, shared}, a_.stream, args);
+  if (!dry_) kernel->launch({blocks, dev::kRnnThreads, shared}, stream_, args);
 }
 
 template <class Args>
@@ -327,14 +327,13 @@ void RnnExecution::skip(RnnNetwork::Kernels which, int64_t direction, void* x, s
 
 // --- memory
 void* RnnExecution::sequence(int64_t layer) const {
-  auto tensor = [&](TensorId t) { return dry_ ? nullptr : a_.tensors[t]; };
-  if (layer == 0 && n_.x_in_place_) return tensor(n_.t_.x.id);
-  if (layer == n_.o_.layers && n_.y_in_place_) return tensor(n_.t_.y.id);
+  if (layer == 0 && n_.x_in_place_) return memory_.x;
+  if (layer == n_.o_.layers && n_.y_in_place_) return memory_.y;
   return at(n_.sequence(layer));
 }
 
 const void* RnnExecution::weight(int64_t element) const {
-  const void* all = n_.weights_in_place_ ? (dry_ ? nullptr : a_.tensors[n_.t_.weight.id]) : at(n_.weights_);
+  const void* all = n_.weights_in_place_ ? memory_.weight : at(n_.weights_);
   return static_cast<const std::byte*>(all) + element * n_.kept_bytes_;
 }
 
@@ -380,7 +379,7 @@ dev::RnnStepArgs RnnExecution::step_args(int64_t layer, int64_t direction) const
 
 void RnnExecution::move(const RnnNetwork::Table& t, dev::RnnTableArgs args) {
   if (!t.kernel) return;
-  if (t.tensor.id != kNone && !dry_) set_memory(args.tensor, t.host_bytes, a_.tensors[t.tensor.id]);
+  args.tensor.data = memory_.tables[t.number].data, args.tensor.value = memory_.tables[t.number].value;
   launch_each(t.kernel, args.elements, args);
 }
 

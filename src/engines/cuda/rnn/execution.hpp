@@ -9,7 +9,9 @@ namespace tsr::cuda {
 
 class RnnExecution {
  public:
-  RnnExecution(const RnnNetwork& n, const StepArgs& a, bool dry) : n_(n), w_(n.w_), a_(a), dry_(dry) {}
+  // With `dry` nothing is launched.
+  RnnExecution(const RnnNetwork& n, const RnnMemory& memory, void* stream, bool dry)
+      : n_(n), w_(n.w_), memory_(memory), stream_(stream), dry_(dry) {}
   void run();
   int launches() const { return launches_; }
 
@@ -26,7 +28,7 @@ class RnnExecution {
   void input_gradients(int64_t layer, int64_t direction, size_t dx);
   void weight_gradients(int64_t layer, int64_t direction);
 
-  void* at(size_t offset) const { return a_.workspace + offset; }
+  void* at(size_t offset) const { return memory_.workspace + offset; }
   // Input of a layer; that of layer `layers` is the output of the network.
   void* sequence(int64_t layer) const;
   // Element of the flat weights.
@@ -61,7 +63,8 @@ class RnnExecution {
 
   const RnnNetwork& n_;
   const RnnWeights& w_;
-  const StepArgs& a_;
+  RnnMemory memory_;
+  void* stream_;
   bool dry_;
   int launches_ = 0;
   dev::RnnPairArgs pair_{};

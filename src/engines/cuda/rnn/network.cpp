@@ -19,7 +19,7 @@ bool suits_tensor_cores(const Region& r, const Device& d, const RnnTensors& t, c
   constexpr int kArch = 80;
   const Graph& g = *r.graph;
   bool narrow = t.x.type == DType::bf16 || t.x.type == DType::f16;
-  bool in_rows = t.weight.strides[0] == 1 && host_bytes(g.tensor(t.weight.id)) == 0;
+  bool in_rows = t.weight.strides[0] == 1 && !g.tensor(t.weight.id).on_host();
   // States are rounded to the type of x, and so is what becomes of them.
   bool types = t.weight.type == t.x.type && (t.y.id == kNone || t.y.type == t.x.type);
   return d.arch >= kArch && g.node(r.nodes[0]).compute != DType::f64 && narrow && types && in_rows && e.rows > 0 &&
@@ -70,19 +70,23 @@ RnnNetwork::RnnNetwork(const Region& r, const Device& d, const RnnWay& way)
   kept_bytes_ = way.tensor ? 2 : lane_bytes_;
   sums_ = w_.gates() * w_.hidden();
   weights_in_place_ = way.tensor || (t_.weight.type == (wide ? DType::f64 : DType::f32) && t_.weight.strides[0] == 1 &&
-                                     host_bytes(g.tensor(t_.weight.id)) == 0);
+                                     !g.tensor(t_.weight.id).on_host());
   // Gradients of weights multiply all rows: those past the length must be 0.
   x_in_place_ = lies_in_rows(g, t_.x) && (!keeps_ || o_.packed || t_.lengths.id == kNone);
   y_in_place_ = !keeps_ && lies_in_rows(g, t_.y);
   if (way.tensor) choose_shapes(d), product_blocks_ = int64_t{kProductBlocks} * d.units;
   lay_out();
-  if (t_.lengths.id != kNone) lengths_host_bytes_ = host_bytes(g.tensor(t_.lengths.id));
+  memory_.workspace(memory_.args.workspace, 0);
+  memory_.pointer(memory_.args.x, t_.x.id);
+  memory_.pointer(memory_.args.y, t_.y.id);
+  memory_.pointer(memory_.args.weight, t_.weight.id);
+  memory_.operand(memory_.args.lengths, g, t_.lengths.id);
   compile(g, d);
 }
 
 bool RnnNetwork::lies_in_rows(const Graph& g, const RnnTensor& t) const {
   bool by_step = o_.packed || o_.layout == tessera::RnnLayout::seq_major || e_.batch == 1 || e_.steps == 1;
-  return t.id != kNone && device_type_of(g, t.id) == kept_ && host_bytes(g.tensor(t.id)) == 0 && by_step &&
+  return t.id != kNone && device_type_of(g, t.id) == kept_ && !g.tensor(t.id).on_host() && by_step &&
          t.strides == packed_strides(t.dims);
 }
 
@@ -206,11 +210,13 @@ void RnnNetwork::compile(const Graph& g, const Device& d) {
   auto kernel = [&](const char* file, const char* args, const std::string& body) {
     return this->kernel(d, file, args, body);
   };
+  size_t tables = 0;
   // A table without a tensor is read as zeros and not written. `kept`: its rows are multiplied.
   auto table = [&](Table& to, const RnnTensor& t, bool reads, bool kept = false) {
     to.tensor = t;
     if (t.id == kNone && !reads) return;
-    if (t.id != kNone) to.host_bytes = host_bytes(g.tensor(t.id));
+    to.number = tables++;
+    memory_.operand(memory_.args.tables[to.number], g, t.id);
     to.kernel =
         kernel("sequences", "RnnTableArgs",
                instance(reads ? "rnn_read" : "rnn_write", lane_, kept ? kept_ : lane_, device_type_of(g, t.id)));
@@ -278,10 +284,12 @@ void RnnNetwork::compile_steps(const Device& d) {
   if (projects) step(kProjectBwd, instance("RnnUnitProjectBackward", kept_));
 }
 
-int RnnNetwork::run(const StepArgs& a, bool dry) const {
-  RnnExecution e(*this, a, dry);
+int RnnNetwork::count_launches() const {
+  RnnExecution e(*this, {}, nullptr, true);
   e.run();
   return e.launches();
 }
+
+void RnnNetwork::run(const StepArgs& a) const { RnnExecution(*this, memory_.filled(a), a.stream, false).run(); }
 
 }  // namespace tsr::cuda

@@ -27,12 +27,20 @@ struct RnnWay {
 // The ways, the best first, with their modelled seconds.
 std::vector<std::pair<RnnWay, double>> rnn_ways(const Region& r, const Device& d);
 
+// What an execution finds in memory.
+struct RnnMemory {
+  std::byte* workspace;
+  void *x, *y, *weight;  // as they are, where kernels read and write them in place
+  dev::Operand lengths;
+  dev::Operand tables[14];  // tensors that are moved from or to rows
+};
+
 class RnnNetwork {
  public:
   RnnNetwork(const Region& r, const Device& d, const RnnWay& way);
   size_t workspace_bytes() const { return bytes_; }
-  // With `dry` nothing is launched. Returns the number of launches.
-  int run(const StepArgs& a, bool dry = false) const;
+  int count_launches() const;
+  void run(const StepArgs& a) const;
 
  private:
   friend class RnnExecution;
@@ -56,10 +64,10 @@ class RnnNetwork {
     kKernelCount
   };
   using KernelPointer = std::shared_ptr<const Kernel>;
-  // A tensor, and the kernel that moves it from or to rows.
+  // A tensor, where it is in RnnMemory, and the kernel that moves it from or to rows.
   struct Table {
     RnnTensor tensor;
-    size_t host_bytes = 0;
+    size_t number = 0;
     KernelPointer kernel;
   };
 
@@ -97,7 +105,7 @@ class RnnNetwork {
   std::string lane_, kept_;                          // types: of the computation, and of what is multiplied
   int64_t lane_bytes_, kept_bytes_, sums_;           // sums: gates * hidden
   bool weights_in_place_, x_in_place_, y_in_place_;  // the tensor is what the kernels read or write
-  size_t lengths_host_bytes_ = 0;
+  KernelArgs<RnnMemory> memory_;
   size_t bytes_ = 0;
   size_t lengths_ = 0, starts_ = 0, weights_ = 0, gradients_[2] = {}, dweight_ = 0;
   std::vector<size_t> sequences_;

@@ -2,7 +2,7 @@
 // What every attention kernel knows of its scores and sequences, known to host and device.
 #pragma once
 
-#include "device/scalars.cuh"
+#include "device/divide.cuh"
 
 namespace tsr::dev::attention {
 
@@ -37,6 +37,7 @@ struct Sequences {
 // A sequence that is multiplied: also paged, or with one factor for each block of elements.
 struct Operand : Sequences {
   Sequences pages;     // page table; no data: not paged
+  Divisor page;        // steps of one
   i64 blocks;          // of the container
   const void* scales;  // e8m0; null: none
   i64 scale_strides[4];

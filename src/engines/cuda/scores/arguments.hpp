@@ -59,7 +59,7 @@ class Arguments : public KernelArgs<Args> {
   void set(dev::attention::Operand& to, const attention::Sequences& from) {
     set(static_cast<dev::attention::Sequences&>(to), from);
     to.blocks = from.dims[0];
-    if (from.pages) set(to.pages, *from.pages);
+    if (from.pages) set(to.pages, *from.pages), to.page = dev::make_divisor(from.dims[2]);
     if (from.scales == kNone) return;
     this->pointer(to.scales, from.scales);
     for (int i = 0; i < 4; ++i) to.scale_strides[i] = from.scale_tensor.strides[i];
@@ -76,6 +76,12 @@ class Arguments : public KernelArgs<Args> {
     if (bytes == 0) return;
     this->workspace(to, workspace_bytes_);
     workspace_bytes_ += align_up(static_cast<size_t>(bytes));
+  }
+  // The same, with boxes that the copy engine brings from there.
+  template <class T>
+  void reserve(T*& to, int64_t bytes, dev::TensorMap& map, const TensorBox& box, const Device& d) {
+    this->workspace_map(map, box, workspace_bytes_, d);
+    reserve(to, bytes);
   }
   size_t workspace_bytes() const { return workspace_bytes_; }
 

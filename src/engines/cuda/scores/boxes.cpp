@@ -12,7 +12,7 @@ TensorBox sequence_box(const attention::Sequences& x, int steps) {
                x.strides[0] * bytes};
   for (size_t i = 1; i < 4; ++i)
     if (b.dims[i] == 1) b.strides[i] = 16;  // never walked along
-  b.box = {static_cast<int>(kChunk), steps, 1, 1};
+  b.box = {static_cast<int>(128 / bytes), steps, 1, 1};
   return b;
 }
 

@@ -7,7 +7,7 @@
 
 namespace tsr::cuda {
 
-constexpr int64_t kChunk = 64;  // elements of a box's rows: 128 bytes
+constexpr int64_t kChunk = 64;  // 16-bit elements of a box's rows: 128 bytes
 
 // Boxes of `steps` of one head.
 TensorBox sequence_box(const attention::Sequences& x, int steps);

@@ -14,6 +14,11 @@ Reason check_multiplied(const Graph& g, const attention::Sequences& x, const cha
 
 // Why forward attention cannot run on tensor cores as they multiply 16-bit numbers, wherever those lie, if it cannot.
 Reason check_forward(const Region& r);
+// The same for 8-bit numbers, with one factor for each tensor.
+Reason check_narrow_forward(const Region& r);
+
+// Can eight elements of a row be read or written at once?
+bool moves_in_eights(const Graph& g, const attention::Sequences& x);
 
 // Are scores or weights changed one by one? If not, and if their factor is known to be positive, that is a part of the
 // exponents.

@@ -136,6 +136,14 @@ Range range_of(const Row<L>* rows, int count) {
 }
 
 // --- results
+// Where a row of a result begins; -1: it has none. Without the divisions of place(), where registers are scarce.
+inline i64 result_offset(const Sequences& x, i32 b, i32 head, i32 query, i32 length) {
+  i64 row = head * x.strides[1] + query * x.strides[2];
+  if (!x.offsets) return query < x.steps ? b * x.strides[0] + row : -1;
+  i64 start = load_integer(x.offsets, x.offsets_type, b) * x.multiplier;
+  i64 room = load_integer(x.offsets, x.offsets_type, b + 1) * x.multiplier - start;
+  return query < length && (query + 1) * x.strides[2] <= room ? start + row : -1;
+}
 // Does a result hold this step? A ragged one ends with its sequence.
 inline bool holds(const Sequences& x, const Place& at, i32 step, i32 length) {
   return step < at.steps && (!x.offsets || step < length);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/cuda/toolkit/binder.hpp"
 
-#include "engines/cuda/toolkit/code.hpp"
-
 namespace tsr::cuda {
 
 void Binder::pointer(size_t place, TensorId t, int64_t bytes_further) {
@@ -24,7 +22,10 @@ void Binder::bits(size_t place, size_t bytes, TensorId t) {
   entries_.push_back({.kind = Kind::bits, .tensor = t, .place = place, .offset = static_cast<int64_t>(bytes)});
 }
 void Binder::map(size_t place, const TensorBox& box, TensorId t, const Device& d) {
-  maps_.push_back({place, t, box, d, std::make_unique<Map::Kept>()});
+  maps_.push_back({place, t, 0, box, d, std::make_unique<Map::Kept>()});
+}
+void Binder::workspace_map(size_t place, const TensorBox& box, size_t offset, const Device& d) {
+  maps_.push_back({place, kNone, offset, box, d, std::make_unique<Map::Kept>()});
 }
 
 dev::TensorMap Binder::Map::encoded(const void* pointer) const {
@@ -67,7 +68,7 @@ void Binder::fill(std::byte* args, void* const* tensors, std::byte* workspace) c
     }
   }
   for (const Map& m : maps_) {
-    dev::TensorMap map = m.encoded(tensors[m.tensor]);
+    dev::TensorMap map = m.encoded(m.tensor == kNone ? workspace + m.offset : tensors[m.tensor]);
     std::memcpy(args + m.place, &map, sizeof map);
   }
 }

@@ -10,6 +10,7 @@
 
 #include "device/code_args.cuh"
 #include "device/operand.cuh"
+#include "engines/cuda/toolkit/code.hpp"
 #include "planner/engine.hpp"
 #include "planner/expr.hpp"
 #include "runtime/tensor_map.hpp"
@@ -26,6 +27,7 @@ class Binder {
   void integer(size_t place, DType type, TensorId t);            // an i64
   void bits(size_t place, size_t bytes, TensorId t);             // as they lie on the host
   void map(size_t place, const TensorBox& box, TensorId t, const Device& d);
+  void workspace_map(size_t place, const TensorBox& box, size_t offset, const Device& d);
 
   void fill(std::byte* args, void* const* tensors, std::byte* workspace) const;
 
@@ -47,7 +49,8 @@ class Binder {
       dev::TensorMap map;
     };
     size_t place;
-    TensorId tensor;
+    TensorId tensor;  // kNone: the workspace
+    size_t offset;    // there
     TensorBox box;
     Device device;
     std::unique_ptr<Kept> kept;
@@ -73,10 +76,22 @@ class KernelArgs {
     binder_.workspace(place(field), offset);
   }
   void number(dev::Number& field, Lane lane, DType type, TensorId t) { binder_.number(place(field), lane, type, t); }
+  // Those of generated code; `id` gives the tensor of `g` that one of its tensors is, or kNone.
+  template <class Id>
+  void numbers(dev::Number* fields, const Code& code, const Graph& g, const Id& id) {
+    for (const NumberPlan& n : code.numbers) {
+      dev::Number& field = *fields++;
+      field = to_number(n.lane, n.value);
+      if (TensorId t = id(n.tensor); t != kNone) number(field, n.lane, g.tensor(t).dtype, t);
+    }
+  }
   void real(double& field, DType type, TensorId t) { binder_.real(place(field), type, t); }
   void integer(dev::i64& field, DType type, TensorId t) { binder_.integer(place(field), type, t); }
   void map(dev::TensorMap& field, const TensorBox& box, TensorId t, const Device& d) {
     binder_.map(place(field), box, t, d);
+  }
+  void workspace_map(dev::TensorMap& field, const TensorBox& box, size_t offset, const Device& d) {
+    binder_.workspace_map(place(field), box, offset, d);
   }
   // Strides now; then the pointer, or the value of a scalar that lies on the host. Nothing for kNone.
   void operand(dev::Operand& field, const Graph& g, TensorId t);

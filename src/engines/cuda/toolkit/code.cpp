@@ -29,8 +29,8 @@ const char* op_name(ReduceMode m) {
 
 class Printer {
  public:
-  Printer(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args)
-      : e_(e), g_(g), l_(l), keep_(keep && !l.columns), p_(e, g, l, keep_), args_(args) {}
+  Printer(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args, const std::string& name)
+      : e_(e), g_(g), l_(l), keep_(keep && !l.columns), p_(e, g, l, keep_), args_(args), name_(name) {}
 
   Code run() {
     if (l_.columns) lane_ = "[i]";
@@ -46,8 +46,12 @@ class Printer {
       shuffles += print_partials(s, "q.#[i] = __shfl_xor_sync(0xffffffffu, p.#[i], bits);");
     }
     std::string stores = print_elements(p_.stages), row_stores = print_row_stores();
-    std::string sampled;
+    std::string sampled, steps, bytes;
     int estimates = 0;
+    for (const OperandPlan& o : l_.operands) {
+      steps += o.access == OperandPlan::vector ? "1, " : o.access == OperandPlan::same ? "0, " : "-1, ";
+      bytes += cat(o.tensor == kNone || o.columns ? 0 : info(o.type).bits / 8, ", ");
+    }
     for (int stage = 0; stage < p_.stages; ++stage) {
       sampled += samples(stage) ? "true, " : "false, ";
       estimates += samples(stage);
@@ -57,34 +61,37 @@ class Printer {
       args = cat("FusedArgs<", l_.operands.size(), ", ", numbers_.size(), ", ", l_.outer.size(), ", ", l_.inner.size(),
                  ">");
     std::string t =
-        cat("namespace tsr::dev {\nusing Index = ", l_.wide ? "i64" : "i32", ";\nusing Args = ", args,
-            ";\ntemplate <int V>\nstruct Code {\n  static constexpr int kOperands = ", l_.operands.size(),
+        cat("namespace tsr::dev {\ntemplate <int V>\nstruct ", name_, " {\n  using Index = ", l_.wide ? "i64" : "i32",
+            ";\n  using Args = ", args, ";\n  static constexpr int kOperands = ", l_.operands.size(),
             ", kOuter = ", l_.outer.size(), ", kInner = ", l_.inner.size(), ", kStages = ", p_.stages,
             ", kStagedBytes = ", staged_at(static_cast<int>(l_.operands.size())), " * V, W = ", l_.columns ? "V" : "1",
             ", kLanes = ", std::max<int64_t>(1, l_.block),
             " / V;\n  static constexpr bool kSharesBytes = ", shares_bytes() ? "true" : "false",
-            ", kAcross = ", sum_fields().empty() ? "false" : "true", ", kSamples[] = {", sampled, "false};\n");
+            ", kAcross = ", sum_fields().empty() ? "false" : "true", ", kSamples[] = {", sampled,
+            "false};\n  static constexpr int kFixedWords = ", loaded_words(&Printer::is_fixed),
+            ", kMovingWords = ", loaded_words(&Printer::is_moving), ";\n", print_each("step_of", steps),
+            print_each("bytes_of", bytes));
     t += "  struct Loaded {\n" + loaded_ + "  };\n  struct Late {\n" + late_loaded_ + "  };\n  struct Kept {\n" +
          kept_fields() + "  };\n";
     t += "  struct Rows {\n" + row_fields() + "  };\n  struct Partial {\n" + partial_fields() +
-         "  };\n  struct Sums {\n" + sum_fields() + "  };\n";
-    const char* with = "const Args& a, const Index* at";
+         "  };\n  struct Sums {\n" + sum_fields() + result_fields() + "  };\n";
+    const char *with = "const Args& a, const Index* at", *with_any = "const A& a, const Index* at";
     t += cat("  static void load(", with, ", Loaded& x) {\n", loads, "  }\n");
     t += cat("  static void load_late(", with, ", Late& y) {\n", late, "  }\n");
-    t += cat("  static void load_fixed(", with, ", Loaded& x) {\n", fixed, "  }\n");
-    t += cat("  static void load_moving(", with, ", const char* place, i32 part, i32 index, Loaded& x) {\n", moving,
-             "  }\n", print_fetch());
+    t += cat("  template <class A>\n  static void load_fixed(", with_any, ", Loaded& x) {\n", fixed, "  }\n");
+    t += cat("  template <class A>\n  static void load_moving(", with_any,
+             ", const char* place, i32 part, i32 index, Loaded& x) {\n", moving, "  }\n", print_fetch());
     t += cat("  static void before(", with, ", Rows& r) {\n", before, "  }\n");
-    t += cat("  template <int S>\n  static void accumulate(", with,
+    t += cat("  template <int S, class A>\n  static void accumulate(", with_any,
              ", const Loaded& x, Kept& k, const Rows& r, Partial& p) {\n", accumulate, "  }\n");
     t += cat("  template <int S>\n  static void rows(", with, ", const Partial& p, Rows& r) {\n", rows, "  }\n");
     t += "  template <int S>\n  static void start(Partial& p) {\n" + each_row(starts) + "  }\n";
     t += "  template <int S>\n  static void join(Partial& p, const Partial& q) {\n" + each_row(joins) + "  }\n";
     t += "  template <int S>\n  static Partial shuffle(const Partial& p, int bits) {\n    Partial q;\n" +
          each_row(shuffles) + "    return q;\n  }\n";
-    t += cat("  static void store(", with, ", const Loaded& x, const Late& y, Kept& k, const Rows& r, Sums& sums) {\n",
-             stores, "  }\n");
-    t += print_sums();
+    t += cat("  template <class A>\n  static void store(", with_any,
+             ", const Loaded& x, const Late& y, Kept& k, const Rows& r, Sums& sums) {\n", stores, "  }\n");
+    t += print_sums() + print_result() + print_take();
     t += cat("  static void store_rows(", with, ", const Rows& r) {\n", row_stores, "  }\n};\n}\n");
     auto row_values = std::count_if(e_.code.begin(), e_.code.end(), [](const Instr& c) { return c.row; });
     int sum_bytes = 0;
@@ -146,8 +153,10 @@ class Printer {
     const Instr& c = instr(i);
     switch (c.kind) {
       case Instr::apply:
-        if (p_.narrow && c.lane == Lane::f32 && c.options.mode == tessera::PointwiseMode::exp && c.options.alpha1 == 1)
-          return cat("narrow_exp(", value(c.a), ")");
+        if (p_.narrow && c.lane == Lane::f32 && c.options.alpha1 == 1) {
+          if (c.options.mode == tessera::PointwiseMode::exp) return cat("narrow_exp(", value(c.a), ")");
+          if (c.options.mode == tessera::PointwiseMode::gelu) return cat("narrow_gelu(", value(c.a), ")");
+        }
         return apply_text(
             e_.code, c, [&](int v) { return value(v); }, [&](Lane l, double v) { return literal(l, v); });
       case Instr::convert:
@@ -188,6 +197,7 @@ class Printer {
       if (info(o.type).bits < 8) {
         const char* lane = lane_name(instr(o.instr).lane);
         *fields += cat("    Vec<", lane, ", V> t", k, ";\n");
+        if (o.access == OperandPlan::given) continue;
         bool vector = o.access == OperandPlan::vector;
         s += cat("    load_packed_", vector ? "vector" : "each", "<", lane, ", ", device_type(o.type), ">(a.operands[",
                  k, "].data, at[", k, "], ", vector ? std::string() : cat("a.operands[", k, "].step, "), into, ".t", k,
@@ -208,6 +218,24 @@ class Printer {
       }
     }
     return s;
+  }
+
+  // Registers of what is loaded.
+  std::string loaded_words(bool (Printer::*which)(size_t) const) const {
+    std::string s = "0";
+    for (size_t k = 0; k < l_.operands.size(); ++k) {
+      const OperandPlan& o = l_.operands[k];
+      if (o.kind != Instr::load || o.row || o.access == OperandPlan::given || !(this->*which)(k)) continue;
+      int bits = info(o.type).bits < 8 ? (instr(o.instr).lane == Lane::f32 ? 32 : 64) : info(o.type).bits;
+      s += cat(" + (", bits, o.access == OperandPlan::same ? "" : " * V", " + 31) / 32");
+    }
+    return s;
+  }
+
+  // A number for each operand. No array: in the emulator all kernels of a process would share it.
+  static std::string print_each(const char* name, const std::string& list) {
+    return cat("  static constexpr int ", name, "(int k) {\n    constexpr int each[] = {", list,
+               "0};\n    return each[k];\n  }\n");
   }
 
   // Where an operand's elements of a row lie in shared memory, in bytes for each element in front of them.
@@ -319,6 +347,10 @@ class Printer {
     body += cat("      o", k, "[i] = ", value(v), ";\n");
     if (info(o.type).bits < 8) {
       after += cat("    store_packed<", device_type(o.type), ">(a.operands[", k, "].data, at[", k, "], o", k, ");\n");
+      return;
+    }
+    if (o.access == OperandPlan::given) {
+      after += cat("    pack(o", k, ", sums.t", k, ");\n");
       return;
     }
     after += cat("    Vec<", device_type(o.type), ", V> s", k, ";\n    pack(o", k, ", s", k, ");\n");
@@ -504,6 +536,33 @@ class Printer {
       if (is_sum(i)) s += cat("    ", lane_name(e_.code[i].lane), " v", i, "[V];\n");
     return s;
   }
+  // From where the kernel found what it gives to the first of such loads.
+  std::string print_take() {
+    for (size_t k = 0; k < l_.operands.size(); ++k) {
+      const OperandPlan& o = l_.operands[k];
+      if (o.kind != Instr::load || o.access != OperandPlan::given) continue;
+      std::string type = device_type(o.type), lane = lane_name(instr(o.instr).lane);
+      return cat("  static void take(const char* from, Loaded& x) {\n    ",
+                 info(o.type).bits < 8
+                     ? cat("load_packed_vector<", lane, ", ", type, ">(from, 0, x.t", k, ");\n  }\n")
+                     : cat("load_vector(reinterpret_cast<const ", type, "*>(from), x.t", k, ");\n  }\n"));
+    }
+    return "";
+  }
+  // What the kernel itself takes; of one such result it gets the first.
+  std::string result_fields() const {
+    std::string s;
+    for (size_t k = 0; k < l_.operands.size(); ++k)
+      if (const OperandPlan& o = l_.operands[k]; o.kind == Instr::store && o.access == OperandPlan::given)
+        s += cat("    Vec<", device_type(o.type), ", V> t", k, ";\n");
+    return s;
+  }
+  std::string print_result() const {
+    for (size_t k = 0; k < l_.operands.size(); ++k)
+      if (const OperandPlan& o = l_.operands[k]; o.kind == Instr::store && o.access == OperandPlan::given)
+        return cat("  static const Vec<", device_type(o.type), ", V>& result(const Sums& s) { return s.t", k, "; }\n");
+    return "";
+  }
   std::string print_sums() {
     std::string clear, join, store;
     for (size_t i = 0; i < e_.code.size(); ++i) {
@@ -542,7 +601,7 @@ class Printer {
   const Layout& l_;
   bool keep_;
   Passes p_;
-  std::string args_;
+  std::string args_, name_;
   std::string lane_ = "[0]";          // which of a thread's rows an element belongs to
   int now_ = 0;                       // the pass that is printed
   std::vector<std::string> partial_;  // by instruction: its field of Partial
@@ -581,8 +640,9 @@ Reason check_code(const Expr& e, const Graph& g) {
   return Reason::yes();
 }
 
-Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args) {
-  return Printer(e, g, l, keep, args).run();
+Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args,
+                const std::string& name) {
+  return Printer(e, g, l, keep, args, name).run();
 }
 
 }  // namespace tsr::cuda

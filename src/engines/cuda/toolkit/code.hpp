@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints an expression as straight-line device code: a struct `Code` that the kernels of this folder call. The text
-// depends on types, operations and the shape of memory access, never on sizes: numbers travel with the launch.
+// Prints an expression as straight-line device code: a struct template that kernels call, several in one kernel under
+// names of their own. The text depends on types, operations and the shape of memory access, never on sizes: numbers
+// travel with the launch.
 #pragma once
 
 #include "engines/cuda/toolkit/layout.hpp"
@@ -36,8 +37,9 @@ struct Code {
 
 // `keep`: a thread keeps its elements from stage to stage, so costly values need not be computed again, and what only
 // the last stage reads and the cache holds is loaded late.
-// `args`: the type that holds operands and numbers, where it is not this folder's.
-Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args = "");
+// `args`: the type that holds operands and numbers, where it is not that of fused kernels.
+Code print_code(const Expr& e, const Graph& g, const Layout& l, bool keep, const std::string& args = "",
+                const std::string& name = "Code");
 // Why the expression cannot be printed, if it cannot.
 Reason check_code(const Expr& e, const Graph& g);
 

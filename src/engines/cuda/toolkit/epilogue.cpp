@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engines/cuda/toolkit/passes.hpp"
+
 namespace tsr::cuda {
 namespace {
 
@@ -104,6 +106,15 @@ int64_t Epilogue::reductions() const {
   return std::count_if(parts_.expr.code.begin(), parts_.expr.code.end(), reduces_row);
 }
 
+int Epilogue::instructions() const {
+  constexpr int kLoad = 2, kStore = 2, kCostly = 14;
+  int n = -kLoad - kStore;  // the product, and its store
+  for (const Instr& c : parts_.expr.code)
+    if (!c.row && c.kind != Instr::constant)
+      n += c.kind == Instr::load ? kLoad : c.kind == Instr::store ? kStore : is_costly(c, false) ? kCostly : 1;
+  return std::max(n, 0);
+}
+
 std::vector<std::pair<TensorId, TensorId>> Epilogue::overwritable() const {
   std::vector<std::pair<TensorId, TensorId>> pairs;
   for (const OperandPlan& in : operands())
@@ -115,8 +126,9 @@ std::vector<std::pair<TensorId, TensorId>> Epilogue::overwritable() const {
 }
 
 Code Epilogue::print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args,
-                     dev::Reduced over) const {
+                     dev::Reduced over, const std::vector<bool>& fixed) const {
   Layout l = layout_;
+  for (size_t k = 0; k < fixed.size(); ++k) l.outer[0].strides[k] = fixed[k] ? 0 : 1;
   for (size_t k = 0; k < access.size(); ++k) l.operands[k].access = access[k];
   l.operands[0].access = OperandPlan::given;
   l.vector = vector;

@@ -26,13 +26,14 @@ class Epilogue {
   };
   Reason find_reduction(const ResultAxes& axes, Reduction* out) const;
   int64_t reductions() const;  // how many
+  int instructions() const;    // for each element beyond a store of the product, estimated
 
   const std::vector<OperandPlan>& operands() const { return layout_.operands; }  // the first is the product
   const Tensor& tensor(const OperandPlan& o) const { return parts_.graph.tensor(o.tensor); }
   // Prints the code for `vector` columns at once; accesses of the operands are to be set. `args`: the type that holds
-  // them.
+  // them. `fixed`: operands that are the same for every row, for kernels that load those once for several.
   Code print(const std::vector<OperandPlan::Access>& access, int vector, const std::string& args = "EpilogueArgs",
-             dev::Reduced over = dev::Reduced::nothing) const;
+             dev::Reduced over = dev::Reduced::nothing, const std::vector<bool>& fixed = {}) const;
 
   // Pairs of an input and an output of the region, of which the output may lie in the memory of the input.
   std::vector<std::pair<TensorId, TensorId>> overwritable() const;

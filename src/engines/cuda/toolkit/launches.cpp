@@ -25,8 +25,6 @@ TensorId wanted(const Region& r, TensorId t) {
   return std::find(r.outputs.begin(), r.outputs.end(), t) == r.outputs.end() ? kNone : t;
 }
 
-size_t host_bytes(const Tensor& t) { return t.on_host() ? static_cast<size_t>(byte_size(t.dtype, 1)) : 0; }
-
 std::string device_type_of(const Graph& g, TensorId t) { return t == kNone ? "none" : device_type(g.tensor(t).dtype); }
 
 Reason check_elements(const Region& r) {

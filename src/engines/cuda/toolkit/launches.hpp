@@ -2,8 +2,6 @@
 // A step that is one kernel after the other, all with the same arguments.
 #pragma once
 
-#include <cstring>
-
 #include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
 #include "runtime/kernel.hpp"
@@ -13,13 +11,6 @@ namespace tsr::cuda {
 // A result, or kNone if nobody wants it: it has no memory then.
 TensorId wanted(const Region& r, TensorId t);
 
-// Bytes of a tensor that is host memory at the launch, 0 for one in device memory.
-size_t host_bytes(const Tensor& t);
-// Sets the pointer, or copies the value of a scalar that is host memory.
-inline void set_memory(dev::Operand& o, size_t host_bytes, void* memory) {
-  o.data = host_bytes ? nullptr : memory;
-  if (host_bytes) std::memcpy(&o.value, memory, host_bytes);
-}
 // The type's name in device code, `none` without a tensor.
 std::string device_type_of(const Graph& g, TensorId t);
 // Whether kernels can read and write the region's tensors one element at a time.
@@ -66,6 +57,35 @@ class Launches : public Step, public KernelArgs<Args> {
 
  private:
   std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> kernels_;
+};
+
+// A step of kernels that each have arguments of their own.
+class LaunchList : public Step {
+ public:
+  template <class Args>
+  void add(std::shared_ptr<const Kernel> kernel, const Grid& grid, KernelArgs<Args> args) {
+    launches_.push_back(std::make_unique<Launch<Args>>(std::move(kernel), grid, std::move(args)));
+  }
+  int kernels() const override { return static_cast<int>(launches_.size()); }
+  void run(const StepArgs& a) const override {
+    for (const auto& l : launches_) l->run(a);
+  }
+
+ private:
+  struct AnyLaunch {
+    virtual ~AnyLaunch() = default;
+    virtual void run(const StepArgs& a) const = 0;
+  };
+  template <class Args>
+  struct Launch : AnyLaunch {
+    Launch(std::shared_ptr<const Kernel> k, const Grid& g, KernelArgs<Args> a)
+        : kernel(std::move(k)), grid(g), args(std::move(a)) {}
+    void run(const StepArgs& a) const override { kernel->launch(grid, a.stream, args.filled(a)); }
+    std::shared_ptr<const Kernel> kernel;
+    Grid grid;
+    KernelArgs<Args> args;
+  };
+  std::vector<std::unique_ptr<AnyLaunch>> launches_;
 };
 
 // Steps after each other, in the same workspace.

@@ -18,7 +18,8 @@ struct OperandPlan {
   bool staged = false;  // comes through shared memory
   int64_t columns = 0;  // of scale factors in the order f8_128x4: those of a row; strides count them row by row
   Dims strides;         // by axis of the space, in elements
-  // Of a thread's elements; given: the kernel itself puts them where loads would; placed: results that go side by side
+  // Of a thread's elements; given: the kernel itself puts them where loads would, or takes them in place of a store;
+  // placed: results that go side by side
   // to an address which the kernel names instead of a position in the tensor.
   enum Access : uint8_t { vector, same, strided, given, placed } access = strided;
 };

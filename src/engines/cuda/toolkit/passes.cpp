@@ -10,8 +10,9 @@ using M = tessera::PointwiseMode;
 
 size_t at(int i) { return static_cast<size_t>(i); }
 
-// Worth keeping in registers rather than computing twice. An exponential for narrow results takes two instructions.
-bool costly(const Instr& c, bool narrow) {
+}  // namespace
+
+bool is_costly(const Instr& c, bool narrow) {
   if (c.kind == Instr::random) return true;
   if (c.kind != Instr::apply || (narrow && c.lane == Lane::f32 && c.options.mode == M::exp)) return false;
   static constexpr M kCheap[] = {M::add,        M::sub,         M::mul,         M::add_square, M::min,    M::max,
@@ -20,8 +21,6 @@ bool costly(const Instr& c, bool narrow) {
                                  M::logical_or, M::logical_and, M::logical_not, M::ceil,       M::floor};
   return std::find(std::begin(kCheap), std::end(kCheap), c.options.mode) == std::end(kCheap);
 }
-
-}  // namespace
 
 bool is_number(const Expr& e, const Layout& l, int i) {
   const Instr& c = e.code[at(i)];
@@ -78,7 +77,7 @@ void Passes::find_kept(const Expr& e, const Layout& l) {
   for (size_t i = 0; i < e.code.size(); ++i) {
     const Instr& c = e.code[i];
     auto uses = std::count_if(needs.begin(), needs.end(), [&](const std::vector<bool>& need) { return need[i]; });
-    kept[i] = uses > 1 && !c.row && !(l.block && c.block) && costly(c, narrow);
+    kept[i] = uses > 1 && !c.row && !(l.block && c.block) && is_costly(c, narrow);
   }
 }
 

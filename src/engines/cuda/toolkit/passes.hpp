@@ -28,6 +28,8 @@ struct Passes {
   void find_passes(const Expr& e, const Layout& l);
 };
 
+// Worth keeping in registers rather than computing twice. An exponential for narrow results takes two instructions.
+bool is_costly(const Instr& c, bool narrow);
 // Does a value travel with the launch?
 bool is_number(const Expr& e, const Layout& l, int i);
 // What a value was before it was rounded to the type that it is stored as in any case.

@@ -32,12 +32,6 @@ dev::ElementType element_type(DType t) {
       return E::f32;
     case DType::f64:
       return E::f64;
-    case DType::e4m3:
-      return E::e4m3;
-    case DType::e5m2:
-      return E::e5m2;
-    case DType::e5m3:
-      return E::e5m3;
     case DType::e8m0:
       return E::e8m0;
     case DType::i8:
@@ -51,6 +45,8 @@ dev::ElementType element_type(DType t) {
     case DType::boolean:
       return E::boolean;
     default:
+      if (const FloatFormat& f = info(t).format; is_minifloat(t) && info(t).bits == 8)
+        return dev::element_type({f.exponent, f.fraction, static_cast<dev::Highest>(f.highest), f.sign});
       fail(Status::internal_error, "elements of type ", name(t), " reached a kernel that cannot read them");
   }
 }

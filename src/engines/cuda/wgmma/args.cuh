@@ -60,4 +60,27 @@ struct WgmmaArgs {
   WgmmaEpilogue epilogue;
 };
 
+constexpr int kWgmmaRawStages = 3;  // places of what comes to be computed with
+
+// What computes an operand: neighbours are rows of the left one or columns of the right one.
+struct WgmmaPrologue {
+  static constexpr int kOperands = 5;  // the result among them
+  struct Operand {
+    void* data;
+    i64 step;  // between elements that are computed at once
+    i64 neighbour, inner, batch;
+    i32 shift;  // so many bits of an inner position do not count: elements of a block share a value
+  };
+  TensorMap raw;  // the operand that the copy engine brings
+  i32 batches;    // 0: all batches have the same, else 1
+  i32 unit;       // bits of an element of the map
+  Operand operands[kOperands];
+  Number numbers[kMaxNumbers];
+};
+
+struct WgmmaComputedArgs : WgmmaArgs {
+  WgmmaPrologue before[2];
+  i32 depth;
+};
+
 }  // namespace tsr::dev

@@ -4,20 +4,26 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engines/cuda/wgmma/args.cuh"
+
 namespace tsr::cuda {
 namespace {
 
-constexpr WgmmaTiling kTiles[] = {{128, 256, 2, 1}, {128, 256, 1, 1}, {128, 192, 2, 1}, {128, 192, 1, 1},
-                                  {128, 128, 2, 1}, {128, 128, 1, 1}, {128, 64, 1, 1},  {128, 64, 1, 2},
-                                  {64, 128, 1, 1},  {64, 128, 1, 2},  {64, 64, 1, 2},   {64, 64, 1, 4}};
-
-bool is_small(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
+constexpr WgmmaTiling kTiles[] = {{128, 256, 2, 1},       {128, 256, 1, 1},      {128, 192, 2, 1}, {128, 192, 1, 1},
+                                  {128, 128, 2, 1},       {128, 128, 1, 1},      {128, 64, 1, 1},  {128, 64, 1, 2},
+                                  {64, 128, 1, 1},        {64, 128, 1, 2},       {64, 64, 1, 2},   {64, 64, 1, 4},
+                                  {128, 160, 2, 1, true}, {128, 128, 2, 1, true}};
 
 // --- cost, in clocks of a multiprocessor
 // Bytes that shared memory gives to products, and the second cache to one multiprocessor when all ask, in a clock.
 constexpr double kSharedBytes = 128 * 0.95, kCacheBytes = 58;
-constexpr double kFlops = 4096 * 0.93;        // 16-bit operations
-constexpr double kFill = 1500, kChunk = 350;  // until the first operands come; for 64 columns of results
+// Large tiles that ask for more than this, without clusters or of 128 columns, lost a third when they were measured.
+// Those that take turns have not been measured, and are counted so.
+constexpr double kSafeCacheBytes = 32;
+constexpr double kFlops = 4096 * 0.93;  // 16-bit operations
+constexpr double kFill = 1500;          // until the first operands come
+constexpr double kChunk = 350;          // for 64 columns of results, of 64 rows for each warpgroup
+constexpr double kChunkElements = 32;   // of a thread, there
 
 // Of a row of 128 bytes of positions, measured.
 constexpr double kPosition = 4;
@@ -26,15 +32,32 @@ double step_clocks(const WgmmaProblem& m, const WgmmaTiling& t) {
   double warpgroups = t.rows / 64.0, row = 128;  // bytes
   double products = 2.0 * t.rows * t.columns * 64 / kFlops;
   double shared = warpgroups * (64 + t.columns) * row / kSharedBytes;
-  double cache = (t.rows + static_cast<double>(t.columns) / t.cluster) * row / kCacheBytes;
+  double cache =
+      (t.rows + static_cast<double>(t.columns) / t.cluster) * row / (t.turns ? kSafeCacheBytes : kCacheBytes);
   double positions = m.windows.empty() ? 0 : m.filter_gradient ? t.columns + (m.in_patches ? t.rows : 0) : t.rows;
-  return std::max({products, shared, cache, positions * kPosition});
+  // What is computed passes through a warpgroup's registers; estimated, for each of a thread's elements.
+  constexpr double kComputed = 5;
+  double computed = (m.computed[0] ? t.rows : 0) + (m.computed[1] ? t.columns : 0);
+  return std::max({products, shared, cache, positions * kPosition, computed * depth_of(m) / 128 * kComputed});
 }
 
-// A multiprocessor's time for its tiles. Blocks share it, and results of one leave while others multiply.
-double tile_clocks(const WgmmaProblem& m, const WgmmaTiling& t, double steps) {
-  double products = steps * step_clocks(m, t), results = kChunk * t.columns / 64;
-  return std::max(t.blocks * products, products + results);
+// A multiprocessor's time for its tiles, and that of the last results, which nothing hides. Blocks share it, and
+// results of one leave while others multiply; what is computed of them is not known to be hidden. A warpgroup that
+// takes turns has twice the rows, issues somewhat slower than two would, and waits for what it cannot load early
+// enough.
+struct TileClocks {
+  double each, last = 0;
+};
+TileClocks tile_clocks(const WgmmaProblem& m, const WgmmaTiling& t, double steps) {
+  double products = steps * step_clocks(m, t), chunks = t.columns / 64.0, strips = t.rows / 64.0;
+  double issued = kChunkElements * m.epilogue.instructions(), waits = 0;
+  if (!t.turns)
+    return {std::max(t.blocks * products, products + kChunk * chunks) + t.blocks * strips * chunks * issued};
+  constexpr double kTurn = 100, kAlone = 1.3, kWait = 900;
+  for (size_t k = 1; k < m.strides.size(); ++k)
+    if (m.epilogue.operands()[k].kind == Instr::load && !m.strides[k].is_fixed()) waits += kWait;
+  double results = strips * chunks * (kChunk + kAlone * issued + waits);
+  return {std::max(products + kTurn, (products + results) / 2), results};
 }
 
 // What memory gives again because the cache did not keep it.
@@ -59,7 +82,11 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   }
   double waves = static_cast<double>(ceil_div(tiles_of(m, t) * splits, room_for(t, d)));
   double clock = d.rates.bits16 / d.units / 4096;
-  double seconds = (kFill + waves * tile_clocks(m, t, steps / rows)) / clock;
+  TileClocks tile = tile_clocks(m, t, steps / rows);
+  // No GPU has measured turns yet: only where they are clearly faster.
+  constexpr double kDoubt = 1.05;
+  double clocks = (kFill + waves * tile.each + tile.last) * (t.turns ? kDoubt : 1);
+  double seconds = clocks / clock;
   // What takes less time hides behind the other, but not all of it.
   constexpr double kHidden = 0.8;
   double memory = region_limits(r, d).memory;
@@ -68,7 +95,7 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   memory /= kMemory;
   seconds = std::max(seconds, memory) + (1 - kHidden) * std::min(seconds, memory) + d.step_seconds;
   if (m.reduction.over != dev::Reduced::nothing) {
-    WgmmaParts p = parts_of(m, t, d, 1);
+    LeftParts p = parts_of(m, t, d, 1);
     double parts = 4.0 * static_cast<double>(p.groups * p.slots * p.pieces * m.epilogue.reductions());
     seconds += 2 * parts / d.bytes_per_second + d.step_seconds;
   }
@@ -79,23 +106,30 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
 }
 
 bool fits(const WgmmaProblem& m, const WgmmaTiling& t) {
-  if (t.rows > 64 && m.rows <= 64) return false;                      // half a tile for nothing
-  if (m.filter_gradient && t.cluster > 1) return false;               // blocks do not share patches
+  if (m.has_prologue() && (t.cluster > 1 || t.blocks > 1)) return false;  // a warpgroup computes operands
+  if (t.rows > 64 && m.rows <= 64) return false;                          // half a tile for nothing
+  if (m.filter_gradient && t.cluster > 1) return false;                   // blocks do not share patches
+  if (t.turns && m.promotes) return false;                                // sums of a step and of all do not fit
+  // Nor does what long code takes beside sums, or that with more than one operand or reductions beside 160 of them.
+  constexpr size_t kOperands = 3;  // the product and the result among them
+  bool much = m.epilogue.operands().size() > kOperands || m.reduction.over != dev::Reduced::nothing;
+  if (t.turns && (is_long(m) || (t.columns > 128 && much))) return false;
   if (m.b.across() && t.columns / t.cluster % 64 != 0) return false;  // which come in pieces of 64
   // Twice the registers for sums.
-  return !is_small(m.type) || (t.columns <= 192 && (t.blocks == 1 || t.columns <= 64));
+  return !m.promotes || (t.columns <= 192 && (t.blocks == 1 || t.columns <= 64));
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string, int64_t>> WgmmaChoice::knobs() const {
-  return {{"rows", tile.rows},
-          {"columns", tile.columns},
-          {"cluster", tile.cluster},
-          {"blocks", tile.blocks},
-          {"splits", splits}};
+  return {{"rows", tile.rows},     {"columns", tile.columns}, {"cluster", tile.cluster},
+          {"blocks", tile.blocks}, {"turns", tile.turns},     {"splits", splits}};
 }
 
+bool is_long(const WgmmaProblem& m) {
+  constexpr int kLong = 24;
+  return m.epilogue.instructions() > kLong;
+}
 int depth_of(const WgmmaProblem& m) { return 128 / m.element_bytes(); }
 int64_t patches_of(const WgmmaProblem& m, const WgmmaWindow& w) {
   int64_t n = 1;
@@ -134,8 +168,8 @@ int64_t warps_of(const WgmmaTiling& t) { return t.cluster * (t.rows / 64) * 4; }
 int64_t clusters_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d) {
   return std::min(tiles_of(m, c.tile) * std::max(1, c.splits), room_for(c.tile, d));
 }
-WgmmaParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d, int vector) {
-  WgmmaParts p;
+LeftParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d, int vector) {
+  LeftParts p;
   switch (m.reduction.over) {
     case dev::Reduced::rows:
       p.slots = 0;
@@ -157,10 +191,17 @@ WgmmaParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d
 
 int64_t out_bytes(const WgmmaChoice& c) { return c.splits ? 0 : c.tile.rows / 64 * 2 * 64 * 128; }
 int64_t stage_bytes(const WgmmaTiling& t) { return (t.rows + t.columns) * 128; }
-int stages_of(const WgmmaChoice& c, const Device& d) {
+int64_t raw_bytes(const WgmmaProblem& m, const WgmmaTiling& t) {
+  int64_t bits = 0;
+  for (size_t side : {size_t{0}, size_t{1}})
+    if (m.computed[side]) bits += int64_t{side == 0 ? t.rows : t.columns} * depth_of(m) * m.computed[side]->bits();
+  return dev::kWgmmaRawStages * bits / 8;
+}
+int stages_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d) {
   constexpr int64_t kMost = 8, kBarriers = 256, kReserved = 1024;  // of each block, by the system
   int64_t each = d.shared_bytes / c.tile.blocks - (c.tile.blocks - 1) * kReserved;
-  return static_cast<int>(std::min(kMost, (each - out_bytes(c) - kBarriers) / stage_bytes(c.tile)));
+  return static_cast<int>(
+      std::min(kMost, (each - out_bytes(c) - raw_bytes(m, c.tile) - kBarriers) / stage_bytes(c.tile)));
 }
 // Consumers, and those that ask for copies: a warpgroup that gives its registers away, or, where blocks share the
 // multiprocessor's, a warp.
@@ -176,11 +217,13 @@ std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, cons
       constexpr int64_t kMostElements = int64_t{1} << 31;
       if (splits > 0 && part_lines_of(m) * pitch_of(m) * splits >= kMostElements) return;
       WgmmaChoice c{t, static_cast<int>(splits)};
+      constexpr int kFewest = 2;
+      if (stages_of(m, c, d) < kFewest) return;
       c.seconds = modelled_seconds(m, c, r, d);
       list.push_back(c);
     };
     add(m.filter_gradient ? 1 : 0);
-    if (m.windows.size() > 1 || m.reduction.over != dev::Reduced::nothing) continue;
+    if (t.turns || m.windows.size() > 1 || m.reduction.over != dev::Reduced::nothing) continue;
     constexpr int64_t kLeastSteps = 4;
     int64_t most = std::min(room_for(t, d) / tiles_of(m, t), kinds_of(m)[0].steps / kLeastSteps);
     for (int64_t splits : {most, most / 2})

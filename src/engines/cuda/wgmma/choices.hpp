@@ -2,6 +2,7 @@
 // The tiles that a product can be cut into, and what each would cost.
 #pragma once
 
+#include "engines/cuda/toolkit/reduction.hpp"
 #include "engines/cuda/wgmma/problem.hpp"
 #include "planner/engine.hpp"
 
@@ -9,6 +10,7 @@ namespace tsr::cuda {
 
 struct WgmmaTiling {
   int rows, columns, cluster, blocks;  // blocks on a multiprocessor: with two, one stores while the other multiplies
+  bool turns = false;                  // warpgroups have tiles of their own, and one stores while the other multiplies
 };
 
 // A tile, and the splits of the inner dimension, which leave their sums in parts; 0: one, without parts.
@@ -22,6 +24,7 @@ struct WgmmaChoice {
 std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d);
 
 // --- what a choice makes of a problem
+bool is_long(const WgmmaProblem& m);  // does much code follow the product?
 int depth_of(const WgmmaProblem& m);  // elements of a swizzled row
 // Rows that are computed alike, and their steps along the inner dimension. Those of patches beyond the edges count.
 struct WgmmaKind {
@@ -36,17 +39,14 @@ int64_t tiles_of(const WgmmaProblem& m, const WgmmaTiling& t);  // of clusters
 int64_t room_for(const WgmmaTiling& t, const Device& d);        // clusters that run at once
 int64_t pitch_of(const WgmmaProblem& m);                        // elements of a row of a part
 int64_t part_lines_of(const WgmmaProblem& m);                   // rows of a part, all batches
-// What reductions leave: pieces of one or `vector` neighbouring results, the parts of each, and how many groups of
-// both.
-struct WgmmaParts {
-  int64_t groups = 1, slots = 1, pieces = 1;
-};
-WgmmaParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d, int vector);
+// What reductions leave; pieces are of `vector` neighbouring columns.
+LeftParts parts_of(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d, int vector);
 int64_t clusters_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d);  // of a launch
 int64_t warps_of(const WgmmaTiling& t);                                             // that multiply, of a cluster
-int64_t out_bytes(const WgmmaChoice& c);    // of shared memory, for results on their way
-int64_t stage_bytes(const WgmmaTiling& t);  // of a place of the ring
-int stages_of(const WgmmaChoice& c, const Device& d);
+int64_t out_bytes(const WgmmaChoice& c);                         // of shared memory, for results on their way
+int64_t stage_bytes(const WgmmaTiling& t);                       // of a place of the ring
+int64_t raw_bytes(const WgmmaProblem& m, const WgmmaTiling& t);  // for what operands are computed of
+int stages_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d);
 int threads_of(const WgmmaTiling& t);
 
 }  // namespace tsr::cuda

@@ -2,14 +2,15 @@
 #include "engines/cuda/wgmma/problem.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
-#include "engines/cuda/products/layout.hpp"
 #include "engines/cuda/toolkit/wgmma_text.hpp"
 #include "engines/cuda/wgmma/args.cuh"
 #include "graph/ops/list.hpp"
-#include "graph/ops/tf32.hpp"
+#include "graph/ops/rounding.hpp"
 #include "planner/conv_shape.hpp"
+#include "planner/prologue.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -23,7 +24,7 @@ NodeId find_product(const Region& r) {
   return kNone;
 }
 
-Reason check_node(const Region& r, const Node& n) {
+Reason check_node(const Region& r, const CutRegion& cut, const Node& n) {
   const Graph& g = *r.graph;
   for (size_t i = 2; i < n.in.size() && n.op == &ops::matmul; ++i)
     if (n.in[i] != kNone) return Reason::no(spelling(n), " has sizes that arrive at execution");
@@ -33,17 +34,16 @@ Reason check_node(const Region& r, const Node& n) {
     return Reason::no("operands of type f32, which tensor cores would round");
   if (Reason why = check_wgmma({.a = a.dtype, .b = b.dtype, .sum = whole ? DType::i32 : DType::f32}); !why) return why;
   if (n.compute != (whole ? DType::i32 : DType::f32)) return Reason::no(spelling(n), " computes in ", n.compute);
-  for (TensorId id : {n.in[0], n.in[1]}) {
-    const Tensor& t = g.tensor(id);
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const Tensor& t = g.tensor(n.in[i]);
+    if (!cut.before[i].nodes.empty()) continue;
     if (t.reordering != Reordering::none || t.ragged != kNone || t.on_host())
       return Reason::no("input ", describe(t), " is no plain memory of the device");
     if (t.stored && t.alignment % kBoxAlignment != 0)
       return Reason::no("input ", describe(t), " is aligned to ", t.alignment, " bytes, copies of boxes need ",
                         kBoxAlignment);
-    NodeId p = g.producer(id);
-    if (p != kNone && std::find(r.nodes.begin(), r.nodes.end(), p) != r.nodes.end())
-      return Reason::no("input ", describe(t), " of the product is computed in the region");
   }
+  if (cut.has_prologue() && n.op != &ops::matmul) return Reason::no("work before ", spelling(n));
   if (g.tensor(n.out[0]).numel() == 0 || a.numel() == 0) return Reason::no(spelling(n), " is empty");
   return Reason::yes();
 }
@@ -310,15 +310,58 @@ Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
   return c.wgrad ? match_filter_gradient(g, n, c, m) : match_positions(g, n, c, m);
 }
 
+Reason match_computed(const ProductLayout& memory, const ProductLoop& neighbours, const ProductLoop& inner,
+                      const ProductLoop& batch, int side, WgmmaComputed& to) {
+  auto [name, chunk, vectors] = memory.access(side);
+  const Tensor& t = to.prologue.graph().tensor(to.prologue.result());
+  if (!vectors) return Reason::no("what ", describe(t), " is computed of does not lie side by side");
+  to.vector = chunk, to.across = name == std::string_view("across_vector"), to.access = memory.prologue_access(side);
+  const OperandPlan& lead = to.prologue.lead();
+  const Tensor& raw = to.prologue.graph().tensor(lead.tensor);
+  size_t number = to.prologue.lead_number();
+  int64_t pitch = (to.across ? inner : neighbours).before[side][number], apart = batch.before[side][number];
+  bool whole = raw.numel() == neighbours.size * inner.size * (apart ? batch.size : 1);
+  for (int64_t s : {pitch, apart})
+    if (s < 0 || s * info(lead.type).bits % (8 * kBoxAlignment) != 0) whole = false;
+  if (!whole || lead.columns || (raw.stored && raw.alignment % kBoxAlignment != 0) || info(lead.type).bits > 32)
+    return Reason::no("tensor ", describe(raw), ", of which ", describe(t), " is computed, does not come in boxes");
+  to.access[number] = OperandPlan::given;
+  to.raw.element_bytes = std::max(1, info(lead.type).bits / 8), to.raw.rank = 3;
+  int64_t bits = info(lead.type).bits, unit = 8 * to.raw.element_bytes,
+          along = to.across ? neighbours.size : inner.size;
+  to.raw.dims = {along * bits / unit, to.across ? inner.size : neighbours.size, apart ? batch.size : 1};
+  to.raw.strides = {to.raw.element_bytes, pitch * bits / 8, apart * bits / 8};
+  const Expr& e = to.prologue.expr();
+  for (size_t k = 0; k < to.prologue.operands().size(); ++k) {
+    WgmmaComputed::Strides s{neighbours.before[side][k], inner.before[side][k], batch.before[side][k],
+                             memory.chunk_loop(side)->before[side][k]};
+    if (e.split_axis >= 0) {
+      const Dims& strides = to.prologue.operands()[k].strides;
+      int64_t parts = strides[e.split_axis], within = strides[e.split_axis + 1], length = e.space[e.split_axis + 1];
+      if (within == 0)
+        s.inner = parts, s.shift = std::countr_zero(static_cast<uint64_t>(length));
+      else if (parts != within * length)
+        return Reason::no("blocks of ", describe(t), " do not follow each other in memory");
+    }
+    to.strides.push_back(s);
+  }
+  return Reason::yes();
+}
+
 Reason match_matmul(const Region& r, const Problem& p, WgmmaProblem& m) {
   const Graph& g = *r.graph;
-  ProductLayout memory(g, p, m.epilogue);
+  ProductLayout memory(
+      g, p, m.epilogue, ProductForm::tensor_tiles,
+      {m.computed[0] ? &m.computed[0]->prologue : nullptr, m.computed[1] ? &m.computed[1]->prologue : nullptr});
   for (const ProductLoops* list : {&memory.batch(), &memory.rows(), &memory.columns(), &memory.inner()})
     if (list->size() > 1)
       return Reason::no("the product has rows, columns or batches in dimensions that are not one in memory");
   // Of a dimension of size 1 strides do not matter.
   ProductLoop one;
   one.epilogue.resize(m.epilogue.operands().size(), 0);
+  for (int side : {0, 1})
+    if (m.computed[static_cast<size_t>(side)])
+      one.before[side].resize(m.computed[static_cast<size_t>(side)]->prologue.operands().size(), 0);
   auto only = [&](const ProductLoops& list) { return list.empty() ? one : list[0]; };
   ProductLoop rows = only(memory.rows()), columns = only(memory.columns()), inner = only(memory.inner()),
               batch = only(memory.batch());
@@ -329,13 +372,44 @@ Reason match_matmul(const Region& r, const Problem& p, WgmmaProblem& m) {
   m.b = {p.b, columns.side[1], inner.side[1], batch.side[1], batch.side[1] ? batch.size : 1};
   for (size_t k = 0; k < m.epilogue.operands().size(); ++k)
     m.strides.push_back({rows.epilogue[k], columns.epilogue[k], batch.epilogue[k]});
-  Reason why = check_operand(g, m.a);
-  return why ? check_operand(g, m.b) : why;
+  for (int side : {0, 1}) {
+    WgmmaOperand& o = side == 0 ? m.a : m.b;
+    std::optional<WgmmaComputed>& computed = m.computed[static_cast<size_t>(side)];
+    if (computed) o.inner = 1;  // as it is put into shared memory
+    Reason why = computed ? match_computed(memory, side == 0 ? rows : columns, inner, batch, side, *computed)
+                          : check_operand(g, o);
+    if (!why) return why;
+  }
+  return Reason::yes();
+}
+
+// Blocks of elements that share a value lie along the inner dimension, and chunks within them.
+Reason check_blocks(const Expr& e, const Move& inner) {
+  if (e.split_axis < 0) return Reason::yes();
+  constexpr int64_t kChunk = 8;
+  int64_t length = e.space[e.split_axis + 1];
+  if (inner.axis == e.split_axis && length >= kChunk && (length & (length - 1)) == 0) return Reason::yes();
+  return Reason::no("blocks of ", length,
+                    " elements that share a value, not along the inner dimension or no power of 2");
+}
+
+Reason find_prologues(const CutRegion& cut, const Node& n, const Problem& p, const Device& d, WgmmaProblem& m) {
+  if (!cut.has_prologue()) return Reason::yes();
+  if (static_cast<int64_t>(sizeof(dev::WgmmaComputedArgs)) > d.argument_bytes)
+    return Reason::no("work before ", spelling(n), " needs launches with ", sizeof(dev::WgmmaComputedArgs),
+                      " bytes of arguments, the driver takes ", d.argument_bytes);
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    if (cut.before[side].nodes.empty()) continue;
+    const Prologue& computed = m.computed[side].emplace(WgmmaComputed{Prologue(cut.before[side]), {}, {}}).prologue;
+    if (Reason why = computed.check(dev::WgmmaPrologue::kOperands); !why) return why;
+    if (Reason why = check_blocks(computed.expr(), side == 0 ? p.inner[0].a : p.inner[0].b); !why) return why;
+  }
+  return Reason::yes();
 }
 
 }  // namespace
 
-std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
+std::optional<WgmmaProblem> find_wgmma(const Region& r, const Device& d, Reason* why) {
   auto decline = [&](Reason reason) {
     *why = std::move(reason);
     return std::nullopt;
@@ -344,17 +418,22 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why) {
   NodeId anchor = find_product(r);
   if (anchor == kNone) return decline(Reason::no("the region has no matrix product or convolution"));
   const Node& n = g.node(anchor);
-  if (Reason reason = check_node(r, n); !reason) return decline(reason);
+  CutRegion cut;
+  if (Reason reason = cut_prologues(r, anchor, &cut); !reason) return decline(reason);
+  if (Reason reason = check_node(r, cut, n); !reason) return decline(reason);
   Expr follows;
-  if (Reason reason = lower_epilogue(r, anchor, &follows); !reason) return decline(reason);
+  if (Reason reason = lower_epilogue(cut.rest, anchor, &follows); !reason) return decline(reason);
   bool product = n.op == &ops::matmul;
   Problem p = product ? matmul_problem(g, n) : conv_problem(g, n);
   const Tensor& y = lead(r, g.tensor(n.out[0]));
-  if (product && smallest_step(p.rows, y) < smallest_step(p.columns, y)) turn(p);
+  bool turned = product && smallest_step(p.rows, y) < smallest_step(p.columns, y);
   bool whole = n.compute == DType::i32;
   WgmmaProblem m{.anchor = anchor,
-                 .epilogue = Epilogue(r, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling)};
+                 .epilogue = Epilogue(cut.rest, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling)};
+  if (Reason reason = find_prologues(cut, n, p, d, m); !reason) return decline(reason);
+  if (turned) turn(p), std::swap(m.computed[0], m.computed[1]);
   m.type = g.tensor(p.a).dtype, m.sum = whole ? DType::i32 : DType::f32;
+  m.promotes = !whole && m.element_bytes() == 1 && !allows_fast_sums(n);
   if (Reason reason = m.epilogue.check(dev::WgmmaEpilogue::kOperands); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);
   if (Reason reason = m.epilogue.find_reduction(result_axes(p), &m.reduction); !reason) return decline(reason);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "engines/cuda/toolkit/epilogue.hpp"
+#include "engines/cuda/products/layout.hpp"
 #include "runtime/tensor_map.hpp"
 
 namespace tsr::cuda {
@@ -19,6 +19,21 @@ struct WgmmaOperand {
   int64_t step = 0, inner = 0, batch = 0;
   int64_t batches = 1;  // of its own
   bool across() const { return inner != 1; }
+};
+
+// What computes an operand, some elements at once.
+struct WgmmaComputed {
+  Prologue prologue;
+  struct Strides {
+    int64_t neighbour, inner, batch, step;
+    int shift = 0;  // of inner positions, see dev::WgmmaPrologue
+  };
+  std::vector<Strides> strides;  // by operand of the prologue
+  std::vector<OperandPlan::Access> access;
+  int vector = 1;
+  bool across = false;
+  TensorBox raw;  // the largest tensor that it is computed of, but for what comes at once
+  int bits() const { return info(prologue.lead().type).bits; }
 };
 
 // Pictures that a window walks over, dimensions in the order columns, rows, layers, pictures. Those that a convolution
@@ -40,14 +55,18 @@ struct WgmmaProblem {
   Epilogue epilogue;  // what follows the product
   Reduction reduction{};
   WgmmaOperand a, b;
+  std::array<std::optional<WgmmaComputed>, 2> computed{};  // a and b; nothing: they lie in memory
+  bool has_prologue() const { return computed[0] || computed[1]; }
   DType type = DType::bf16;  // of a; that of b is as wide
   DType sum = DType::f32;    // or i32
+  bool promotes = false;     // sums of 8-bit floats leave the tensor cores every 128 terms
   int64_t rows = 1, columns = 1, depth = 1, batches = 1;
   int element_bytes() const { return info(type).bits / 8; }
   // Strides of the operands of what follows.
   struct Strides {
     int64_t row, column, batch;
     std::array<int64_t, 4> positions{};
+    bool is_fixed() const { return row == 0 && positions == std::array<int64_t, 4>{}; }  // for every row the same
   };
   std::vector<Strides> strides;
   // Of a convolution. A strided data gradient has a window for each kind of position that meets other taps.
@@ -63,6 +82,6 @@ struct WgmmaProblem {
 };
 
 // Nothing, and why, if the engine cannot take the region.
-std::optional<WgmmaProblem> find_wgmma(const Region& r, Reason* why);
+std::optional<WgmmaProblem> find_wgmma(const Region& r, const Device& d, Reason* why);
 
 }  // namespace tsr::cuda

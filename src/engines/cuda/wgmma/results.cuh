@@ -14,22 +14,20 @@
 
 namespace tsr::dev {
 
-// Where row r of a warpgroup's begins in the operands of what follows, and whether it is there; if not, and that does
-// not matter, some other row of the result. `first`: the warpgroup's first row, or its patch.
+// Where row r of a warpgroup's begins in the operands of what follows, and whether it is there. `first`: the
+// warpgroup's first row, or its patch.
 template <class T, class C>
 bool row_offsets(const WgmmaArgs& a, const TilePlace& p, int first, const PatchPlace& patch, int r,
                  i64 (&at)[C::kOperands + 1]) {
   const WgmmaArgs::Rows& rows = a.rows[p.kind];
   if constexpr (!T::kPatchRows) {
     r += first;
-    bool there = r < rows.count;
-    if (T::kClips && !there) r = rows.count - 1;
 #pragma unroll
     for (int k = 0; k < C::kOperands; ++k) {
       const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
       at[k] = p.batch * o.batch + r * o.row;
     }
-    return there;
+    return r < rows.count;
   }
   const WgmmaWindow& w = rows.window;
   bool there = true;
@@ -38,7 +36,6 @@ bool row_offsets(const WgmmaArgs& a, const TilePlace& p, int first, const PatchP
   for (int i = 0; i < 4; ++i) {
     int rest = r / w.patch[i], x = patch.at[i] + r - rest * w.patch[i];
     there = there && x < w.positions[i];
-    if (T::kClips && x >= w.positions[i]) x = w.positions[i] - 1;
     position[i] = i < 3 ? i64(x) * w.out_step[i] + w.out_first[i] : x;
     r = rest;
   }
@@ -58,91 +55,143 @@ typename C::Partial& left_part(const WgmmaArgs& a, int slot, i64 piece) {
   return static_cast<typename C::Partial*>(a.reduced.left)[slot * a.reduced.pieces + piece];
 }
 
-// The sums of a warpgroup become results, a chunk of columns at a time. Those of the operand that is staged go to
-// shared memory, whence boxes are stored. What is reduced over rows or columns leaves parts, of a warp's 16 rows or of
-// the tile's columns; what is reduced over all goes on in `total`.
-template <class T, class Product, class C, int V>
-void finish_tile(const WgmmaArgs& a, const typename Product::Sums& d, char* out, const TilePlace& p, int rank,
-                 int consumer, int& stored, typename C::Partial& total) {
-  int column = p.column * T::kColumns, number = (p.row * T::kCluster + rank) * T::kConsumers + consumer;
-  int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
-  typename C::Rows known = known_to_all<C>(a.epilogue);
-  PatchPlace patch;
-  if constexpr (T::kPatchRows) patch = PatchPlace(a.rows[p.kind].window, number);
-  i64 row_at[2][C::kOperands + 1];
-  bool there[2];
-#pragma unroll
-  for (int i = 0; i < 2; ++i) there[i] = row_offsets<T, C>(a, p, number * 64, patch, first + 8 * i, row_at[i]);
-  typename C::Partial of_row[2] = {nothing_yet<C>(), nothing_yet<C>()};
-#pragma unroll
-  for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
-    char* place = out + (stored & 1) * T::kChunkBytes;
-    if constexpr (T::kStaged >= 0) {
-      ++stored;
-      // The store from this place two chunks ago has read it.
-      if (thread == 0) stores_wait_read<1>();
-      named_sync(1 + consumer, 128);
-    }
-#pragma unroll
-    for (int j = 0; j < T::kChunk / 8; ++j)
-#pragma unroll
-      for (int e = 0; e < 2; e += V) {
-        int in_chunk = 8 * j + 2 * (lane % 4) + e;
-        typename C::Partial of_columns = nothing_yet<C>();
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          int r = first + 8 * i, c = column + chunk * T::kChunk + in_chunk;
-          if constexpr (T::kClips)
-            c = c < a.columns - V ? c : a.columns - V;
-          else if (!there[i] || c >= a.columns)
-            continue;
-          i64 at[C::kOperands + 1];
-#pragma unroll
-          for (int k = 0; k < C::kOperands; ++k) at[k] = row_at[i][k] + i64(c) * a.epilogue.operands[k].column;
-          if constexpr (T::kStaged >= 0) {
-            using Out = typename T::Out;
-            int byte = r * 128 + (in_chunk * int(sizeof(Out)) ^ r % 8 * 16);
-            at[T::kStaged] = reinterpret_cast<i64>(place + byte);
-          }
-          typename Product::Sum sums[V];
-#pragma unroll
-          for (int v = 0; v < V; ++v) sums[v] = d[4 * (chunk * (T::kChunk / 8) + j) + 2 * i + e + v];
-          finish_values<C, V>(a.epilogue, at, known, sums,
-                              T::kReduced == Reduced::rows      ? of_columns
-                              : T::kReduced == Reduced::columns ? of_row[i]
-                                                                : total);
-        }
-        if constexpr (T::kReduced == Reduced::rows) {
-          join_lanes<C, 4, 16>(of_columns);
-          const WgmmaArgs::Rows& rows = a.rows[p.kind];
-          int warps = rows.tiles * T::kCluster * T::kConsumers * 4, warp = number * 4 + thread / 32;
-          int c = column + chunk * T::kChunk + in_chunk;
-          if (lane < 4 && c < a.columns) left_part<C>(a, rows.first_slot + p.batch * warps + warp, c / V) = of_columns;
-        }
-      }
-    if constexpr (T::kStaged >= 0) {
-      fence_for_copies();
-      named_sync(1 + consumer, 128);
-      if (thread == 0) {
-        const TensorMap* map = &a.rows[p.kind].c;
-        int c = column + chunk * T::kChunk;
-        if constexpr (T::kPatchRows)
-          tensor_store<5>(map, {c, patch.at[0], patch.at[1], patch.at[2], patch.at[3]}, place);
-        else
-          tensor_store<3>(map, {c, number * 64, p.batch}, place);
-        stores_commit();
-      }
-    }
-  }
-  if constexpr (T::kReduced == Reduced::columns) {
-    i64 row = i64(p.batch) * a.rows[0].count + number * 64 + first;
+// The sums of a warpgroup become results. A thread has two rows of them, and steps over V columns of both at once. The
+// operands of some steps are loaded ahead, as many as REGISTERS hold, the first ones while products are still under
+// way, so that no step waits for memory.
+template <class T, class C, int V, int REGISTERS>
+class Results {
+  // A lane's neighbours in a row of sums are two, the next two are 8 columns further.
+  static constexpr int kPieces = 2 / V, kSteps = T::kColumns / 8 * kPieces;
+  static constexpr int column_of(int step) { return 8 * (step / kPieces) + V * (step % kPieces); }
+  static constexpr int kEach = C::kFixedWords + 2 * C::kMovingWords,
+                       kMost = REGISTERS / (kEach > 0 ? kEach : REGISTERS);
+  static constexpr int kAhead = kMost < 1 ? 1 : kMost < kSteps ? kMost : kSteps;
+
+ public:
+  // `strip`: which 64 rows, of all.
+  Results(const WgmmaArgs& args, const TilePlace& place, int strip, int consumer)
+      : a_(args), p_(place), consumer_(consumer), strip_(strip) {
+    if constexpr (T::kPatchRows) patch_ = PatchPlace(a_.rows[p_.kind].window, strip_);
+    column_ = p_.column * T::kColumns + 2 * (lane() % 4);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      join_lanes<C, 1, 2>(of_row[i]);
-      if (there[i] && lane % 4 == 0) left_part<C>(a, p.column, row + 8 * i) = of_row[i];
+      i64 at[C::kOperands + 1];
+      bool there = row_offsets<T, C>(a_, p_, strip_ * 64, patch_, row() + 8 * i, at);
+      columns_[i] = there ? a_.columns - column_ : 0;
+#pragma unroll
+      for (int k = 0; k < C::kOperands; ++k) at[k] += column_ * a_.epilogue.operands[k].column;
+      rows_[i] = {a_.epilogue, at};
+    }
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) load(s);
+  }
+
+  // A chunk of columns at a time. Those of the operand that is staged go to shared memory, whence boxes are stored.
+  // What is reduced over rows or columns leaves parts, of a warp's 16 rows or of the tile's columns; what is reduced
+  // over all goes on in `total`.
+  template <class Sums>
+  void finish(const Sums& d, char* out, int& stored, typename C::Partial& total) {
+    typename C::Rows known = known_to_all<C>(a_.epilogue);
+    typename C::Partial of_row[2] = {nothing_yet<C>(), nothing_yet<C>()};
+#pragma unroll
+    for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
+      char* place = out + (stored & 1) * T::kChunkBytes;
+      if constexpr (T::kStaged >= 0) {
+        ++stored;
+        // The store from this place two chunks ago has read it.
+        if (thread() == 0) stores_wait_read<1>();
+        named_sync(1 + consumer_, 128);
+      }
+      constexpr int kInChunk = T::kChunk / 8 * kPieces;
+#pragma unroll
+      for (int s = chunk * kInChunk; s < (chunk + 1) * kInChunk; ++s) {
+        typename C::Partial of_columns = nothing_yet<C>();
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          finish_step(d, s, i, place, known,
+                      T::kReduced == Reduced::rows      ? of_columns
+                      : T::kReduced == Reduced::columns ? of_row[i]
+                                                        : total);
+        if constexpr (T::kReduced == Reduced::rows) leave_columns(s, of_columns);
+        if (s + kAhead < kSteps) load(s + kAhead);
+      }
+      if constexpr (T::kStaged >= 0) store_chunk(chunk, place);
+    }
+    if constexpr (T::kReduced == Reduced::columns) leave_rows(of_row);
+  }
+
+ private:
+  static int thread() { return threadIdx.x % 128; }
+  static int lane() { return thread() % 32; }
+  static int row() { return thread() / 32 * 16 + lane() / 4; }  // of the warpgroup's, and the one 8 further
+
+  // Nothing is loaded beyond the result. Two rows share what does not depend on them.
+  void load(int step) {
+    typename C::Loaded(&x)[2] = x_[step % kAhead];
+    if (column_of(step) < a_.columns - column_) C::load_fixed(rows_[0], rows_[0].further(column_of(step)).at, x[0]);
+    x[1] = x[0];
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (column_of(step) < columns_[i])
+        C::load_moving(rows_[i], rows_[i].further(column_of(step)).at, nullptr, 0, 0, x[i]);
+  }
+
+  template <class Sums>
+  void finish_step(const Sums& d, int step, int i, char* place, const typename C::Rows& known,
+                   typename C::Partial& part) {
+    if (!T::kClips && column_of(step) >= columns_[i]) return;
+    auto o = rows_[i].further(column_of(step));
+    if constexpr (T::kStaged >= 0) {
+      int r = row() + 8 * i, in_chunk = column_of(step) % T::kChunk + 2 * (lane() % 4);
+      constexpr int kRow = T::kChunkRow;
+      int byte = in_chunk * int(sizeof(typename T::Out)) ^ r * kRow / 128 % (kRow / 16) * 16;  // as it is swizzled
+      o.at[T::kStaged] = reinterpret_cast<i64>(place + r * kRow + byte);
+    }
+    int first = 4 * (step / kPieces) + 2 * i + V * (step % kPieces);
+    decltype(d[0] + d[0]) sums[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) sums[v] = d[first + v];
+    finish_loaded<C, V>(rows_[i], o.at, x_[step % kAhead][i], known, sums, part);
+  }
+
+  void store_chunk(int chunk, const char* place) const {
+    fence_for_copies();
+    named_sync(1 + consumer_, 128);
+    if (thread() > 0) return;
+    const TensorMap* map = &a_.rows[p_.kind].c;
+    int c = p_.column * T::kColumns + chunk * T::kChunk;
+    if constexpr (T::kPatchRows)
+      tensor_store<5>(map, {c, patch_.at[0], patch_.at[1], patch_.at[2], patch_.at[3]}, place);
+    else
+      tensor_store<3>(map, {c, strip_ * 64, p_.batch}, place);
+    stores_commit();
+  }
+
+  void leave_columns(int step, typename C::Partial& part) const {
+    join_lanes<C, 4, 16>(part);
+    const WgmmaArgs::Rows& rows = a_.rows[p_.kind];
+    int warps = rows.tiles * T::kCluster * T::kConsumers * 4, warp = strip_ * 4 + thread() / 32;
+    int c = column_ + column_of(step);
+    if (lane() < 4 && c < a_.columns) left_part<C>(a_, rows.first_slot + p_.batch * warps + warp, c / V) = part;
+  }
+  void leave_rows(typename C::Partial (&parts)[2]) const {
+    i64 first = i64(p_.batch) * a_.rows[0].count + strip_ * 64 + row();
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      join_lanes<C, 1, 2>(parts[i]);
+      if (columns_[i] && lane() % 4 == 0) left_part<C>(a_, p_.column, first + 8 * i) = parts[i];
     }
   }
-}
+
+  const WgmmaArgs& a_;
+  const TilePlace& p_;
+  int consumer_, strip_;
+  int column_;      // the lane's first
+  int columns_[2];  // that are there from it on, of each row
+  PatchPlace patch_;
+  OperandsFrom<C> rows_[2];  // from the lane's first column on
+  typename C::Loaded x_[kAhead][2];
+};
 
 // Which batch and column a piece of 64 columns of a tile begins with. Taps are counted as the window does.
 struct PiecePlace {

@@ -11,16 +11,18 @@ namespace tsr::dev {
 // A: type of the operands' elements; C: of the results that leave in boxes. ACROSS: an operand's elements follow each
 // other across the inner dimension. STAGES: places of the ring. BLOCKS: on a multiprocessor. STAGED: the operand of the
 // generated code that leaves in boxes, -1: none. CLIPS: nothing else is stored, and boxes end with the result: beyond
-// it anything may be computed, of operands from its edge, without a branch. WINDOW: the operand that is pictures which
-// a window walks over. PATCHES: its positions are not one dimension of the result. PARTS: sums are left in the
-// workspace. REDUCED: what the generated code reduces.
+// it anything may be computed, without a branch. WINDOW: the operand that is pictures which a window walks over.
+// PATCHES: its positions are not one dimension of the result. PARTS: sums are left in the workspace. REDUCED: what the
+// generated code reduces. PROMOTES: sums of a step are added up outside the tensor cores, which keep only some 14 bits
+// of those of 8-bit floats. TURNS: warpgroups do not share a tile but take turns, so that one multiplies while another
+// stores.
 enum class Windowed { none, left, right };
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int BLOCKS,
-          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS, Reduced REDUCED>
+          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS, Reduced REDUCED, bool PROMOTES, bool TURNS>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
-  static constexpr bool kClips = CLIPS, kPatches = PATCHES, kParts = PARTS;
+  static constexpr bool kClips = CLIPS, kPatches = PATCHES, kParts = PARTS, kTurns = TURNS;
   static constexpr bool kPatchRows = PATCHES && WINDOW == Windowed::left;
   static constexpr Windowed kWindow = WINDOW;
   static constexpr Reduced kReduced = REDUCED;
@@ -28,12 +30,15 @@ struct WgmmaTile {
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
   static constexpr int kBlocks = BLOCKS;
   static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
-  // Tensor cores keep only some 14 bits of sums of 8-bit floats: those of a step are added up elsewhere.
-  static constexpr bool kPromotes = kSame<A, e4m3> || kSame<A, e5m2>;
+  static constexpr bool kPromotes = PROMOTES;
   static constexpr int kConsumers = ROWS / 64;
+  // Of 64 rows, that a warpgroup has of a tile; warpgroups that have the same tile.
+  static constexpr int kStrips = TURNS ? kConsumers : 1, kTogether = TURNS ? 1 : kConsumers;
+  static_assert(!TURNS || (kConsumers == 2 && !PARTS && !kPromotes));
   static constexpr int kABytes = ROWS * 128, kBBytes = COLUMNS * 128, kStageBytes = kABytes + kBBytes;
-  // Results leave in boxes of 64 rows by 128 bytes, two of which each warpgroup has.
-  static constexpr int kChunk = 128 / sizeof(C), kChunkBytes = 64 * 128;
+  // Results leave in boxes of 64 rows by 128 or 64 bytes, two of which each warpgroup has.
+  static constexpr int kChunkRow = COLUMNS * sizeof(C) % 128 == 0 ? 128 : 64;
+  static constexpr int kChunk = kChunkRow / sizeof(C), kChunkBytes = 64 * kChunkRow;
   static constexpr int kRingBytes = STAGES * kStageBytes, kOutBytes = PARTS ? 0 : kConsumers * 2 * kChunkBytes;
   static constexpr int kSharedBytes = kRingBytes + kOutBytes + 2 * STAGES * 8;
 };

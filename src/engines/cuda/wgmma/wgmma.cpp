@@ -14,9 +14,10 @@
 namespace tsr::cuda {
 namespace {
 
-// Is the result that leaves in boxes all that becomes of the product?
-bool clips(const WgmmaProblem& m) {
-  if (m.reduction.over != dev::Reduced::nothing) return false;
+// Is the result that leaves in boxes all that becomes of the product? Then there need not be a branch for each pair of
+// results; without, the compiler mixes the code of many, which takes registers that some do not have.
+bool clips(const WgmmaProblem& m, const WgmmaChoice& c) {
+  if (c.splits || c.tile.turns || is_long(m) || m.reduction.over != dev::Reduced::nothing) return false;
   auto stores = std::count_if(m.epilogue.operands().begin(), m.epilogue.operands().end(),
                               [](const OperandPlan& o) { return o.kind == Instr::store; });
   return m.staged >= 0 && stores == 1;
@@ -44,11 +45,19 @@ TensorBox left_box(const WgmmaProblem& m, const WgmmaTiling& t) {
 class WgmmaStep : public Step {
  public:
   WgmmaStep(const Graph& g, const WgmmaProblem& m, const WgmmaChoice& c, const Device& d)
-      : a_(m.a.tensor), b_(m.b.tensor), overwritable_(m.epilogue.overwritable()) {
+      : computes_(m.has_prologue()), overwritable_(m.epilogue.overwritable()) {
     const WgmmaTiling& t = c.tile;
     fill_rows(m, t);
-    bound_.map(args_.a, left_box(m, t), a_, d);
-    bound_.map(args_.b, m.filter_gradient ? m.pictures : operand_box(m, m.b, m.columns, t.columns / t.cluster), b_, d);
+    args_.depth = static_cast<int>(m.depth);
+    if (!m.computed[0]) {
+      bound_.map(args_.a, left_box(m, t), m.a.tensor, d);
+      read_.push_back(m.a.tensor);
+    }
+    if (!m.computed[1]) {
+      TensorBox box = m.filter_gradient ? m.pictures : operand_box(m, m.b, m.columns, t.columns / t.cluster);
+      bound_.map(args_.b, box, m.b.tensor, d);
+      read_.push_back(m.b.tensor);
+    }
     args_.columns = static_cast<int>(m.columns), args_.column_tiles = static_cast<int>(column_tiles_of(m, t));
     args_.batches = static_cast<int>(m.batches), args_.taps = m.filter_gradient ? static_cast<int>(m.taps()) : 1;
     args_.a_batches = m.a.batch ? 1 : 0, args_.b_batches = m.b.batch ? 1 : 0;
@@ -59,46 +68,90 @@ class WgmmaStep : public Step {
       bound_.workspace(args_.parts, 0);
       workspace_ = static_cast<size_t>(part_lines_of(m) * pitch_of(m) * c.splits * 4);
     }
-    plan_kernels(m, c, fill_epilogue(g, m, c, d), g.tensor(m.b.tensor).dtype, d);
+    plan_kernels(g, m, c, fill_epilogue(g, m, c, d), g.tensor(m.b.tensor).dtype, d);
   }
   size_t workspace_bytes() const override { return workspace_; }
   int kernels() const override { return 1 + static_cast<int>(then_.size()); }
   bool may_overwrite(TensorId input, TensorId output) const override {
-    return input != a_ && input != b_ &&
+    return !contains(read_, input) &&
            std::find(overwritable_.begin(), overwritable_.end(), std::pair(input, output)) != overwritable_.end();
   }
   void run(const StepArgs& s) const override {
-    dev::WgmmaArgs args = bound_.filled(s);
-    kernel_->launch(grid_, s.stream, args);
-    for (const auto& [kernel, grid] : then_) kernel->launch(grid, s.stream, args);
+    dev::WgmmaComputedArgs args = bound_.filled(s);
+    auto launch = [&](const Kernel& kernel, const Grid& grid) {
+      if (computes_)
+        kernel.launch(grid, s.stream, args);
+      else
+        kernel.launch(grid, s.stream, static_cast<const dev::WgmmaArgs&>(args));
+    };
+    launch(*kernel_, grid_);
+    for (const auto& [kernel, grid] : then_) launch(*kernel, grid);
   }
 
  private:
   static std::string qualified(DType t) { return (t == DType::f32 ? "" : "tsr::dev::") + device_type(t); }
 
-  void plan_kernels(const WgmmaProblem& m, const WgmmaChoice& c, const Code& code, DType b_type, const Device& d) {
+  // What computes operands: its code, and template arguments that name it.
+  std::pair<std::string, std::string> fill_prologues(const Graph& g, const WgmmaProblem& m, const WgmmaTiling& t,
+                                                     const Device& d) {
+    std::string text, sides;
+    for (size_t side : {size_t{0}, size_t{1}}) {
+      if (!m.computed[side]) {
+        sides += ", tsr::dev::WgmmaCopied";
+        continue;
+      }
+      const WgmmaComputed& c = *m.computed[side];
+      dev::WgmmaPrologue& to = args_.before[side];
+      std::string name = side == 0 ? "BeforeA" : "BeforeB";
+      Code code = c.prologue.print(c.access, c.vector, "WgmmaPrologue", name);
+      bound_.numbers(to.numbers, code, g, [](TensorId id) { return id; });
+      for (size_t k = 0; k < c.strides.size(); ++k) {
+        const OperandPlan& o = c.prologue.operands()[k];
+        const WgmmaComputed::Strides& s = c.strides[k];
+        to.operands[k] = {nullptr, s.step, s.neighbour, s.inner, s.batch, s.shift};
+        if (o.kind != Instr::load || o.tensor == kNone) continue;
+        bound_.pointer(to.operands[k].data, o.tensor);
+        read_.push_back(o.tensor);
+      }
+      TensorBox raw = c.raw;
+      int count = side == 0 ? t.rows : t.columns, depth = depth_of(m), bytes = raw.element_bytes;
+      raw.box = {(c.across ? count : depth) * c.bits() / (8 * bytes), c.across ? depth : count, 1};
+      to.unit = 8 * bytes, to.batches = raw.dims[2] > 1;
+      bound_.map(to.raw, raw, c.prologue.lead().tensor, d);
+      text += code.text;
+      sides += cat(", tsr::dev::WgmmaComputed<tsr::dev::", name, ", ", c.vector, ", ", c.across ? "true" : "false",
+                   ", ", c.bits(), ">");
+    }
+    return {text, sides};
+  }
+
+  void plan_kernels(const Graph& g, const WgmmaProblem& m, const WgmmaChoice& c, const Code& code, DType b_type,
+                    const Device& d) {
     const WgmmaTiling& t = c.tile;
-    int stages = stages_of(c, d);
+    int stages = stages_of(m, c, d);
     DType result = DType::f32;
     if (m.staged >= 0) result = m.epilogue.tensor(m.epilogue.operands()[static_cast<size_t>(m.staged)]).dtype;
     Program program;
-    program.include = "engines/cuda/wgmma/product.cuh";
+    program.include = cat("engines/cuda/wgmma/", computes_ ? "computed" : "product", ".cuh");
     bool a_across = m.filter_gradient || m.a.across(), b_across = m.filter_gradient || m.b.across();
     WgmmaShape shape{t.columns, m.type, b_type, m.sum, false, a_across, b_across};
-    program.generated = wgmma_text("Product", shape) + code.text;
-    program.args = "tsr::dev::WgmmaArgs";
+    auto [before, sides] = fill_prologues(g, m, t, d);
+    program.generated = wgmma_text("Product", shape) + before + code.text;
+    program.args = computes_ ? "tsr::dev::WgmmaComputedArgs" : "tsr::dev::WgmmaArgs";
     auto flag = [](bool b) { return b ? "true" : "false"; };
     const char* window = m.filter_gradient ? "right" : m.windows.empty() ? "none" : "left";
-    std::string tile = cat("tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ", flag(a_across),
-                           ", ", flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ",
-                           t.blocks, ", ", c.splits ? -1 : m.staged, ", ", flag(!c.splits && clips(m)),
-                           ", tsr::dev::Windowed::", window, ", ", flag(m.in_patches), ", ", flag(c.splits > 0), ", ",
-                           reduced(m), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
-    program.body = cat("tsr::dev::wgmma_product<", tile, ">");
+    std::string tile =
+        cat("tsr::dev::WgmmaTile<", qualified(m.type), ", ", qualified(result), ", ", flag(a_across), ", ",
+            flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ", t.blocks, ", ",
+            c.splits ? -1 : m.staged, ", ", flag(clips(m, c)), ", tsr::dev::Windowed::", window, ", ",
+            flag(m.in_patches), ", ", flag(c.splits > 0), ", ", device_name(m.reduction.over), ", ", flag(m.promotes),
+            ", ", flag(t.turns), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
+    program.body =
+        computes_ ? cat("tsr::dev::wgmma_computed<", tile, sides, ">") : cat("tsr::dev::wgmma_product<", tile, ">");
     program.threads = threads_of(t);
     program.blocks_per_unit = t.blocks;
     grid_ = {clusters_of(m, c, d) * t.cluster, program.threads,
-             stages * stage_bytes(t) + out_bytes(c) + int64_t{16} * stages, t.cluster};
+             stages * stage_bytes(t) + raw_bytes(m, t) + out_bytes(c) + int64_t{16} * stages + kRawBarriers, t.cluster};
     std::vector<Program> all = {program};
     std::vector<Grid> grids;
     auto add = [&](const std::string& body, const Grid& grid) {
@@ -122,31 +175,17 @@ class WgmmaStep : public Step {
     for (size_t i = 0; i < grids.size(); ++i) then_.emplace_back(kernels[i + 1], grids[i]);
   }
 
-  static std::string reduced(const WgmmaProblem& m) {
-    constexpr const char* kNames[] = {"nothing", "rows", "columns", "all"};
-    return cat("tsr::dev::Reduced::", kNames[static_cast<int>(m.reduction.over)]);
-  }
-
-  // What the product leaves of reductions, and the kernels that join it: two, where there is much.
+  // What the product leaves of reductions, and the kernels that join it.
   template <class Add>
   void plan_reduction(const WgmmaProblem& m, const WgmmaChoice& c, const Code& code, const Device& d, const Add& add) {
-    constexpr int64_t kLoads = 64, kMostChunks = 128;  // of a thread, one after the other
-    WgmmaParts p = parts_of(m, c.tile, d, vector_);
-    int64_t lanes = m.reduction.over == dev::Reduced::all ? 1 : 32, shares = kThreads / lanes;
-    int64_t across = p.groups * ceil_div(p.pieces, lanes), bytes = code.partial_bytes, chunks = p.slots;
-    if (p.slots > kLoads * shares) chunks = std::min(kMostChunks, ceil_div(p.slots, kLoads / 2 * shares));
-    auto left = static_cast<size_t>(ceil_div(p.groups * p.slots * p.pieces * bytes, 16) * 16);
-    args_.reduced.pieces = p.pieces;
-    args_.reduced.slots = static_cast<int>(p.slots), args_.reduced.chunks = static_cast<int>(chunks);
-    bound_.workspace(args_.reduced.left, 0);
-    bound_.workspace(args_.reduced.joined, chunks < p.slots ? left : 0);
-    workspace_ = left + (chunks < p.slots ? static_cast<size_t>(p.groups * chunks * p.pieces * bytes) : 0);
-    auto body = [&](bool last) {
-      return cat("tsr::dev::wgmma_reduce<tsr::dev::Code<", vector_, ">, ", vector_, ", ", reduced(m), ", ",
-                 last ? "true" : "false", ">");
-    };
-    if (chunks < p.slots) add(body(false), {across * chunks, kThreads, kThreads * bytes});
-    add(body(true), {across, kThreads, kThreads * bytes});
+    JoinPlan p =
+        plan_joins(parts_of(m, c.tile, d, vector_), m.reduction.over, code.partial_bytes, bound_, args_.reduced);
+    workspace_ = p.all_bytes;
+    p.each([&](const char* last, const Grid& grid) {
+      add(cat("tsr::dev::wgmma_reduce<tsr::dev::Code<", vector_, ">, ", vector_, ", ", device_name(m.reduction.over),
+              ", ", last, ">"),
+          grid);
+    });
   }
 
   void fill_rows(const WgmmaProblem& m, const WgmmaTiling& t) {
@@ -181,34 +220,32 @@ class WgmmaStep : public Step {
     const std::vector<OperandPlan>& operands = m.epilogue.operands();
     vector_ = m.columns % 2 == 0 ? 2 : 1;
     std::vector<OperandPlan::Access> access;
+    std::vector<bool> fixed;
     for (size_t k = 0; k < operands.size(); ++k) {
       const WgmmaProblem::Strides& s = m.strides[k];
       dev::WgmmaEpilogue::Operand& to = args_.epilogue.operands[k];
       to = {nullptr, s.column, s.row, s.column, s.batch, {}};
       std::copy(s.positions.begin(), s.positions.end(), to.positions);
       access.push_back(access_of(m, k, !c.splits && static_cast<int>(k) == m.staged));
+      fixed.push_back(s.is_fixed());
       bound_.pointer(args_.epilogue.operands[k].data, m.epilogue.id(operands[k].tensor));
     }
-    Code code = m.epilogue.print(access, vector_, "WgmmaEpilogue", m.reduction.over);
-    for (size_t i = 0; i < code.numbers.size(); ++i) {
-      const NumberPlan& n = code.numbers[i];
-      args_.epilogue.numbers[i] = to_number(n.lane, n.value);
-      if (TensorId id = m.epilogue.id(n.tensor); id != kNone)
-        bound_.number(args_.epilogue.numbers[i], n.lane, g.tensor(id).dtype, id);
-    }
-    if (m.staged >= 0 && !c.splits) map_results(m, d);
+    Code code = m.epilogue.print(access, vector_, "WgmmaEpilogue", m.reduction.over, fixed);
+    bound_.numbers(args_.epilogue.numbers, code, g, [&](TensorId t) { return m.epilogue.id(t); });
+    if (m.staged >= 0 && !c.splits) map_results(m, c.tile, d);
     return code;
   }
 
   // The boxes in which results leave: 64 rows, or a patch of positions.
-  void map_results(const WgmmaProblem& m, const Device& d) {
+  void map_results(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d) {
     const OperandPlan& o = m.epilogue.operands()[static_cast<size_t>(m.staged)];
     const WgmmaProblem::Strides& s = m.strides[static_cast<size_t>(m.staged)];
-    int bytes = info(o.type).bits / 8;
+    int bytes = info(o.type).bits / 8, row = t.columns * bytes % 128 == 0 ? 128 : 64;
     TensorBox box;
-    box.rank = m.in_patches ? 5 : 3, box.element_bytes = bytes, box.swizzle = dev::Swizzle::bytes_128;
+    box.rank = m.in_patches ? 5 : 3, box.element_bytes = bytes;
+    box.swizzle = row == 128 ? dev::Swizzle::bytes_128 : dev::Swizzle::bytes_64;
     box.dims = {m.columns, m.rows, m.batches}, box.strides = {bytes, s.row * bytes, s.batch * bytes};
-    box.box = {128 / bytes, 64, 1};
+    box.box = {row / bytes, 64, 1};
     for (size_t kind = 0; kind < kinds_of(m).size(); ++kind) {
       for (size_t i = 0; i < 4 && m.in_patches; ++i) {
         const WgmmaWindow& w = m.windows[kind];
@@ -235,13 +272,15 @@ class WgmmaStep : public Step {
     return pairs && vector_ == 2 ? OperandPlan::vector : OperandPlan::strided;
   }
 
-  TensorId a_, b_;
+  bool computes_;                                            // operands
+  std::vector<TensorId> read_;                               // by the product
   std::vector<std::pair<TensorId, TensorId>> overwritable_;  // inputs of what follows the product, and outputs
-  KernelArgs<dev::WgmmaArgs> bound_;
-  dev::WgmmaArgs& args_ = bound_.args;
+  KernelArgs<dev::WgmmaComputedArgs> bound_;
+  dev::WgmmaComputedArgs& args_ = bound_.args;
   int vector_ = 1;
   size_t workspace_ = 0;
-  static constexpr int64_t kThreads = 256;  // of kernels that join parts
+  static constexpr int64_t kThreads = 256;     // of kernels that join parts
+  static constexpr int64_t kRawBarriers = 64;  // bytes, at most
   Grid grid_;
   std::shared_ptr<const Kernel> kernel_;
   std::vector<std::pair<std::shared_ptr<const Kernel>, Grid>> then_;  // kernels that join what it leaves in parts
@@ -277,7 +316,7 @@ class WgmmaEngine : public Engine {
         .id = 111,
         .device = DeviceKind::cuda,
         .text =
-            "matrix products and convolutions of 8 and 16-bit numbers, with the pointwise work behind them, on "
+            "matrix products and convolutions of 8 and 16-bit numbers, with the pointwise work around them, on "
             "the tensor cores of compute capability 9.0",
         .tensor_cores = true};
     return kInfo;
@@ -286,7 +325,7 @@ class WgmmaEngine : public Engine {
     if (d.arch != 90)
       return Reason::no("the device has compute capability ", d.arch / 10, ".", d.arch % 10, ", not 9.0");
     Reason why;
-    std::optional<WgmmaProblem> p = find_wgmma(r, &why);
+    std::optional<WgmmaProblem> p = find_wgmma(r, d, &why);
     if (!p) return why;
     return std::make_unique<WgmmaMatch>(r, d, std::move(*p));
   }

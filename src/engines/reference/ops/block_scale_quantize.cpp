@@ -15,7 +15,7 @@ void block_scale_quantize(const Context<R>& c) {
   Dims lengths = Dims::filled(x.rank(), 1);
   lengths[cut] = o.block[0];
   DType type = c.out_tensor(0).dtype, scale_type = c.out_tensor(1).dtype;
-  R largest = type == DType::e4m3 ? R(448) : type == DType::e5m2 ? R(57344) : R(6);
+  auto largest = static_cast<R>(tsr::largest(type));
   Dims index = Dims::filled(x.rank(), 0);
   for (int64_t i = 0; i < x.size(); ++i, next_index(index, x.dims)) {
     R& s = scale.at(scale_index(index, lengths));

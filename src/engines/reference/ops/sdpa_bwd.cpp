@@ -166,7 +166,7 @@ void sdpa_bwd(const Context<R>& c) {
   multiply(ds, a.scale);
   c.out(kAmaxDp, amax(ds));
   DType type = c.in_tensor(kDo).dtype;
-  bool narrow = a.rounds_to_fp8 && sdpa::is_fp8(type);
+  bool narrow = a.rounds_to_fp8 && is_fp8(type);
   round_for_products(c, ds, narrow, kScaleDp, narrow ? type : c.in_tensor(s.q).dtype, jitter(c));
   query_and_key_gradients(g, ds);
 }

@@ -86,18 +86,18 @@ void read_inputs(const Context<R>& c, const Slots& s, Attention<R>& a) {
   if (sdpa::has(c.node(), s.page_table_k)) a.k = gather_pages(c, a.k, s.page_table_k, a.n, a.len_kv);
   if (sdpa::has(c.node(), s.page_table_v)) a.v = gather_pages(c, a.v, s.page_table_v, a.n, a.len_kv);
   bool blocks = c.has(s.descale_v) && c.in_tensor(s.descale_v).dtype == DType::e8m0;
-  a.rounds_to_fp8 = sdpa::is_fp8(c.in_tensor(s.q).dtype) && !blocks;
+  a.rounds_to_fp8 = is_fp8(c.in_tensor(s.q).dtype) && !blocks;
   a.scale = static_cast<R>(c.template options<SdpaOptions>().scale) * c.template scalar<R>(s.scale, R(1));
 }
 
 template <class R>
-void scaled_products(Attention<R>& a) {
+void scaled_products(Attention<R>& a, bool narrow) {
   a.scaled = Array<R>(a.n.scores());
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
     for (int64_t col = 0; col < a.len_kv[static_cast<size_t>(b)]; ++col) {
-      R sum = 0;
-      for (int64_t i = 0; i < a.n.d; ++i) sum += a.q.at(b, h, row, i) * a.k.at(b, a.k_head(h), col, i);
-      a.scaled.at(b, h, row, col) = a.scale * sum;
+      Sum<R> sum(narrow);
+      for (int64_t i = 0; i < a.n.d; ++i) sum.add(a.q.at(b, h, row, i) * a.k.at(b, a.k_head(h), col, i));
+      a.scaled.at(b, h, row, col) = a.scale * sum.total();
     }
   });
 }
@@ -168,12 +168,12 @@ void dropout(const Context<R>& c, const Slots& s, Attention<R>& a) {
 }  // namespace
 
 template <class R>
-Attention<R> attention(const Context<R>& c) {
+Attention<R> attention(const Context<R>& c, bool narrow) {
   const Slots& s = sdpa::slots(c.node());
   Attention<R> a;
   a.n = a.declared = sdpa::shape(c.graph(), c.node());
   read_inputs(c, s, a);
-  scaled_products(a);
+  scaled_products(a, narrow && a.rounds_to_fp8);
   masked_scores(c, s, a);
   dropout(c, s, a);
   return a;
@@ -243,11 +243,11 @@ void round_for_products(const Context<R>& c, Array<R>& x, bool narrow, int facto
   if (narrow) multiply(x, c.template scalar<R>(factor, R(1)));
   for (R& v : x.data)
     v = narrow && jitter == 0 ? static_cast<R>(round_to(type, v))
-                              : round_somewhere(v, sdpa::is_fp8(type) ? DType::bf16 : type, jitter);
+                              : round_somewhere(v, is_fp8(type) ? DType::bf16 : type, jitter);
 }
 
-template Attention<double> attention(const Context<double>&);
-template Attention<float> attention(const Context<float>&);
+template Attention<double> attention(const Context<double>&, bool);
+template Attention<float> attention(const Context<float>&, bool);
 template Array<double> call_on_scores(const Context<double>&, const Attention<double>&, const Subgraph&,
                                       const std::vector<Array<double>>&, size_t);
 template Array<float> call_on_scores(const Context<float>&, const Attention<float>&, const Subgraph&,

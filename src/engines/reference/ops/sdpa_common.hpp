@@ -3,6 +3,9 @@
 // factors of dropout.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "engines/reference/context.hpp"
 #include "graph/ops/sdpa_common.hpp"
 
@@ -28,8 +31,49 @@ struct Attention {
   int64_t v_head(int64_t h) const { return h / (n.hq / n.hv); }
 };
 
+// Moved runs of 8-bit numbers are of two kinds: as engines compute that multiply copies in 16 bits, and as tensor cores
+// do that multiply 8 bits. Seeds are 1 to 3 times a number of the tensor: the bit above the lowest tells the third run
+// from the others.
+inline bool multiplies_narrow(uint64_t jitter) { return jitter != 0 && (jitter / (jitter & -jitter) & 2) != 0; }
+
+// A sum of products. `narrow`: as tensor cores keep it that multiply 8 bits: 32 products are added to it at once, of
+// which 13 bits behind the largest one's first remain. What comes of 256 products is added up without loss.
 template <class R>
-Attention<R> attention(const Context<R>& c);
+class Sum {
+ public:
+  explicit Sum(bool narrow) : narrow_(narrow) {}
+  void add(R term) {
+    if (!narrow_) {
+      total_ += term;
+      return;
+    }
+    terms_[count_ % kTogether] = term;
+    if (++count_ % kTogether == 0) join(kTogether);
+    if (count_ % kInOne == 0) total_ += part_, part_ = 0;
+  }
+  R total() {
+    if (count_ % kTogether != 0) join(count_ % kTogether), count_ = 0;
+    return total_ + part_;
+  }
+
+ private:
+  static constexpr int kTogether = 32, kInOne = 256;
+  void join(int count) {
+    R largest = std::fabs(part_), sum = 0;
+    for (int i = 0; i < count; ++i) largest = std::max(largest, std::fabs(terms_[i]));
+    R unit = largest > 0 && std::isfinite(largest) ? std::ldexp(R(1), std::ilogb(largest) - 13) : R(0);
+    auto kept = [&](R v) { return unit > 0 ? std::trunc(v / unit) * unit : v; };
+    for (int i = 0; i < count; ++i) sum += kept(terms_[i]);
+    part_ = kept(part_) + sum;
+  }
+  bool narrow_;
+  R total_ = 0, part_ = 0, terms_[kTogether];
+  int count_ = 0;
+};
+
+// `narrow`: scores are such sums.
+template <class R>
+Attention<R> attention(const Context<R>& c, bool narrow = false);
 
 // Calls f(b, h, row) for every row of scores that exists: rows past the length of their batch do not.
 template <class R, class F>

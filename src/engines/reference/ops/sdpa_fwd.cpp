@@ -49,17 +49,39 @@ Softmax<R> softmax(const Context<R>& c, const Attention<R>& a) {
 }
 
 template <class R>
-Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p) {
+Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p, bool narrow = false) {
   Array<R> o({a.n.b, a.n.hq, a.n.sq, a.n.dv});
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
     for (int64_t i = 0; i < a.n.dv; ++i) {
-      R sum = 0;
+      Sum<R> sum(narrow);
       for (int64_t col = 0; col < a.n.skv; ++col)
-        if (a.scores.at(b, h, row, col) != kMinusInf<R>) sum += p.at(b, h, row, col) * a.v.at(b, a.v_head(h), col, i);
-      o.at(b, h, row, i) = sum;
+        if (a.scores.at(b, h, row, col) != kMinusInf<R>) sum.add(p.at(b, h, row, col) * a.v.at(b, a.v_head(h), col, i));
+      o.at(b, h, row, i) = sum.total();
     }
   });
   return o;
+}
+
+// Probabilities as 8-bit products take them: a row's are multiples of a number near its largest, which was the largest
+// so far.
+template <class R>
+void round_rows(const Attention<R>& a, DType type, uint64_t jitter, Array<R>& p) {
+  R most = 128 + static_cast<R>(jitter % 16) * 8;
+  each_row(a, [&](int64_t b, int64_t h, int64_t row) {
+    R largest = 0;
+    for (int64_t col = 0; col < a.n.skv; ++col) largest = std::max(largest, p.at(b, h, row, col));
+    for (int64_t col = 0; col < a.n.skv && largest > 0; ++col) {
+      R& v = p.at(b, h, row, col);
+      v = static_cast<R>(round_to(type, v / largest * most)) / most * largest;
+    }
+  });
+}
+
+template <class R>
+R largest_difference(const Array<R>& x, const Array<R>& y) {
+  R largest = 0;
+  for (int64_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::fabs(x[i] - y[i]));
+  return largest;
 }
 
 }  // namespace
@@ -67,16 +89,29 @@ Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p) {
 template <class R>
 void sdpa_fwd(const Context<R>& c) {
   const sdpa::Slots& s = sdpa::slots(c.node());
-  Attention<R> a = attention(c);
+  uint64_t jitter = c.wants(kO) ? c.out_memory(kO).jitter : 0;
+  Attention<R> a = attention(c, multiplies_narrow(jitter));
   Softmax<R> y = softmax(c, a);
   drop(a, y.p);
   c.out(kAmaxS, amax(y.p));
   // On tensor cores probabilities are multiples of the largest so far.
-  round_for_products(c, y.p, a.rounds_to_fp8, s.scale_s, c.in_tensor(s.v).dtype,
-                     c.wants(kO) ? c.out_memory(kO).jitter : 0);
-  Array<R> o = weighted_sum(a, y.p);
-  multiply(o, c.template scalar<R>(s.descale_s, R(1)));
-  c.out(kAmaxO, amax(o));
+  Array<R> p = y.p;
+  round_for_products(c, p, a.rounds_to_fp8, s.scale_s, c.in_tensor(s.v).dtype, jitter);
+  Array<R> o = weighted_sum(a, p);
+  R descale_s = c.template scalar<R>(s.descale_s, R(1));
+  Array<R> largest = amax(o);
+  if (a.rounds_to_fp8 && jitter != 0) {
+    round_rows(a, c.in_tensor(s.v).dtype, jitter, y.p);
+    multiply(y.p, c.template scalar<R>(s.scale_s, R(1)));
+    Array<R> rounded = weighted_sum(a, y.p, true);
+    // As far as rounding moves any result may it move the largest, up or down.
+    R moved = largest_difference(o, rounded);
+    largest[0] += multiplies_narrow(jitter) ? moved : -moved;
+    if (multiplies_narrow(jitter)) o = rounded;
+  }
+  multiply(o, descale_s);
+  multiply(largest, std::fabs(descale_s));
+  c.out(kAmaxO, largest);
   multiply(o, c.template scalar<R>(kScaleO, R(1)));
   write_sequences(c, kO, o, a.len_q);
   write_sequences(c, kStats, y.stats, a.len_q);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether operands of f32 may be rounded to 10 bits of mantissa: an option of matrix products and convolutions.
+// What matrix products and convolutions allow: rounding of f32 operands to 10 bits of mantissa, and sums of 8-bit
+// floats with as few bits as tensor cores keep.
 #pragma once
 
 #include <any>
@@ -12,6 +13,12 @@ namespace tsr {
 inline bool allows_tf32(const Node& n) {
   if (const auto* o = std::any_cast<tessera::MatmulOptions>(&n.attrs)) return o->tf32;
   if (const auto* o = std::any_cast<tessera::ConvOptions>(&n.attrs)) return o->tf32;
+  return false;
+}
+
+inline bool allows_fast_sums(const Node& n) {
+  if (const auto* o = std::any_cast<tessera::MatmulOptions>(&n.attrs)) return o->fast_sums;
+  if (const auto* o = std::any_cast<tessera::ConvOptions>(&n.attrs)) return o->fast_sums;
   return false;
 }
 
