@@ -121,7 +121,8 @@ struct World {
   void (*fence_proxy)() = nullptr;
   // --- other blocks' shared memory: where a place of this block's lies there
   void* (*remote)(const void* place, int rank, int bytes, bool writes, Here here) = nullptr;
-  // --- copies of the threads' own
+  // --- the threads' own loads, stores and copies
+  void (*misaligned)(const void* p, int bytes, int alignment, Here here) = nullptr;
   void (*copy_piece)(const PieceCopy& c) = nullptr;
   void (*pieces_commit)() = nullptr;
   void (*pieces_wait)(int left) = nullptr;

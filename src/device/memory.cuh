@@ -2,17 +2,27 @@
 // Elements from and to device memory, V at once.
 #pragma once
 
+#include "device/ptx/address.cuh"
 #include "device/words.cuh"
 
 namespace tsr::dev {
 
 // In pieces of up to 16 bytes; the address must be aligned to one.
 template <class T, int V>
-void load_vector(const T* p, Vec<T, V>& x) {
+void check_aligned(const T* p, Here here) {
+#if defined(TSR_EMULATED)
+  if (reinterpret_cast<u64>(p) % alignof(Vec<T, V>) != 0)
+    tsr_emulated::world->misaligned(p, int(sizeof(Vec<T, V>)), int(alignof(Vec<T, V>)), here);
+#endif
+}
+template <class T, int V>
+void load_vector(const T* p, Vec<T, V>& x, Here here = {}) {
+  check_aligned<T, V>(p, here);
   x = *reinterpret_cast<const Vec<T, V>*>(p);
 }
 template <class T, int V>
-void store_vector(T* p, const Vec<T, V>& x) {
+void store_vector(T* p, const Vec<T, V>& x, Here here = {}) {
+  check_aligned<T, V>(p, here);
   *reinterpret_cast<Vec<T, V>*>(p) = x;
 }
 // What is not read again soon: the cache gives it up first and keeps what is.

@@ -6,6 +6,16 @@
 #include "graph/ops/list.hpp"
 
 namespace tsr {
+namespace {
+
+// What `bytes` further than a tensor begins keeps of its alignment.
+int64_t alignment_at(const Tensor& t, int64_t bytes) {
+  int64_t alignment = t.alignment;
+  while (bytes % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+}  // namespace
 
 TensorId Decomposition::add_placed(Tensor t, Place p) {
   t.stored = t.dtype_given = t.dims_given = t.strides_given = true;
@@ -44,8 +54,7 @@ TensorId Decomposition::view(TensorId outer, const Dims& dims, const Dims& strid
   if (std::string name = offset == 0 ? x.name : cat(x.name, "+", offset); graph_.find(name) == kNone)
     v.name = std::move(name);
   v.dtype = x.dtype, v.dims = dims, v.strides = strides;
-  v.by_value = x.by_value, v.alignment = x.alignment;
-  while (bytes % v.alignment != 0) v.alignment /= 2;
+  v.by_value = x.by_value, v.alignment = alignment_at(x, bytes);
   return add_placed(std::move(v), {Place::outside, outer, bytes});
 }
 
@@ -59,7 +68,8 @@ TensorId Decomposition::reshaped(TensorId t, const Dims& dims, const Dims& strid
   Tensor v;
   v.dtype = tensor(t).dtype, v.dims = dims, v.strides = strides;
   Place p = place(t);
-  p.offset += offset * info(v.dtype).bits / 8;
+  int64_t bytes = offset * info(v.dtype).bits / 8;
+  p.offset += bytes, v.alignment = alignment_at(tensor(t), bytes);
   return add_placed(std::move(v), p);
 }
 

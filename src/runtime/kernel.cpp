@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -20,6 +21,7 @@ namespace tsr {
 namespace {
 
 constexpr const char* kEntry = "tsr_kernel";
+constexpr const char* kLaunchSource = "device/ptx/launch.cuh";
 
 std::string describe_launch(const std::string& name, const Grid& g) {
   return cat(name, ", ", g.blocks, " blocks of ", g.threads, " threads, ", g.shared_bytes, " bytes of shared memory",
@@ -63,7 +65,8 @@ class AbsentKernel : public Kernel {
 
 class CudaKernel : public Kernel {
  public:
-  CudaKernel(const std::string& name, const std::string& code, const Device& d) {
+  CudaKernel(const Program& p, const std::string& code, const Device& d) {
+    const std::string& name = p.body;
     const cuda::Driver& driver = cuda::driver();
     cuda::ensure_context(d.index);
     // Loaded into the caller's context at once: a launch must not load anything, it may be under capture.
@@ -75,6 +78,10 @@ class CudaKernel : public Kernel {
     constexpr int kMaxDynamicShared = 8;
     cuda::check(driver.KernelSetAttribute(kMaxDynamicShared, static_cast<int>(d.shared_bytes), function_, d.index),
                 "cuKernelSetAttribute", name);
+    constexpr int kOverlapArch = 90, kRecordsOverlap = 12030;  // the first driver whose graphs keep it
+    constexpr int kThreads = 2048;                             // of a multiprocessor
+    if (d.arch < kOverlapArch || driver.version < kRecordsOverlap) return;
+    overlap_from_ = p.blocks_per_unit == 1 ? 1 : d.units * int64_t{p.blocks_per_unit ? p.blocks_per_unit : kThreads / p.threads};
   }
   CudaKernel(const CudaKernel&) = delete;
   CudaKernel& operator=(const CudaKernel&) = delete;
@@ -95,7 +102,7 @@ class CudaKernel : public Kernel {
       attributes[c.attribute_count].id = cuda::kClusterDimension;
       attributes[c.attribute_count++].value.cluster = {static_cast<unsigned>(g.cluster), 1, 1};
     }
-    if (g.overlap) {
+    if (g.blocks >= overlap_from_ && !g.together) {
       attributes[c.attribute_count].id = cuda::kProgrammaticSerialisation;
       attributes[c.attribute_count++].value.flag = 1;
     }
@@ -115,6 +122,9 @@ class CudaKernel : public Kernel {
   }
   cuda::Library library_ = nullptr;
   cuda::Function function_ = nullptr;
+  // From so many blocks on it may start before the kernel in front ends. Fewer would crowd where that ends first, and
+  // leave other multiprocessors without work.
+  int64_t overlap_from_ = std::numeric_limits<int64_t>::max();
 };
 
 class EmulatedKernel : public Kernel {
@@ -158,7 +168,7 @@ struct KernelLibrary {
     } else {
       c = obtain(p, d, key);
       if (d.memory)
-        kernel = std::make_shared<CudaKernel>(p.body, c.code, d);
+        kernel = std::make_shared<CudaKernel>(p, c.code, d);
       else
         kernel = std::make_shared<AbsentKernel>(d.name);
     }
@@ -209,8 +219,11 @@ std::string kernel_text(const Program& p, const Device& d) {
   std::string bounds = cat(p.threads, blocks ? cat(", ", blocks) : std::string());
   std::string text;
   if (emulated) text += "#include \"device/emulated.cuh\"\n";
-  text += cat("#include \"", p.include, "\"\n", p.generated, "\nextern \"C\" __global__ void __launch_bounds__(",
-              bounds, ") ", kEntry, "(const __grid_constant__ ", p.args, " args) { ", p.body, "(args); }\n");
+  // The start of a kernel, and what it prepares, hide behind the end of the one in front.
+  const char* wait = p.waits ? "" : "tsr::dev::wait_for_previous(); ";
+  text += cat("#include \"", kLaunchSource, "\"\n#include \"", p.include, "\"\n", p.generated,
+              "\nextern \"C\" __global__ void __launch_bounds__(", bounds, ") ", kEntry, "(const __grid_constant__ ",
+              p.args, " args) { tsr::dev::launch_next(); ", wait, p.body, "(args); }\n");
   if (emulated)
     text += cat("extern \"C\" void tsr_enter(tsr_emulated::World* world, const void* args) {\n",
                 "  tsr_emulated::world = world;\n  ", kEntry, "(*static_cast<const ", p.args, "*>(args));\n}\n");
@@ -222,7 +235,7 @@ namespace {
 thread_local KernelRecorder* recorder = nullptr;
 
 std::shared_ptr<const Kernel> find_or_make(const Program& p, const Device& d) {
-  uint64_t sources = jit::closure_hash(p.include);
+  uint64_t sources = jit::closure_hash(p.include) ^ jit::closure_hash(kLaunchSource);
   std::string what = cat(kernel_text(p, d), '\n', d.target, '\n', jit::compile_flags());
   std::string key = hex(hash_text(what, sources)) + hex(hash_text(what, ~sources));
   std::string where = cat(key, '@', d.memory ? d.index : -1);

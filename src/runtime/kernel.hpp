@@ -22,6 +22,7 @@ struct Program {
   std::string body;         // what is called with it: a function, or an instance of a function template
   int threads = 256;        // of one block, at most
   int blocks_per_unit = 0;  // blocks that must fit on a multiprocessor together; 0: no demand
+  bool waits = false;       // by itself for the kernels in front (device/ptx/launch.cuh), once it has prepared its work
 };
 
 struct Grid {
@@ -29,7 +30,6 @@ struct Grid {
   int threads = 256;
   int64_t shared_bytes = 0;
   int cluster = 1;        // blocks that form a cluster
-  bool overlap = false;   // may start before the kernel in front ends; the kernel itself waits for its results
   bool together = false;  // all blocks run at the same time and may wait for each other (device/grid.cuh)
 };
 

@@ -190,6 +190,11 @@ TEST_F(HopperWarp, blocks_reach_each_others_memory) {
 }
 
 // --- mistakes
+TEST_F(HopperWarp, vectors_that_are_not_aligned_are_found) {
+  expect_mistake("Vec<u32, 4> x;\nload_vector(a.in + t, x); a.out[t] = x.v[0];",
+                 {"thread 1, body:2", "16 bytes are loaded or stored 4 bytes behind a multiple of 16"});
+}
+
 TEST_F(HopperWarp, reads_of_pieces_that_have_not_come_are_found) {
   expect_mistake("piece_load<16>(s + 16 * t, a.in + 4 * t);\npieces_commit(); u32 r[4];\nmatrix_load(r, s + 16 * t);",
                  {"thread 31, body:3", "a load of matrices reads shared memory at offset 496", "asked for at body:1",

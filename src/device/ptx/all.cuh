@@ -4,6 +4,7 @@
 
 #include "device/block.cuh"
 #include "device/cluster.cuh"
+#include "device/memory.cuh"
 #include "device/ptx/barrier.cuh"
 #include "device/ptx/copy.cuh"
 #include "device/ptx/launch.cuh"

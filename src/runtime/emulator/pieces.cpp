@@ -9,6 +9,12 @@
 namespace tsr::emulator {
 namespace {
 
+void misaligned(const void* p, int bytes, int alignment, Here here) {
+  mistake(cat(bytes, " bytes are loaded or stored ", reinterpret_cast<uintptr_t>(p) % 16,
+              " bytes behind a multiple of 16, they must lie at a multiple of ", alignment),
+          here);
+}
+
 void mark_coming(BlockState& b, int64_t first, int bytes, Here here) {
   for (int64_t i = first / 4; i * 4 < first + bytes; ++i) b.coming[static_cast<size_t>(i)] = here;
 }
@@ -70,6 +76,7 @@ void bring_pieces(Fibre& f, size_t asked) {
 }
 
 void add_pieces(tsr_emulated::World& w) {
+  w.misaligned = misaligned;
   w.copy_piece = copy_piece;
   w.pieces_commit = pieces_commit;
   w.pieces_wait = pieces_wait;

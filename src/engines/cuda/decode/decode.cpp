@@ -32,9 +32,8 @@ class DecodeStep : public Step {
       arguments_.reserve(a.part_o, parts * m.p.n.dv * kFloat);
       arguments_.reserve(a.part_max, parts * kFloat);
       arguments_.reserve(a.part_sum, parts * kFloat);
-      constexpr int kOverlapArch = 90;
       programs.push_back(program("join", "decode_join", m, c));
-      grids_.push_back({.blocks = ceil_div(rows, kWarps), .threads = kThreads, .overlap = d.arch >= kOverlapArch});
+      grids_.push_back({.blocks = ceil_div(rows, kWarps), .threads = kThreads});
     }
     kernels_ = get_kernels(programs, d);
   }

@@ -7,7 +7,6 @@
 // together what they found.
 #pragma once
 
-#include "device/ptx/launch.cuh"
 #include "engines/cuda/decode/results.cuh"
 
 namespace tsr::dev::attention {
@@ -80,7 +79,6 @@ template <class T, class O>
 void decode(const DecodeArgs& a) {
   static_assert(sizeof(DecodeMemory<T>) <= kDecodeBytes<T>, "what the host counts");
   auto& m = *reinterpret_cast<DecodeMemory<T>*>(shared_memory());
-  launch_next();
   if (threadIdx.x == 0) read_factors<T, O>(a, m);
   DecodeWork w;
   w.splits = a.splits;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins what blocks found that shared the keys of a row. A warp for each row; it begins while those still work, and
-// waits for them. (A count of the blocks that have finished, so that the last one joins, would have to be zero before
-// the first begins. Nobody promises that of a workspace, and to clear it takes a launch too, which cannot begin early.)
+// Joins what blocks found that shared the keys of a row, a warp for each row. (A count of the blocks that have finished,
+// so that the last one joins, would have to be zero before the first begins. Nobody promises that of a workspace, and to
+// clear it takes a launch, too.)
 #pragma once
 
-#include "device/ptx/launch.cuh"
 #include "engines/cuda/decode/results.cuh"
 
 namespace tsr::dev::attention {
@@ -21,7 +20,6 @@ void decode_join(const DecodeArgs& a) {
   float exponent = T::kFolded ? f.score * kLog2e : kLog2e;
   i32 length = grouped_queries(a, b);
   i64 first = part_index(a, b, head, 0, row);
-  wait_for_previous();
   DecodeColumns sums[kDecodeVectors<T>] = {};
   auto part = [&](i32 split) { return first + i64(split) * rows; };
   Softmax<float> all = join_parts<T>(

@@ -107,7 +107,7 @@ std::vector<DecodeChoice> decode_choices(const DecodeProblem& m, const Device& d
 
 double decode_seconds(const DecodeProblem& m, const DecodeChoice& c, const Device& d) {
   // What a step takes from asking for it when memory is busy, products included; what a block does before and after.
-  constexpr double kLatency = 3e-6, kAround = 2e-6, kMemory = 0.95, kCache = 1.4, kProducts = 0.3;
+  constexpr double kLatency = 1.9e-6, kAround = 2e-6, kMemory = 0.95, kCache = 1.4, kProducts = 0.3;
   const sdpa::Shape& n = m.p.n;
   double spans = std::ceil(keys_met(m) / kSpan), key = 2 * real(n.d + n.dv);
   double bytes = std::ceil(spans / c.splits) * kSpan * key;  // of a block
@@ -123,12 +123,13 @@ double decode_seconds(const DecodeProblem& m, const DecodeChoice& c, const Devic
   double flops = blocks * 2 * kWarpRows * m.team * bytes / key * real(m.depth() + m.columns());
   double seconds = std::max(streamed, flops / (kProducts * d.rates.bits16)) + kAround + d.step_seconds;
   // Blocks of a cluster begin together, where there is room for all of them.
-  constexpr double kMeeting = 4e-6, kTogether = 1.08;
-  if (c.cluster > 1) seconds = seconds * kTogether + kMeeting;
+  // Many large ones, which share multiprocessors, crowd on some.
+  constexpr double kMeeting = 1e-6, kTogether = 1.01, kCrowded = 1.3;
+  if (c.cluster > 1) seconds = seconds * (c.cluster > 2 && blocks > d.units ? kCrowded : kTogether) + kMeeting;
   if (!c.joins()) return seconds;
-  // The second kernel begins early where it can; parts are in the cache.
+  constexpr double kJoin = 2e-6;  // of the second kernel, beside reading parts, which are in the cache
   double parts = 8 * real(n.b * n.hq * n.sq) * c.splits * real(n.dv + 2);
-  return seconds + parts / (kCache * d.bytes_per_second) + d.step_seconds * (d.arch >= 90 ? 0.75 : 1);
+  return seconds + parts / (kCache * d.bytes_per_second) + kJoin + d.step_seconds;
 }
 
 }  // namespace tsr::cuda

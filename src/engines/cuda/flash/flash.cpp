@@ -81,12 +81,15 @@ class FlashStep : public Step {
     to.box_steps = steps;
   }
 
-  // Heads of q whose keys and values fill half of the cache.
+  // Heads of q whose keys and values fill half of the cache. Where tiles are of different lengths, enough of them that
+  // walking to and fro gives all blocks as much to do.
   static int64_t heads_together(const FlashProblem& m, const FlashChoice& c, const Device& d) {
+    constexpr int64_t kRounds = 6;
     const sdpa::Shape& n = m.p.n;
     int64_t bytes = n.skv * (n.d + n.dv) * m.bytes(), sharers = n.hq / std::max(n.hk, n.hv);
-    int64_t heads = std::min(n.b * n.hq, std::max<int64_t>(1, d.cache_bytes / 2 / bytes) * sharers);
-    return ceil_div(heads, c.heads_each());
+    int64_t heads = ceil_div(std::max<int64_t>(1, d.cache_bytes / 2 / bytes) * sharers, c.heads_each());
+    if (m.p.options.right) heads = std::max(heads, ceil_div(kRounds * d.units / c.cluster, flash_row_tiles(m, c)));
+    return std::min(n.b * n.hq / c.heads_each(), heads);
   }
 
   Program program_of(const FlashProblem& m, const FlashChoice& c) const {
@@ -108,7 +111,7 @@ class FlashStep : public Step {
             flag(m.staged), ", ", flag(m.folded), ", ", flag(m.cut), ", ", flag(m.ragged), ", ", flag(m.paged), ", ",
             c.cluster, ">, tsr::dev::Scores, tsr::dev::Values, tsr::dev::attention::Options>");
     p.threads = 128 * (c.rows / 64 + 1);
-    p.blocks_per_unit = 1;
+    p.blocks_per_unit = 1, p.waits = true;
     return p;
   }
 

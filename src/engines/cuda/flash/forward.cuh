@@ -7,6 +7,7 @@
 // warpgroups take turns: one has the tensor cores while another computes exponentials.
 #pragma once
 
+#include "device/ptx/launch.cuh"
 #include "device/ptx/registers.cuh"
 #include "device/ptx/wgmma.cuh"
 #include "engines/cuda/flash/finish.cuh"
@@ -296,11 +297,13 @@ template <class T, class Scores, class Values, class O>
 void flash_forward(const FlashArgs& a) {
   auto& m = *reinterpret_cast<FlashMemory<T>*>(shared_memory());
   if (threadIdx.x == 0) {
+    prefetch_map(&a.q_from.map), prefetch_map(&a.k_from.map), prefetch_map(&a.v_from.map);
     m.q_ring.start(1, T::kConsumers * 4);
     m.k_ring.start(1, T::kConsumers * T::kCluster);
     m.v_ring.start(1, T::kConsumers * T::kCluster);
     barriers_ready();
   }
+  wait_for_previous();
   if (threadIdx.x == 128) read_factors<T, O>(a, m);
   if constexpr (T::kCluster > 1)
     cluster_sync();

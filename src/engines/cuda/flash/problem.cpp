@@ -204,20 +204,30 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
   if (m.p.options.left && m.p.options.right)
     keys = std::min(keys, real(*m.p.options.left + *m.p.options.right) + c.rows);
   keys = std::max(keys, 1.0);
-  double steps = std::ceil(keys / c.keys), tiles = real(flash_tiles(m, c)), clusters = real(d.units / c.cluster);
+  // The ends of a band meet parts of steps.
+  double steps = std::ceil(keys / c.keys);
+  if (m.p.options.right) steps = (keys + (m.p.options.left ? 0 : c.rows / 2.0)) / c.keys + (m.p.options.left ? 1 : 0.5);
+  double tiles = real(flash_tiles(m, c)), clusters = real(d.units / c.cluster);
   double waves = m.p.options.right ? std::max(1.0, tiles / clusters) : std::ceil(tiles / clusters);
   // Exponentials take as long as products where rows are short; smaller steps wait more often.
-  double efficiency = m.columns() >= 192 ? 0.72 : m.columns() >= 96 ? 0.66 : 0.46;
-  if (m.narrow) efficiency = m.columns() >= 96 ? 0.48 : 0.28;
-  efficiency *= c.keys / (c.keys + 16.0);
-  if (c.cluster == 1) efficiency *= 0.95;
+  double efficiency = m.columns() >= 192 ? 1.2 : m.columns() >= 96 ? 1.02 : 0.73;
+  if (m.narrow) efficiency = m.columns() >= 96 ? 0.72 : 0.42;
+  efficiency *= c.keys / (c.keys + 24.0);
+  if (m.columns() >= 96 && c.keys > 160) efficiency *= 0.95;  // registers are all taken
+  // Blocks of a cluster wait for each other. Keys and values that leave the cache before other tiles meet them cost more.
+  constexpr int64_t kStays = 6 << 20;
+  if (c.cluster > 1)
+    efficiency *= m.columns() >= 192 ? 0.88 : 0.95;
+  else if (m.columns() < 192 && n.skv * (n.d + n.dv) * m.bytes() > kStays)
+    efficiency *= 0.93;
   if (m.p.options.right && c.rows_each() > 1) steps += 0.5;  // that one of the blocks need not take
-  if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.06 : 0.9;
-  constexpr double kOverhead = 1.5;  // steps that a tile's beginning and end take
+  if (c.rows == 192) efficiency *= m.columns() <= 64 ? 1.12 : 0.9;
+  constexpr double kOverheadKeys = 160;  // that a tile's beginning and end take as long as
   double rate = (m.narrow ? d.rates.bits8 : d.rates.bits16) / d.units * efficiency;
   double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / rate;
   double turning = m.narrow ? 2 * real(turned_bytes(m)) / d.bytes_per_second + d.step_seconds : 0;
-  return std::max(region_limits(r, d).memory, waves * (steps + kOverhead) * step) + d.step_seconds + turning;
+  constexpr double kMemory = 0.93;  // of the bandwidth
+  return std::max(region_limits(r, d).memory / kMemory, waves * (steps + kOverheadKeys / c.keys) * step) + d.step_seconds + turning;
 }
 
 }  // namespace tsr::cuda

@@ -220,7 +220,6 @@ int tiles_of(const FlashArgs& a, int row_tiles) {
 template <class T>
 void produce(const FlashArgs& a, FlashMemory<T>& m) {
   RingPlace q, k, v;
-  prefetch_map(&a.q_from.map), prefetch_map(&a.k_from.map), prefetch_map(&a.v_from.map);
   int row_tiles = T::kRagged ? m.row_tiles : a.row_tiles, tiles = tiles_of<T>(a, row_tiles);
   for (TileWalk<T> walk; walk.index() < tiles; ++walk.round) {
     FlashWork w = work_of<T>(a, row_tiles, walk.index());

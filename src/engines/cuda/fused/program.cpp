@@ -296,7 +296,7 @@ void FusedProgram::add_launches(const Expr& e, const Graph& g, const Layout& l, 
     p.threads = s.threads;
     p.blocks_per_unit = s.per_unit;
     programs.push_back(std::move(p));
-    grids.push_back({blocks, s.threads, shared_bytes, s.cluster, false, s.kind == Shape::grid});
+    grids.push_back({blocks, s.threads, shared_bytes, s.cluster, s.kind == Shape::grid});
   };
   int64_t lanes = l.columns ? l.vector : 1, partial = 8 * lanes * code.reductions;
   int64_t warps = std::max(1, s.threads / 32);

@@ -37,7 +37,7 @@ struct WgmmaWindow {
 
 struct WgmmaArgs {
   // Rows that are computed alike: all, or those of a strided data gradient that meet the same taps.
-  static constexpr int kKinds = 4;
+  static constexpr int kKinds = 8;
   struct Rows {
     TensorMap c;
     WgmmaWindow window;

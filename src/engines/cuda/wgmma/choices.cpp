@@ -11,8 +11,9 @@ namespace {
 
 constexpr WgmmaTiling kTiles[] = {{128, 256, 2, 1},       {128, 256, 1, 1},      {128, 192, 2, 1}, {128, 192, 1, 1},
                                   {128, 128, 2, 1},       {128, 128, 1, 1},      {128, 64, 1, 1},  {128, 64, 1, 2},
-                                  {64, 128, 1, 1},        {64, 128, 1, 2},       {64, 64, 1, 2},   {64, 64, 1, 4},
-                                  {128, 160, 2, 1, true}, {128, 128, 2, 1, true}};
+                                  {192, 128, 2, 1},       {192, 128, 1, 1},      {192, 64, 1, 1},  {64, 128, 1, 1},
+                                  {64, 128, 1, 2},        {64, 64, 1, 2},        {64, 64, 1, 4},   {128, 160, 2, 1, true},
+                                  {128, 128, 2, 1, true}};
 
 // --- cost, in clocks of a multiprocessor
 // Bytes that shared memory gives to products, and the second cache to one multiprocessor when all ask, in a clock.
@@ -106,8 +107,8 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
 }
 
 bool fits(const WgmmaProblem& m, const WgmmaTiling& t) {
-  if (m.has_prologue() && (t.cluster > 1 || t.blocks > 1)) return false;  // a warpgroup computes operands
-  if (t.rows > 64 && m.rows <= 64) return false;                          // half a tile for nothing
+  if (m.has_prologue() && (t.cluster > 1 || t.blocks > 1 || t.rows > 128)) return false;  // a warpgroup computes them
+  if (m.rows <= t.rows - 64) return false;                                // a warpgroup for nothing
   if (m.filter_gradient && t.cluster > 1) return false;                   // blocks do not share patches
   if (t.turns && m.promotes) return false;                                // sums of a step and of all do not fit
   // Nor does what long code takes beside sums, or that with more than one operand or reductions beside 160 of them.
@@ -116,7 +117,7 @@ bool fits(const WgmmaProblem& m, const WgmmaTiling& t) {
   if (t.turns && (is_long(m) || (t.columns > 128 && much))) return false;
   if (m.b.across() && t.columns / t.cluster % 64 != 0) return false;  // which come in pieces of 64
   // Twice the registers for sums.
-  return !m.promotes || (t.columns <= 192 && (t.blocks == 1 || t.columns <= 64));
+  return !m.promotes || (t.columns <= (t.rows > 128 ? 64 : 192) && (t.blocks == 1 || t.columns <= 64));
 }
 
 }  // namespace

@@ -180,6 +180,7 @@ void wgmma_computed(const WgmmaComputedArgs& a) {
     barriers_ready();
   }
   __syncthreads();
+  wait_for_previous();
   if (threadIdx.x >= 128 * T::kConsumers) {
     if constexpr (T::kColumns > 128) registers_fewer<72>();
     produce_computed<T, A, B>(a, ring, full, empty, raw, raw_full);

@@ -6,6 +6,7 @@
 // a part of the right operand for all of them.
 #pragma once
 
+#include "device/ptx/launch.cuh"
 #include "device/ptx/registers.cuh"
 #include "device/ptx/wgmma.cuh"
 #include "engines/cuda/wgmma/copies.cuh"
@@ -128,6 +129,7 @@ void wgmma_product(const WgmmaArgs& a) {
   auto& barriers = *reinterpret_cast<RingBarriers<T::kStages>*>(out + T::kOutBytes);
   u64 *full = barriers.full, *empty = barriers.empty;
   if (threadIdx.x == 0) {
+    prefetch_map(&a.a), prefetch_map(&a.b);
     barriers.start(1, T::kTogether * T::kCluster);
     barriers_ready();
   }
@@ -135,12 +137,13 @@ void wgmma_product(const WgmmaArgs& a) {
     cluster_sync();
   else
     __syncthreads();
+  wait_for_previous();
   int cluster = blockIdx.x / T::kCluster, clusters = gridDim.x / T::kCluster;
   if (threadIdx.x >= 128 * T::kConsumers) {
-    if constexpr (T::kBlocks == 1) registers_fewer<40>();
+    if constexpr (T::kBlocks == 1) registers_fewer<T::kConsumers == 3 ? 32 : 40>();
     if (threadIdx.x == 128 * T::kConsumers) produce<T>(a, ring, full, empty, cluster, clusters);
   } else {
-    if constexpr (T::kBlocks == 1) registers_more<232>();
+    if constexpr (T::kBlocks == 1) registers_more<T::kConsumers == 3 ? 160 : 232>();
     consume<T, Product, Code<V>, V>(a, ring, full, empty, out, cluster, clusters);
   }
 }

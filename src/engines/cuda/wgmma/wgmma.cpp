@@ -149,7 +149,7 @@ class WgmmaStep : public Step {
     program.body =
         computes_ ? cat("tsr::dev::wgmma_computed<", tile, sides, ">") : cat("tsr::dev::wgmma_product<", tile, ">");
     program.threads = threads_of(t);
-    program.blocks_per_unit = t.blocks;
+    program.blocks_per_unit = t.blocks, program.waits = true;
     grid_ = {clusters_of(m, c, d) * t.cluster, program.threads,
              stages * stage_bytes(t) + raw_bytes(m, t) + out_bytes(c) + int64_t{16} * stages + kRawBarriers, t.cluster};
     std::vector<Program> all = {program};
@@ -157,7 +157,7 @@ class WgmmaStep : public Step {
     auto add = [&](const std::string& body, const Grid& grid) {
       Program p = program;
       p.body = body;
-      p.threads = kThreads, p.blocks_per_unit = 0;
+      p.threads = kThreads, p.blocks_per_unit = 0, p.waits = false;
       all.push_back(p);
       grids.push_back(grid);
     };
