@@ -214,7 +214,8 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
   if (m.narrow) efficiency = m.columns() >= 96 ? 0.72 : 0.42;
   efficiency *= c.keys / (c.keys + 24.0);
   if (m.columns() >= 96 && c.keys > 160) efficiency *= 0.95;  // registers are all taken
-  // Blocks of a cluster wait for each other. Keys and values that leave the cache before other tiles meet them cost more.
+  // Blocks of a cluster wait for each other. Keys and values that leave the cache before other tiles meet them cost
+  // more.
   constexpr int64_t kStays = 6 << 20;
   if (c.cluster > 1)
     efficiency *= m.columns() >= 192 ? 0.88 : 0.95;
@@ -227,7 +228,8 @@ double flash_seconds(const FlashProblem& m, const FlashChoice& c, const Region& 
   double step = 2.0 * c.rows * c.keys * real(m.depth() + m.columns()) / rate;
   double turning = m.narrow ? 2 * real(turned_bytes(m)) / d.bytes_per_second + d.step_seconds : 0;
   constexpr double kMemory = 0.93;  // of the bandwidth
-  return std::max(region_limits(r, d).memory / kMemory, waves * (steps + kOverheadKeys / c.keys) * step) + d.step_seconds + turning;
+  return std::max(region_limits(r, d).memory / kMemory, waves * (steps + kOverheadKeys / c.keys) * step) +
+         d.step_seconds + turning;
 }
 
 }  // namespace tsr::cuda

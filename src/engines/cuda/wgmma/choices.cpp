@@ -9,15 +9,16 @@
 namespace tsr::cuda {
 namespace {
 
-constexpr WgmmaTiling kTiles[] = {{128, 256, 2, 1},       {128, 256, 1, 1},      {128, 192, 2, 1}, {128, 192, 1, 1},
-                                  {128, 128, 2, 1},       {128, 128, 1, 1},      {128, 64, 1, 1},  {128, 64, 1, 2},
-                                  {192, 128, 2, 1},       {192, 128, 1, 1},      {192, 64, 1, 1},  {64, 128, 1, 1},
-                                  {64, 128, 1, 2},        {64, 64, 1, 2},        {64, 64, 1, 4},   {128, 160, 2, 1, true},
+// Of tiles that are modelled to take as long, the first.
+constexpr WgmmaTiling kTiles[] = {{128, 256, 1, 1},      {128, 256, 2, 1}, {128, 192, 1, 1}, {128, 192, 2, 1},
+                                  {192, 128, 1, 1},      {192, 128, 2, 1}, {128, 128, 1, 1}, {128, 128, 2, 1},
+                                  {64, 128, 1, 1},       {64, 128, 1, 2},  {192, 64, 1, 1},  {128, 64, 1, 1},
+                                  {128, 64, 1, 2},       {64, 64, 1, 2},   {64, 64, 1, 4},   {128, 160, 2, 1, true},
                                   {128, 128, 2, 1, true}};
 
 // --- cost, in clocks of a multiprocessor
 // Bytes that shared memory gives to products, and the second cache to one multiprocessor when all ask, in a clock.
-constexpr double kSharedBytes = 128 * 0.95, kCacheBytes = 58;
+constexpr double kSharedBytes = 128 * 0.7, kCacheBytes = 70;
 // Large tiles that ask for more than this, without clusters or of 128 columns, lost a third when they were measured.
 // Those that take turns have not been measured, and are counted so.
 constexpr double kSafeCacheBytes = 32;
@@ -31,13 +32,16 @@ constexpr double kPosition = 4;
 
 double step_clocks(const WgmmaProblem& m, const WgmmaTiling& t) {
   double warpgroups = t.rows / 64.0, row = 128;  // bytes
-  double products = 2.0 * t.rows * t.columns * 64 / kFlops;
+  // Operands are fetched more often for each product.
+  double narrow = t.columns <= 64 ? 1.12 : t.columns < 192 ? 1.03 : 1;
+  double products = 2.0 * t.rows * t.columns * 64 / kFlops * narrow;
   double shared = warpgroups * (64 + t.columns) * row / kSharedBytes;
   double cache =
       (t.rows + static_cast<double>(t.columns) / t.cluster) * row / (t.turns ? kSafeCacheBytes : kCacheBytes);
   double positions = m.windows.empty() ? 0 : m.filter_gradient ? t.columns + (m.in_patches ? t.rows : 0) : t.rows;
-  // What is computed passes through a warpgroup's registers; estimated, for each of a thread's elements.
-  constexpr double kComputed = 5;
+  // What is computed passes through a warpgroup's registers, which waits for what else it loads; measured, for each of
+  // a thread's elements.
+  constexpr double kComputed = 50;
   double computed = (m.computed[0] ? t.rows : 0) + (m.computed[1] ? t.columns : 0);
   return std::max({products, shared, cache, positions * kPosition, computed * depth_of(m) / 128 * kComputed});
 }
@@ -52,8 +56,10 @@ struct TileClocks {
 TileClocks tile_clocks(const WgmmaProblem& m, const WgmmaTiling& t, double steps) {
   double products = steps * step_clocks(m, t), chunks = t.columns / 64.0, strips = t.rows / 64.0;
   double issued = kChunkElements * m.epilogue.instructions(), waits = 0;
+  constexpr double kShared = 1.15;  // blocks are in each other's way
   if (!t.turns)
-    return {std::max(t.blocks * products, products + kChunk * chunks) + t.blocks * strips * chunks * issued};
+    return {std::max(t.blocks * products * (t.blocks > 1 ? kShared : 1), products + kChunk * chunks) +
+            t.blocks * strips * chunks * issued};
   constexpr double kTurn = 100, kAlone = 1.3, kWait = 900;
   for (size_t k = 1; k < m.strides.size(); ++k)
     if (m.epilogue.operands()[k].kind == Instr::load && !m.strides[k].is_fixed()) waits += kWait;
@@ -67,9 +73,11 @@ double bytes_again(const WgmmaProblem& m, const WgmmaTiling& t, double row_tiles
     const Tensor& x = g.tensor(o.tensor);
     return static_cast<double>(byte_size(x.dtype, x.numel()));
   };
-  if (bytes(m.a) + bytes(m.b) < static_cast<double>(d.cache_bytes) / 2) return 0;
-  constexpr double kAgain = 0.45;
-  return kAgain * (bytes(m.a) * static_cast<double>(column_tiles_of(m, t) - 1) + bytes(m.b) * (row_tiles - 1));
+  // The rows of a group of tiles stay; columns are read again for each group, unless all of them stay too.
+  double room = static_cast<double>(d.cache_bytes) / 2, groups = std::ceil(row_tiles / kWgmmaGroup);
+  double again = bytes(m.b) < room ? 0 : bytes(m.b) * (groups - 1);
+  if (bytes(m.a) / groups > room) again += bytes(m.a) * static_cast<double>(column_tiles_of(m, t) - 1);
+  return again;
 }
 
 double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Region& r, const Device& d) {
@@ -86,13 +94,20 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   TileClocks tile = tile_clocks(m, t, steps / rows);
   // No GPU has measured turns yet: only where they are clearly faster.
   constexpr double kDoubt = 1.05;
+  // Blocks of a cluster begin together and wait for each other.
+  constexpr double kTogether = 3000, kMeeting = 1.02;
   double clocks = (kFill + waves * tile.each + tile.last) * (t.turns ? kDoubt : 1);
+  if (t.cluster > 1) clocks = clocks * kMeeting + kTogether;
   double seconds = clocks / clock;
   // What takes less time hides behind the other, but not all of it.
   constexpr double kHidden = 0.8;
   double memory = region_limits(r, d).memory;
   // Tiles of columns read the same rows again, those of rows the same columns.
   if (!m.filter_gradient) memory += bytes_again(m, t, rows, *r.graph, d) / d.bytes_per_second;
+  // Short pieces of the result's rows are slow to write.
+  constexpr double kPieces = 1.25;
+  constexpr int kShort = 128;
+  if (c.splits == 0 && m.columns > t.columns && t.columns < kShort) memory *= kPieces;
   memory /= kMemory;
   seconds = std::max(seconds, memory) + (1 - kHidden) * std::min(seconds, memory) + d.step_seconds;
   if (m.reduction.over != dev::Reduced::nothing) {
@@ -103,14 +118,15 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   if (c.splits == 0) return seconds;
   // Parts mostly stay in the cache.
   double bytes = 4.0 * static_cast<double>(part_lines_of(m) * pitch_of(m)) * splits;
-  return seconds + bytes / d.bytes_per_second + d.step_seconds;
+  constexpr double kPart = 25e-9;  // they are added one after the other
+  return seconds + bytes / d.bytes_per_second + kPart * splits + d.step_seconds;
 }
 
 bool fits(const WgmmaProblem& m, const WgmmaTiling& t) {
   if (m.has_prologue() && (t.cluster > 1 || t.blocks > 1 || t.rows > 128)) return false;  // a warpgroup computes them
-  if (m.rows <= t.rows - 64) return false;                                // a warpgroup for nothing
-  if (m.filter_gradient && t.cluster > 1) return false;                   // blocks do not share patches
-  if (t.turns && m.promotes) return false;                                // sums of a step and of all do not fit
+  if (m.rows <= t.rows - 64) return false;                                                // a warpgroup for nothing
+  if (m.filter_gradient && t.cluster > 1) return false;                                   // blocks do not share patches
+  if (t.turns && m.promotes) return false;  // sums of a step and of all do not fit
   // Nor does what long code takes beside sums, or that with more than one operand or reductions beside 160 of them.
   constexpr size_t kOperands = 3;  // the product and the result among them
   bool much = m.epilogue.operands().size() > kOperands || m.reduction.over != dev::Reduced::nothing;

@@ -13,6 +13,8 @@ struct WgmmaTiling {
   bool turns = false;                  // warpgroups have tiles of their own, and one stores while the other multiplies
 };
 
+constexpr int kWgmmaGroup = 8;  // tiles of rows whose columns are walked together
+
 // A tile, and the splits of the inner dimension, which leave their sums in parts; 0: one, without parts.
 struct WgmmaChoice {
   WgmmaTiling tile;

@@ -62,8 +62,7 @@ class WgmmaStep : public Step {
     args_.batches = static_cast<int>(m.batches), args_.taps = m.filter_gradient ? static_cast<int>(m.taps()) : 1;
     args_.a_batches = m.a.batch ? 1 : 0, args_.b_batches = m.b.batch ? 1 : 0;
     args_.splits = std::max(1, c.splits), args_.pitch = static_cast<int>(pitch_of(m));
-    constexpr int kGroup = 8;
-    args_.group = kGroup;
+    args_.group = kWgmmaGroup;
     if (c.splits) {
       bound_.workspace(args_.parts, 0);
       workspace_ = static_cast<size_t>(part_lines_of(m) * pitch_of(m) * c.splits * 4);
