@@ -81,7 +81,8 @@ class CudaKernel : public Kernel {
     constexpr int kOverlapArch = 90, kRecordsOverlap = 12030;  // the first driver whose graphs keep it
     constexpr int kThreads = 2048;                             // of a multiprocessor
     if (d.arch < kOverlapArch || driver.version < kRecordsOverlap) return;
-    overlap_from_ = p.blocks_per_unit == 1 ? 1 : d.units * int64_t{p.blocks_per_unit ? p.blocks_per_unit : kThreads / p.threads};
+    overlap_from_ =
+        p.blocks_per_unit == 1 ? 1 : d.units * int64_t{p.blocks_per_unit ? p.blocks_per_unit : kThreads / p.threads};
   }
   CudaKernel(const CudaKernel&) = delete;
   CudaKernel& operator=(const CudaKernel&) = delete;

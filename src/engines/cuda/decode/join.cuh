@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins what blocks found that shared the keys of a row, a warp for each row. (A count of the blocks that have finished,
-// so that the last one joins, would have to be zero before the first begins. Nobody promises that of a workspace, and to
-// clear it takes a launch, too.)
+// Joins what blocks found that shared the keys of a row, a warp for each row. (A count of the blocks that have
+// finished, so that the last one joins, would have to be zero before the first begins. Nobody promises that of a
+// workspace, and to clear it takes a launch, too.)
 #pragma once
 
 #include "engines/cuda/decode/results.cuh"

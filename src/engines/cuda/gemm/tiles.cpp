@@ -60,7 +60,8 @@ double seconds(const Problem& p, const TileShape& t, int64_t blocks, int64_t spl
   double rounds = static_cast<double>(ceil_div(blocks * splits, d.units));
   if (blocks * splits <= d.units) rounds *= 1.5;  // a block alone leaves gaps
   double each = 2.0 * t.height * t.width * (depth / static_cast<double>(splits) + 4 * t.depth);
-  double time = rounds * each / rate;
+  constexpr double kComputed = 2.3;  // operands that are computed on their way, measured
+  double time = rounds * each / rate * (k.computed ? kComputed : 1);
   if (splits > 1) {
     double bytes = 2.0 * static_cast<double>(splits * blocks) * t.height * t.width * info(k.sum).bits / 8;
     time += bytes / d.bytes_per_second + d.step_seconds;

@@ -102,9 +102,12 @@ void consume(const WgmmaArgs& a, char* ring, u64* full, u64* empty, char* out, i
     u64* last = multiply<T, Product>(ring, full, empty, first, p, at, d);
     turns.hand_on(tile + clusters < tiles);
     int strip = (p.row * T::kCluster + rank) * T::kConsumers + first;
-    if constexpr (T::kParts) {
+    if constexpr (T::kParts || T::kWindow == Windowed::right) {
       end_products<T>(last);
-      keep_sums<T, Product>(a, d[0], p, strip * 64);
+      if constexpr (T::kParts)
+        keep_sums<T, Product>(a, d[0], p, strip * 64);
+      else
+        store_sums<T, Product, C, V>(a, d[0], p, strip * 64);
       continue;
     }
     // What sums leave of registers; those of a second strip find the place of the first.

@@ -208,10 +208,10 @@ inline i64 part_at(const WgmmaArgs& a, int split, int batch, int row) {
   return ((i64(split) * a.taps * a.batches + batch) * a.rows[0].count + row) * a.pitch;
 }
 
-// Sums are kept as they are.
-template <class T, class Product>
-void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePlace& p, int row) {
-  using Sum = typename Product::Sum;
+// Pairs of neighbouring sums of 64 rows from `row` on, those that are there: their batch, row and column, and the place
+// of the first among the thread's.
+template <class T, class Visit>
+void each_pair(const WgmmaArgs& a, const TilePlace& p, int row, const Visit& visit) {
   int thread = threadIdx.x % 128, lane = thread % 32, first = thread / 32 * 16 + lane / 4;
 #pragma unroll
   for (int piece = 0; piece < T::kColumns / 64; ++piece) {
@@ -220,17 +220,50 @@ void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePl
     for (int i = 0; i < 2; ++i) {
       int r = row + first + 8 * i;
       if (r >= a.rows[0].count) continue;
-      Sum* to = static_cast<Sum*>(a.parts) + part_at(a, p.split, at.batch, r);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         int c = at.column + 8 * j + 2 * (lane % 4);
-        if (c >= a.columns) continue;
-        Vec<Sum, 2> pair;
-        pair.v[0] = d[4 * (8 * piece + j) + 2 * i], pair.v[1] = d[4 * (8 * piece + j) + 2 * i + 1];
-        store_vector(to + c, pair);
+        if (c < a.columns) visit(at.batch, r, c, 4 * (8 * piece + j) + 2 * i);
       }
     }
   }
+}
+
+// Sums are kept as they are.
+template <class T, class Product>
+void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePlace& p, int row) {
+  using Sum = typename Product::Sum;
+  each_pair<T>(a, p, row, [&](int batch, int r, int c, int at) {
+    Vec<Sum, 2> pair;
+    pair.v[0] = d[at], pair.v[1] = d[at + 1];
+    store_vector(static_cast<Sum*>(a.parts) + part_at(a, p.split, batch, r) + c, pair);
+  });
+}
+
+// The tap of the filter that is the window's `number`-th.
+inline int filter_tap(const WgmmaWindow& w, int number) { return WindowStep(w, number * w.channel_tiles, 64).tap; }
+
+// Sums of a filter's gradient become results, pair by pair: taps lie wherever they do.
+template <class T, class Product, class C, int V>
+void store_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePlace& p, int row) {
+  typename C::Rows known = known_to_all<C>(a.epilogue);
+  each_pair<T>(a, p, row, [&](int batch, int r, int c, int at) {
+    int tap = filter_tap(a.rows[0].window, batch);
+#pragma unroll
+    for (int v = 0; v < 2; v += V) {
+      if (c + v >= a.columns) continue;
+      i64 offsets[C::kOperands + 1];
+#pragma unroll
+      for (int k = 0; k < C::kOperands; ++k) {
+        const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
+        offsets[k] = tap * o.batch + r * o.row + (c + v) * o.column;
+      }
+      decltype(d[0] + d[0]) sums[V];
+#pragma unroll
+      for (int n = 0; n < V; ++n) sums[n] = d[at + v + n];
+      finish_values<C, V>(a.epilogue, offsets, known, sums);
+    }
+  });
 }
 
 // Adds the parts and goes on as whole sums do. A block of 256 threads has V columns for each 256 / GROUPS of them; the
@@ -267,10 +300,7 @@ void wgmma_join(const WgmmaArgs& a) {
       for (int v = 0; v < V; ++v) sums.v[v] += shared[i * kLanes + lane].v[v];
   }
   if (!there) return;
-  if constexpr (T::kWindow == Windowed::right) {  // as the filter counts taps
-    const WgmmaWindow& w = a.rows[0].window;
-    batch = WindowStep(w, batch * w.channel_tiles, 64).tap;
-  }
+  if constexpr (T::kWindow == Windowed::right) batch = filter_tap(a.rows[0].window, batch);
   typename C::Rows known = known_to_all<C>(a.epilogue);
   i64 at[C::kOperands + 1] = {};
   TilePlace p = {};

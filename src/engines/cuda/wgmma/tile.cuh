@@ -39,7 +39,8 @@ struct WgmmaTile {
   // Results leave in boxes of 64 rows by 128 or 64 bytes, two of which each warpgroup has.
   static constexpr int kChunkRow = COLUMNS * sizeof(C) % 128 == 0 ? 128 : 64;
   static constexpr int kChunk = kChunkRow / sizeof(C), kChunkBytes = 64 * kChunkRow;
-  static constexpr int kRingBytes = STAGES * kStageBytes, kOutBytes = PARTS ? 0 : kConsumers * 2 * kChunkBytes;
+  static constexpr int kRingBytes = STAGES * kStageBytes,
+                       kOutBytes = PARTS || WINDOW == Windowed::right ? 0 : kConsumers * 2 * kChunkBytes;
   static constexpr int kSharedBytes = kRingBytes + kOutBytes + 2 * STAGES * 8;
 };
 

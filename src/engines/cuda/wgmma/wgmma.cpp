@@ -150,7 +150,8 @@ class WgmmaStep : public Step {
     program.threads = threads_of(t);
     program.blocks_per_unit = t.blocks, program.waits = true;
     grid_ = {clusters_of(m, c, d) * t.cluster, program.threads,
-             stages * stage_bytes(t) + raw_bytes(m, t) + out_bytes(c) + int64_t{16} * stages + kRawBarriers, t.cluster};
+             stages * stage_bytes(t) + raw_bytes(m, t) + out_bytes(m, c) + int64_t{16} * stages + kRawBarriers,
+             t.cluster};
     std::vector<Program> all = {program};
     std::vector<Grid> grids;
     auto add = [&](const std::string& body, const Grid& grid) {
