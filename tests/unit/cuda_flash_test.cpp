@@ -20,7 +20,7 @@ TEST(CudaFlash, EveryTileAgreesWithTheDefinition) {
            "o, stats = sdpa_fwd q k v scale=0.25 left=150; output o; output stats",
            "q = input e4m3[1,2,210,16]; k = input e4m3[1,1,270,16]; v = input e4m3[1,1,270,16]; "
            "o, stats = sdpa_fwd q k v scale=0.25 right=0 align=bottom_right; output o e4m3; output stats",
-           "q = input e5m2[1,2,210,256]; k = input e5m2[1,2,270,256]; v = input e5m2[1,2,270,256]; "
+           "q = input e5m2[1,2,210,128]; k = input e5m2[1,2,270,128]; v = input e5m2[1,2,270,128]; "
            "o, stats = sdpa_fwd q k v scale=0.01; output o bf16; output stats",
        }) {
     auto g = std::make_shared<const Graph>(parse_graph(text));
@@ -70,6 +70,7 @@ TEST(CudaFlash, SaysWhatItDoesNotTakeOfEightBits) {
          "q, k and v are of e4m3, e4m3 and e5m2, not of one type");
   expect("w = input e4m3[1,2,64,40]; o = sdpa_fwd q k w; output o",
          "v 'w' e4m3[1,2,64,40]: rows have 40 elements, not a multiple of 16 up to 256");
+  expect("w = input e4m3[1,2,64,192]; o = sdpa_fwd q k w; output o", "8-bit rows have 192 elements, more than 128");
   expect("w = input e4m3[1,2,64,128]; b = input f32[1,1,64,64]; o = sdpa_fwd q k w bias=b; output o",
          "registers do not hold 128 columns of 8-bit numbers and what else a step needs");
 }

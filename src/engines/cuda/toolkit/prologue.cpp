@@ -50,6 +50,9 @@ Reason Prologue::check(size_t most) const {
     return Reason::no("what is multiplied, ", describe(x), ", is computed as ", x.dtype);
   if (operands()[lead_].kind != Instr::load || operands()[lead_].tensor == kNone)
     return Reason::no("what computes ", describe(x), " reads no tensor");
+  for (const OperandPlan& o : operands())
+    if (o.tensor != kNone && graph_->tensor(o.tensor).reordering != Reordering::none)
+      return Reason::no("tensor ", describe(graph_->tensor(o.tensor)), " is reordered");
   if (operands().size() > most)
     return Reason::no("what computes ", describe(x), " has ", operands().size() - 1, " operands, the limit is ",
                       most - 1);
