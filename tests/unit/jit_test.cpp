@@ -189,12 +189,13 @@ TEST(KernelSources, ClosuresFollowIncludes) {
 // The next kernel begins before this one ends: each waits before it touches memory.
 TEST(KernelStart, WaitsForThoseInFront) {
   if (!jit::nvrtc()) GTEST_SKIP() << jit::nvrtc().missing;
-  for (const char* graph :
-       {"x = input f32[64,512]; y = softmax x; output y",
-        "a = input bf16[256,256]; b = input bf16[256,256]; c = matmul a b; output c bf16",
-        "q = input bf16[1,8,256,64]; k = input bf16[1,8,256,64]; v = input bf16[1,8,256,64]; o = sdpa_fwd q k v; output o",
-        "q = input bf16[4,8,1,64]; k = input bf16[4,8,4096,64]; v = input bf16[4,8,4096,64]; o = sdpa_fwd q k v; output "
-        "o"}) {
+  for (const char* graph : {"x = input f32[64,512]; y = softmax x; output y",
+                            "a = input bf16[256,256]; b = input bf16[256,256]; c = matmul a b; output c bf16",
+                            "q = input bf16[1,8,256,64]; k = input bf16[1,8,256,64]; v = input bf16[1,8,256,64]; o = "
+                            "sdpa_fwd q k v; output o",
+                            "q = input bf16[4,8,1,64]; k = input bf16[4,8,4096,64]; v = input bf16[4,8,4096,64]; o = "
+                            "sdpa_fwd q k v; output "
+                            "o"}) {
     KernelRecorder recorder;
     make_plan(std::make_shared<const Graph>(parse_graph(graph)), h200());
     ASSERT_FALSE(recorder.entries().empty()) << graph;
