@@ -23,7 +23,8 @@ struct WgmmaEpilogue {
 // the other, as the copy engine's windows do, or in patches of 64, neighbours in all dimensions, which boxes hold.
 // Where they are rows of the result, each step along the inner dimension is some channels at one tap of the window.
 // Where they are the inner dimension (gradient of the filter), columns are channels, taps are batches, and a tile has
-// pieces of 64 channels, those of a tap one after the other.
+// pieces of 64 channels, those of a tap one after the other. Groups are batches, and the layers of boxes, which
+// pictures then do not have.
 struct WgmmaWindow {
   i32 positions[4];                // of the result
   i32 patch[4], patches[4];        // positions of a patch, and how many there are
@@ -51,7 +52,7 @@ struct WgmmaArgs {
   Parts reduced;
   i32 kinds;
   i32 columns, column_tiles, batches;
-  i32 a_batches, b_batches;  // 0: all batches have the same operand, else 1
+  i32 a_batches, b_batches;  // 0: all batches have the same operand, else 1; of a filter, taps from group to group
   i32 taps;                  // of the gradient of a filter, where they are batches of the result, else 1
   i32 group;                 // tiles of rows whose columns are walked together, so that operands stay in the cache
   i32 splits;                // of the inner dimension; several leave their sums in parts

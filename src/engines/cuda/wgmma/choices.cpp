@@ -179,7 +179,7 @@ int64_t tiles_of(const WgmmaProblem& m, const WgmmaTiling& t) {
 int64_t room_for(const WgmmaTiling& t, const Device& d) { return d.units / t.cluster * t.blocks; }
 int64_t pitch_of(const WgmmaProblem& m) { return ceil_div(m.columns, 4) * 4; }
 int64_t part_lines_of(const WgmmaProblem& m) {
-  return kinds_of(m)[0].rows * (m.filter_gradient ? m.taps() : m.batches);
+  return kinds_of(m)[0].rows * m.batches * (m.filter_gradient ? m.taps() : 1);
 }
 
 int64_t warps_of(const WgmmaTiling& t) { return t.cluster * (t.rows / 64) * 4; }

@@ -35,11 +35,11 @@ inline void fetch_window(char* to, const TensorMap* map, const WgmmaWindow& w, c
               {s.moved[0], s.moved[1]}, full);
 }
 inline void fetch_patch(char* to, const TensorMap* map, const WgmmaWindow& w, const PatchPlace& p, const WindowStep& s,
-                        u64* full) {
+                        int group, u64* full) {
   int at[3];
 #pragma unroll
   for (int i = 0; i < 3; ++i) at[i] = p.at[i] * w.step[i] + w.first[i] + s.moved[i];
-  tensor_load<5>(to, map, {s.channel, at[0], at[1], at[2], p.at[3] + w.picture}, full);
+  tensor_load<5>(to, map, {s.channel, at[0], at[1], at[2] + group, p.at[3] + w.picture}, full);
 }
 
 // Of the filter's gradient: 64 positions of results, and of pictures at the taps and channels of a tile.
@@ -48,13 +48,13 @@ struct PositionWalk {
   const WgmmaArgs& a;
   const WgmmaWindow& w = a.rows[0].window;
   static constexpr int kPieces = T::kColumns / 64;
-  int row, inner;
+  int row, inner, group;
   PatchPlace patch;
   WindowPlace position{w, 0}, depth{w, T::kDepth};
   WindowStep pieces[kPieces];
 
   PositionWalk(const WgmmaArgs& args, const TilePlace& tile) : a(args) {
-    row = tile.row * T::kRows, inner = tile.first_step * T::kDepth;
+    row = tile.row * T::kRows, inner = tile.first_step * T::kDepth, group = tile.batch;
     if constexpr (T::kPatches)
       patch = PatchPlace(w, tile.first_step);
     else
@@ -72,9 +72,9 @@ struct PositionWalk {
 #pragma unroll
       for (int i = 0; i < T::kRows / 64; ++i)
         tensor_load<5>(place + i * T::kDepth * 128, &a.a,
-                       {row + 64 * i, patch.at[0], patch.at[1], patch.at[2], patch.at[3]}, full);
+                       {row + 64 * i, patch.at[0], patch.at[1], patch.at[2] + group, patch.at[3]}, full);
 #pragma unroll
-      for (int i = 0; i < kPieces; ++i) fetch_patch(to + i * T::kDepth * 128, &a.b, w, patch, pieces[i], full);
+      for (int i = 0; i < kPieces; ++i) fetch_patch(to + i * T::kDepth * 128, &a.b, w, patch, pieces[i], group, full);
       patch.next(w);
     } else {
       fetch<true, T::kRows, T::kDepth>(place, &a.a, row, inner, 0, full, 0);
@@ -117,8 +117,8 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
         if constexpr (!T::kPatches) fetch_window(place, &a.a, window, position, s, ready);
 #pragma unroll
         for (int i = 0; T::kPatches && i < T::kConsumers; ++i)
-          fetch_patch(place + i * 64 * 128, &a.a, window, patches[i], s, ready);
-        inner = s.channel, b_batch = s.tap;
+          fetch_patch(place + i * 64 * 128, &a.a, window, patches[i], s, p.batch, ready);
+        inner = s.channel, b_batch += s.tap;
         s.next(window, T::kDepth);
       } else if constexpr (T::kWindow == Windowed::none) {
         fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, first * T::kRows, inner, p.batch * a.a_batches, ready, 0);

@@ -160,13 +160,14 @@ Reason find_windows(const Node& n, const ConvShape& c, WgmmaProblem& m) {
   return Reason::yes();
 }
 
-// The shape of 64 positions that leaves the fewest beyond the edges, and the longest of those.
-std::array<int64_t, 4> choose_patch(const std::array<int64_t, 4>& positions) {
+// The shape of 64 positions that leaves the fewest beyond the edges, and the longest of those. Of groups a box has one,
+// where layers would be.
+std::array<int64_t, 4> choose_patch(const std::array<int64_t, 4>& positions, int64_t groups) {
   std::array<int64_t, 4> best{};
   int64_t least = 0;
   for (int64_t x = 64; x >= 1; x /= 2)
     for (int64_t y = 64 / x; y >= 1; y /= 2)
-      for (int64_t z = 64 / x / y; z >= 1; z /= 2) {
+      for (int64_t z = groups > 1 ? 1 : 64 / x / y; z >= 1; z /= 2) {
         std::array<int64_t, 4> patch{x, y, z, 64 / x / y / z};
         int64_t all = 1;
         for (size_t i = 0; i < 4; ++i) all *= ceil_div(positions[i], patch[i]);
@@ -175,12 +176,15 @@ std::array<int64_t, 4> choose_patch(const std::array<int64_t, 4>& positions) {
   return best;
 }
 
-// Pictures [pictures, channels, .., rows, columns]: a box is some channels of a patch, `steps` apart.
-TensorBox picture_box(const Tensor& x, const std::array<int64_t, 4>& patch, const std::vector<int64_t>& steps) {
+// Pictures [pictures, channels, .., rows, columns]: a box is some channels of a patch, `steps` apart. Groups of
+// channels take the place of layers: beyond a group's channels a box has zeros, not those of the next one.
+TensorBox picture_box(const Tensor& x, int64_t groups, const std::array<int64_t, 4>& patch,
+                      const std::vector<int64_t>& steps) {
   TensorBox b;
-  int64_t bytes = info(x.dtype).bits / 8;
+  int64_t bytes = info(x.dtype).bits / 8, channels = x.dims[1] / groups;
   b.rank = 5, b.element_bytes = static_cast<int>(bytes), b.swizzle = dev::Swizzle::bytes_128;
-  b.dims = {x.dims[1], 1, 1, 1, x.dims[0]}, b.strides = {x.strides[1] * bytes, 16, 16, 16, x.strides[0] * bytes};
+  b.dims = {channels, 1, 1, groups, x.dims[0]};
+  b.strides = {x.strides[1] * bytes, 16, 16, groups > 1 ? channels * x.strides[1] * bytes : 16, x.strides[0] * bytes};
   b.box = {static_cast<int>(128 / bytes), 1, 1, 1, static_cast<int>(patch[3])};
   if (x.dims[1] == 1) b.strides[0] = bytes;
   for (int i = 0; i < x.rank() - 2; ++i) {
@@ -194,7 +198,7 @@ TensorBox picture_box(const Tensor& x, const std::array<int64_t, 4>& patch, cons
 
 // Pictures as the copy engine's windows walk over them; `pixels` come at once.
 TensorBox window_box(const Tensor& x, const WgmmaWindow& w, const std::vector<int64_t>& steps, int pixels) {
-  TensorBox b = picture_box(x, {}, steps);
+  TensorBox b = picture_box(x, 1, {}, steps);
   b.rank = 4, b.windows = true, b.dims[3] = b.dims[4], b.strides[3] = b.strides[4];
   b.box = {b.box[0], pixels};
   for (size_t i = 0; i < 2; ++i) {
@@ -245,11 +249,11 @@ std::optional<int64_t> position_stride(const Dims& s, const Dims& dims) {
 Reason match_filter_gradient(const Graph& g, const Node& n, const ConvShape& c, WgmmaProblem& m) {
   const Tensor &dy = *c.y, &dw = g.tensor(n.out[0]);
   if (info(dy.dtype).bits != 16) return Reason::no(spelling(n), " of ", dy.dtype, ", not of 16 bits");
-  m.results = picture_box(dy, m.patch, std::vector<int64_t>(c.axes.size(), 1));
+  m.results = picture_box(dy, c.groups, m.patch, std::vector<int64_t>(c.axes.size(), 1));
   if (Reason why = check_pictures(dy, m.results); !why) return why;
   m.a = {n.in[0], 1, 0, 0, 1}, m.b = {n.in[1], 1, 0, 0, 1};
   if (!m.in_patches) m.a.inner = *position_stride(dy.strides, dy.dims);
-  m.rows = dw.dims[0], m.columns = dw.dims[1], m.depth = c.images * c.positions;
+  m.rows = c.filters, m.columns = c.channels, m.depth = c.images * c.positions;
   m.filter_gradient = true;
   m.strides.push_back({});
   for (size_t k = 1; k < m.epilogue.operands().size(); ++k) {
@@ -267,13 +271,23 @@ Reason match_positions(const Graph& g, const Node& n, const ConvShape& c, WgmmaP
   auto taps = tap_stride(w.strides, w.dims);
   if (!taps) return Reason::no("taps of filter ", describe(w), " are not one dimension in memory");
   int columns = c.dgrad ? 1 : 0, inner = 1 - columns;
-  m.b = {n.in[1], w.strides[columns], w.dims[inner] == 1 ? 1 : w.strides[inner], c.taps > 1 ? *taps : 0, c.taps};
+  m.columns = c.dgrad ? c.channels : c.filters, m.depth = c.dgrad ? c.filters : c.channels;
+  m.b = {n.in[1], w.strides[columns], m.depth == 1 ? 1 : w.strides[inner], c.taps > 1 ? *taps : 0, c.taps};
+  if (c.groups > 1) {
+    // Filters of a group follow each other, as taps do: so many taps are from one group to the next.
+    int64_t apart = c.filters * w.strides[0];
+    if (c.taps == 1) m.b.batch = apart;
+    if (apart % m.b.batch != 0)
+      return Reason::no("groups of filter ", describe(w), " do not lie whole taps apart in memory");
+    m.group_taps = apart / m.b.batch;
+    m.b.batches = (c.groups - 1) * m.group_taps + c.taps;
+  }
   m.a.tensor = n.in[0], m.a.inner = 1;
-  m.rows = y.numel() / y.dims[1], m.columns = y.dims[1], m.depth = w.dims[inner];
+  m.rows = y.numel() / y.dims[1];
   m.strides.push_back({});  // the product itself lies in registers
   for (size_t k = 1; k < m.epilogue.operands().size(); ++k) {
     const Dims& s = m.epilogue.operands()[k].strides;
-    WgmmaProblem::Strides to{0, y.dims[1] == 1 ? 1 : s[1], 0, {}};
+    WgmmaProblem::Strides to{0, y.dims[1] == 1 ? 1 : s[1], c.groups > 1 ? m.columns * s[1] : 0, {}};
     if (!m.in_patches) to.row = *position_stride(s, y.dims);
     if (m.in_patches) to.positions[3] = s[0];
     for (int i = 0; i < y.rank() - 2 && m.in_patches; ++i) to.positions[static_cast<size_t>(i)] = s[y.rank() - 1 - i];
@@ -295,17 +309,20 @@ bool positions_in_a_row(const ConvShape& c, const Tensor& y, const WgmmaProblem&
 
 Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
   ConvShape c = conv_shape(g, n);
-  if (c.groups != 1) return Reason::no(spelling(n), " has ", c.groups, " groups");
-  if (c.axes.size() > 3) return Reason::no(spelling(n), " has ", c.axes.size(), " spatial dimensions, at most 3");
+  size_t most = c.groups > 1 ? 2 : 3;
+  if (c.axes.size() > most)
+    return Reason::no(spelling(n), " has ", c.axes.size(), " spatial dimensions and ", c.groups, " groups, at most ",
+                      most, " dimensions");
   if (Reason why = find_windows(n, c, m); !why) return why;
-  m.patch = choose_patch(m.windows[0].positions);
+  m.batches = c.groups;
+  m.patch = choose_patch(m.windows[0].positions, c.groups);
   std::vector<int64_t> steps;
   for (size_t i = c.axes.size(); i-- > 0;) steps.push_back(c.dgrad ? 1 : c.axes[i].stride);
   const Tensor &x = c.dgrad ? *c.y : *c.x, &y = g.tensor(n.out[0]);
-  m.pictures = picture_box(x, m.patch, steps);
+  m.pictures = picture_box(x, c.groups, m.patch, steps);
   if (Reason why = check_pictures(x, m.pictures); !why) return why;
   TensorBox walked = window_box(x, m.windows[0], steps, 64);
-  m.in_patches = !fits_windows(c, m, walked) || !positions_in_a_row(c, y, m);
+  m.in_patches = c.groups > 1 || !fits_windows(c, m, walked) || !positions_in_a_row(c, y, m);
   if (!m.in_patches) m.pictures = walked;
   return c.wgrad ? match_filter_gradient(g, n, c, m) : match_positions(g, n, c, m);
 }
@@ -441,6 +458,8 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, const Device& d, Reason*
     return decline(Reason::no("what follows ", spelling(n), " reduces it, and its sums are left in parts"));
   if (m.in_patches && m.reduction.over == dev::Reduced::columns)
     return decline(Reason::no("what follows ", spelling(n), " reduces channels of positions in patches"));
+  if (m.windows.size() > 1 && m.batches > 1 && m.reduction.over != dev::Reduced::nothing)
+    return decline(Reason::no("what follows ", spelling(n), " reduces positions of several kinds in groups"));
   constexpr int64_t kMost = int64_t{1} << 30;
   for (int64_t size : {m.rows, m.columns, m.depth, m.batches})
     if (size > kMost) return decline(Reason::no("a dimension of ", size, " elements, the limit is ", kMost));

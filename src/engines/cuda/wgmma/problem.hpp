@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix product or convolution as the copy engine can take it: rows, columns, inner dimension and batches, one axis
 // each. The rows of a convolution are positions, and its right operand has a matrix for each tap of the window; of the
-// gradient of a filter the inner dimension is positions, and its result has a matrix for each tap.
+// gradient of a filter the inner dimension is positions, and its result has a matrix for each tap. Groups are batches.
 #pragma once
 
 #include <array>
@@ -76,7 +76,8 @@ struct WgmmaProblem {
   bool in_patches = false;
   std::array<int64_t, 4> patch{};
   TensorBox results;             // of the gradient of a filter in patches: a
-  bool filter_gradient = false;  // its batches are taps
+  bool filter_gradient = false;  // its batches are taps of groups
+  int64_t group_taps = 0;        // from one group's filters to the next, in taps
   int64_t taps() const { return windows.empty() ? 1 : windows[0].all_taps(); }
   int staged = -1;  // the operand that leaves by way of shared memory; -1: elements are stored one by one
 };

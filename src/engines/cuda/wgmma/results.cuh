@@ -42,7 +42,7 @@ bool row_offsets(const WgmmaArgs& a, const TilePlace& p, int first, const PatchP
 #pragma unroll
   for (int k = 0; k < C::kOperands; ++k) {
     const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
-    at[k] = 0;
+    at[k] = p.batch * o.batch;
 #pragma unroll
     for (int i = 0; i < 4; ++i) at[k] += position[i] * o.positions[i];
   }
@@ -161,7 +161,7 @@ class Results {
     const TensorMap* map = &a_.rows[p_.kind].c;
     int c = p_.column * T::kColumns + chunk * T::kChunk;
     if constexpr (T::kPatchRows)
-      tensor_store<5>(map, {c, patch_.at[0], patch_.at[1], patch_.at[2], patch_.at[3]}, place);
+      tensor_store<5>(map, {c, patch_.at[0], patch_.at[1], patch_.at[2] + p_.batch, patch_.at[3]}, place);
     else
       tensor_store<3>(map, {c, strip_ * 64, p_.batch}, place);
     stores_commit();
@@ -193,13 +193,13 @@ class Results {
   typename C::Loaded x_[kAhead][2];
 };
 
-// Which batch and column a piece of 64 columns of a tile begins with. Taps are counted as the window does.
+// Which tap and column a piece of 64 columns of a tile begins with. Taps are counted as the window does.
 struct PiecePlace {
-  int batch, column;
+  int tap, column;
 };
 template <class T>
 PiecePlace piece_of(const WgmmaArgs& a, const TilePlace& p, int piece) {
-  if constexpr (T::kWindow != Windowed::right) return {p.batch, p.column * T::kColumns + piece * 64};
+  if constexpr (T::kWindow != Windowed::right) return {0, p.column * T::kColumns + piece * 64};
   const WgmmaWindow& w = a.rows[0].window;
   int number = p.column * (T::kColumns / 64) + piece, tap = number / w.channel_tiles;
   return {tap, tap < a.taps ? (number - tap * w.channel_tiles) * 64 : a.columns};
@@ -208,7 +208,7 @@ inline i64 part_at(const WgmmaArgs& a, int split, int batch, int row) {
   return ((i64(split) * a.taps * a.batches + batch) * a.rows[0].count + row) * a.pitch;
 }
 
-// Pairs of neighbouring sums of 64 rows from `row` on, those that are there: their batch, row and column, and the place
+// Pairs of neighbouring sums of 64 rows from `row` on, those that are there: their tap, row and column, and the place
 // of the first among the thread's.
 template <class T, class Visit>
 void each_pair(const WgmmaArgs& a, const TilePlace& p, int row, const Visit& visit) {
@@ -223,7 +223,7 @@ void each_pair(const WgmmaArgs& a, const TilePlace& p, int row, const Visit& vis
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         int c = at.column + 8 * j + 2 * (lane % 4);
-        if (c < a.columns) visit(at.batch, r, c, 4 * (8 * piece + j) + 2 * i);
+        if (c < a.columns) visit(at.tap, r, c, 4 * (8 * piece + j) + 2 * i);
       }
     }
   }
@@ -233,10 +233,10 @@ void each_pair(const WgmmaArgs& a, const TilePlace& p, int row, const Visit& vis
 template <class T, class Product>
 void keep_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePlace& p, int row) {
   using Sum = typename Product::Sum;
-  each_pair<T>(a, p, row, [&](int batch, int r, int c, int at) {
+  each_pair<T>(a, p, row, [&](int tap, int r, int c, int at) {
     Vec<Sum, 2> pair;
     pair.v[0] = d[at], pair.v[1] = d[at + 1];
-    store_vector(static_cast<Sum*>(a.parts) + part_at(a, p.split, batch, r) + c, pair);
+    store_vector(static_cast<Sum*>(a.parts) + part_at(a, p.split, p.batch * a.taps + tap, r) + c, pair);
   });
 }
 
@@ -247,8 +247,8 @@ inline int filter_tap(const WgmmaWindow& w, int number) { return WindowStep(w, n
 template <class T, class Product, class C, int V>
 void store_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TilePlace& p, int row) {
   typename C::Rows known = known_to_all<C>(a.epilogue);
-  each_pair<T>(a, p, row, [&](int batch, int r, int c, int at) {
-    int tap = filter_tap(a.rows[0].window, batch);
+  each_pair<T>(a, p, row, [&](int number, int r, int c, int at) {
+    int tap = filter_tap(a.rows[0].window, number);
 #pragma unroll
     for (int v = 0; v < 2; v += V) {
       if (c + v >= a.columns) continue;
@@ -256,7 +256,7 @@ void store_sums(const WgmmaArgs& a, const typename Product::Sums& d, const TileP
 #pragma unroll
       for (int k = 0; k < C::kOperands; ++k) {
         const WgmmaEpilogue::Operand& o = a.epilogue.operands[k];
-        offsets[k] = tap * o.batch + r * o.row + (c + v) * o.column;
+        offsets[k] = tap * o.batch + (i64(p.batch) * a.rows[0].count + r) * o.row + (c + v) * o.column;
       }
       decltype(d[0] + d[0]) sums[V];
 #pragma unroll
@@ -300,7 +300,11 @@ void wgmma_join(const WgmmaArgs& a) {
       for (int v = 0; v < V; ++v) sums.v[v] += shared[i * kLanes + lane].v[v];
   }
   if (!there) return;
-  if constexpr (T::kWindow == Windowed::right) batch = filter_tap(a.rows[0].window, batch);
+  u32 filters = 0;  // in front of the group
+  if constexpr (T::kWindow == Windowed::right) {
+    u32 of = batch / u32(a.taps);
+    filters = of * rows, batch = filter_tap(a.rows[0].window, batch - of * u32(a.taps));
+  }
   typename C::Rows known = known_to_all<C>(a.epilogue);
   i64 at[C::kOperands + 1] = {};
   TilePlace p = {};
@@ -309,7 +313,8 @@ void wgmma_join(const WgmmaArgs& a) {
   if constexpr (T::kPatchRows) patch = PatchPlace(a.rows[0].window, row / 64);
   if (!row_offsets<T, C>(a, p, row / 64 * 64, patch, row % 64, at)) return;
 #pragma unroll
-  for (int k = 0; k < C::kOperands; ++k) at[k] += i64(c) * a.epilogue.operands[k].column;
+  for (int k = 0; k < C::kOperands; ++k)
+    at[k] += i64(c) * a.epilogue.operands[k].column + i64(filters) * a.epilogue.operands[k].row;
   finish_values<C, V>(a.epilogue, at, known, sums.v);
 }
 

@@ -60,7 +60,8 @@ class WgmmaStep : public Step {
     }
     args_.columns = static_cast<int>(m.columns), args_.column_tiles = static_cast<int>(column_tiles_of(m, t));
     args_.batches = static_cast<int>(m.batches), args_.taps = m.filter_gradient ? static_cast<int>(m.taps()) : 1;
-    args_.a_batches = m.a.batch ? 1 : 0, args_.b_batches = m.b.batch ? 1 : 0;
+    args_.a_batches = m.a.batch ? 1 : 0;
+    args_.b_batches = !m.windows.empty() ? static_cast<int>(m.group_taps) : m.b.batch ? 1 : 0;
     args_.splits = std::max(1, c.splits), args_.pitch = static_cast<int>(pitch_of(m));
     args_.group = kWgmmaGroup;
     if (c.splits) {
@@ -254,6 +255,7 @@ class WgmmaStep : public Step {
         box.strides[i + 1] = s.positions[i] * step * bytes;
         box.offset = (i == 0 ? 0 : box.offset) + first * s.positions[i] * bytes;
       }
+      if (m.in_patches && m.batches > 1) box.dims[3] = m.batches, box.strides[3] = s.batch * bytes;
       bound_.map(args_.rows[kind].c, box, m.epilogue.id(o.tensor), d);
     }
   }
