@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of pictures with few channels, as those of first layers, of which tensor cores would get no rows: taps
-// along the last axis become channels. Pictures are copied with zeros around that axis and, from there, once for each
-// window along it; the rest is a convolution of more channels whose filter has one tap there.
+// along the last axis become channels, and the rest is a convolution of more channels whose filter has one tap there.
+// Where channels lie side by side, a window along that axis is a run of memory, and windows are rows that overlap: of
+// the pictures themselves, or of a copy with zeros around that axis and behind the channels. Where such rows cannot
+// begin at whole 16 bytes, or would be too long, each window is copied from there.
 #include <bit>
 #include <map>
 
@@ -18,24 +20,41 @@ using M = tessera::PointwiseMode;
 
 constexpr int64_t kRow = 128, kPiece = 16;  // bytes of a row of tensor cores' operands, and of what rows are made of
 
-// Channels and taps with those that are added as zeros, so that rows are made of whole pieces.
+// Channels with those that are zeros, and taps with those that fill the last piece of a filter's row.
 struct Widened {
   int64_t channels, taps;
+  bool overlap;  // windows
   int64_t all() const { return channels * taps; }
 };
 Widened widened(const ConvShape& c) {
-  Widened best{};
+  const ConvAxis& last = c.axes.back();
   int64_t each = kPiece * 8 / info(c.x->dtype).bits;
-  for (int64_t channels : {c.channels, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(c.channels)))}) {
-    Widened w{channels, c.axes.back().taps};
+  auto whole_pieces = [&](int64_t channels, bool overlap) {
+    Widened w{channels, last.taps, overlap};
     while (w.all() % each != 0) ++w.taps;
-    if (best.taps == 0 || w.all() < best.all()) best = w;
-  }
-  return best;
+    return w;
+  };
+  for (int64_t channels = c.channels; channels <= each && last.step == 1; ++channels)
+    if (last.stride * channels % each == 0 && last.taps * channels <= kRow / kPiece * each)
+      return whole_pieces(channels, true);
+  auto power = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(c.channels)));
+  Widened narrow = whole_pieces(c.channels, false), wide = whole_pieces(power, false);
+  return wide.all() < narrow.all() ? wide : narrow;
 }
 
-// Positions along the last axis that windows reach, those of added taps too.
-int64_t reach(const ConvAxis& a, const Widened& w) { return (a.out - 1) * a.stride + (w.taps - 1) * a.step + 1; }
+// Positions along the last axis of a copy: those that windows reach, which make whole pieces where windows overlap.
+int64_t reach(const ConvShape& c, const Widened& w) {
+  const ConvAxis& a = c.axes.back();
+  int64_t length = (a.out - 1) * a.stride + ((w.overlap ? a.taps : w.taps) - 1) * a.step + 1;
+  while (w.overlap && length * w.channels * info(c.x->dtype).bits % (8 * kPiece) != 0) ++length;
+  return length;
+}
+
+// Copies take no more memory than the tensors themselves.
+bool is_small(const ConvShape& c, const Widened& w) {
+  int64_t lines = c.x->numel() / c.channels / c.axes.back().in, windows = w.overlap ? 0 : c.axes.back().out * w.all();
+  return lines * (windows + reach(c, w) * w.channels) <= c.x->numel() + c.w->numel() + c.y->numel();
+}
 
 class FewChannels {
  public:
@@ -44,73 +63,98 @@ class FewChannels {
 
   void write() {
     if (c_.wgrad && r_.nodes.size() > 1) decline("work behind ", spelling(n_));
-    zero_ = d_.temporary(c_.x->dtype, {1});
-    copy(d_.constant(0, DType::f32), zero_);
-    TensorId pictures = unfold(padded());
+    TensorId pictures = !wide_.overlap ? copied(padded()) : lie_ready() ? given() : overlapping(padded());
     Node conv = n_;
     conv.attrs = options();
     if (c_.wgrad) {
-      TensorId filter = d_.temporary(c_.w->dtype, taps_last(c_.w->dims, wide_));
-      conv.in = {d_.whole(n_.in[0]), pictures}, conv.out = {with_channels(filter, c_.w->dims, 1)};
+      TensorId filter = d_.temporary(c_.w->dtype, taps_last(wide_));
+      conv.in = {d_.whole(n_.in[0]), pictures}, conv.out = {as_channels(filter)};
       d_.add(conv);
       d_.end_stage();
       copy(part_of(filter), as_taps(n_.out[0]));
       return;
     }
-    TensorId filter = zeros(taps_last(c_.w->dims, wide_));
+    TensorId filter = zeros(taps_last(wide_));
     copy(as_taps(n_.in[1]), part_of(filter));
-    conv.in = {pictures, with_channels(filter, c_.w->dims, 1)};
+    conv.in = {pictures, as_channels(filter)};
     std::map<TensorId, TensorId> here;
     d_.add_region(r_, conv, here, [&](TensorId t) { return d_.whole(t); });
   }
 
  private:
-  // Sizes of pictures or filters [n, channels, .., last], with channels behind the others.
+  // Sizes or strides of pictures or filters [n, channels, .., last], with channels behind the others.
   static Dims channels_last(const Dims& dims, int64_t last, int64_t channels) {
     Dims y = {dims[0]};
     for (int i = 2; i + 1 < dims.size(); ++i) y.push_back(dims[i]);
     y.push_back(last), y.push_back(channels);
     return y;
   }
-  static Dims taps_last(const Dims& filter, const Widened& w) { return channels_last(filter, w.taps, w.channels); }
-
-  // What the convolution takes of memory that has channels last: `last` positions, or taps, along the last axis.
-  TensorId with_channels(TensorId memory, const Dims& dims, int64_t last) {
-    Dims sizes = channels_last(dims, last, wide_.all()), packed = packed_strides(sizes);
-    Dims y = dims, strides = dims;
-    for (int i = 0; i < y.size(); ++i) {
-      int from = i == 0 ? 0 : i == 1 ? sizes.size() - 1 : i - 1;
-      y[i] = sizes[from], strides[i] = packed[from];
-    }
-    return d_.reshaped(memory, y, strides);
-  }
-
-  // The caller's filter, with channels last, and the part of ours that it fills.
-  TensorId as_taps(TensorId outer) {
-    const Tensor& w = g_.tensor(outer);
-    return d_.view(outer, taps_last(w.dims, {c_.channels, axis_.taps}), channels_last_strides(w));
-  }
-  TensorId part_of(TensorId filter) {
-    return d_.reshaped(filter, taps_last(c_.w->dims, {c_.channels, axis_.taps}), d_.tensor(filter).strides);
-  }
   static Dims channels_last_strides(const Tensor& t) {
     return channels_last(t.strides, t.strides[t.rank() - 1], t.strides[1]);
+  }
+  static Dims channels_second(const Dims& last) {
+    Dims y = {last[0], last[last.size() - 1]};
+    for (int i = 1; i + 1 < last.size(); ++i) y.push_back(last[i]);
+    return y;
+  }
+
+  // --- filters, which have no taps beyond their own where windows overlap: they would meet what follows a window
+  Dims taps_last(const Widened& w) const { return channels_last(c_.w->dims, w.taps, w.channels); }
+  TensorId as_channels(TensorId filter) {
+    int64_t all = wide_.all(), used = wide_.overlap ? axis_.taps * wide_.channels : all;
+    Dims sizes = channels_last(c_.w->dims, 1, all), strides = packed_strides(sizes);
+    sizes[sizes.size() - 1] = used;
+    return d_.reshaped(filter, channels_second(sizes), channels_second(strides));
+  }
+  // The caller's filter, with channels last, and the part of ours that it fills.
+  TensorId as_taps(TensorId outer) {
+    return d_.view(outer, taps_last({c_.channels, axis_.taps, false}), channels_last_strides(g_.tensor(outer)));
+  }
+  TensorId part_of(TensorId filter) {
+    return d_.reshaped(filter, taps_last({c_.channels, axis_.taps, false}), d_.tensor(filter).strides);
+  }
+
+  // --- pictures
+  TensorId source() const { return n_.in[c_.wgrad ? 1 : 0]; }
+
+  // Do windows that overlap lie in the pictures as they are?
+  bool lie_ready() const {
+    const Tensor& x = *c_.x;
+    int last = x.rank() - 1;
+    bool inside = axis_.origin == 0 && (axis_.out - 1) * axis_.stride + axis_.taps <= axis_.in;
+    if (!inside || wide_.channels != c_.channels || x.strides[last] != c_.channels) return false;
+    if ((c_.channels > 1 && x.strides[1] != 1) || (x.stored && x.alignment % kPiece != 0)) return false;
+    for (int i = 0; i < last; ++i)
+      if (i != 1 && x.dims[i] > 1 && x.strides[i] * info(x.dtype).bits % (8 * kPiece) != 0) return false;
+    return true;
+  }
+  TensorId given() {
+    auto [sizes, strides] = overlap(c_.x->dims, channels_last_strides(*c_.x));
+    return d_.view(source(), sizes, strides);
+  }
+  TensorId overlapping(TensorId rows) {
+    auto [sizes, strides] = overlap(c_.x->dims, d_.tensor(rows).strides);
+    return d_.reshaped(rows, sizes, strides);
+  }
+  // Sizes and strides of windows, of strides with channels last.
+  std::pair<Dims, Dims> overlap(const Dims& pictures, Dims strides) const {
+    strides[strides.size() - 2] *= axis_.stride, strides[strides.size() - 1] = 1;
+    return {channels_second(channels_last(pictures, axis_.out, axis_.taps * wide_.channels)), channels_second(strides)};
   }
 
   // Pictures with zeros around the last axis, as far as windows with the added taps reach.
   TensorId padded() {
-    int64_t length = reach(axis_, wide_), count = std::min(axis_.in, length + axis_.origin);
+    int64_t length = reach(c_, wide_), count = std::min(axis_.in, length + axis_.origin);
     if (count <= 0) decline("no window of ", spelling(n_), " meets the pictures");
     TensorId rows = zeros(channels_last(c_.x->dims, length, wide_.channels));
     Dims dims = channels_last(c_.x->dims, count, c_.channels);
-    TensorId x = n_.in[c_.wgrad ? 1 : 0];
-    copy(d_.view(x, dims, channels_last_strides(*c_.x)),
+    copy(d_.view(source(), dims, channels_last_strides(*c_.x)),
          d_.reshaped(rows, dims, d_.tensor(rows).strides, -axis_.origin * wide_.channels));
     return rows;
   }
 
   // A copy of what each window along the last axis meets; taps that were added meet zeros.
-  TensorId unfold(TensorId rows) {
+  TensorId copied(TensorId rows) {
     Dims from = d_.tensor(rows).dims, strides = d_.tensor(rows).strides;
     int last = from.size() - 2;
     int64_t pixel = strides[last];
@@ -126,7 +170,8 @@ class FewChannels {
       d_.pointwise({.mode = M::select}, {windows, d_.constant(0), there}, DType::f32, to);
       d_.end_stage();
     }
-    return with_channels(to, c_.x->dims, axis_.out);
+    Dims sizes = channels_last(c_.x->dims, axis_.out, wide_.all());
+    return d_.reshaped(to, channels_second(sizes), channels_second(packed_strides(sizes)));
   }
 
   tessera::ConvOptions options() const {
@@ -140,6 +185,10 @@ class FewChannels {
   }
 
   TensorId zeros(const Dims& dims) {
+    if (zero_ == kNone) {
+      zero_ = d_.temporary(c_.x->dtype, {1});
+      copy(d_.constant(0, DType::f32), zero_);
+    }
     TensorId to = d_.temporary(c_.x->dtype, dims);
     copy(d_.reshaped(zero_, dims, Dims::filled(dims.size(), 0)), to);
     return to;
@@ -155,8 +204,8 @@ class FewChannels {
   Decomposition& d_;
   ConvShape c_;
   Widened wide_;
-  ConvAxis axis_;  // the last
-  TensorId zero_ = kNone;
+  ConvAxis axis_;          // the last
+  TensorId zero_ = kNone;  // one element, if there are zeros
 };
 
 }  // namespace
@@ -171,9 +220,7 @@ bool has_few_channels(const Graph& g, const Node& n) {
   const ConvAxis& last = c.axes.back();
   if (c.x->numel() == 0 || c.w->numel() == 0 || c.y->numel() == 0 || last.taps < 2 || last.step < 1) return false;
   Widened w = widened(c);
-  // Copies take no more memory than the tensors themselves.
-  int64_t rows = c.x->numel() / c.channels / last.in * (last.out * w.all() + reach(last, w) * w.channels);
-  return w.all() * bits / 8 <= kRow && rows <= c.x->numel() + c.w->numel() + c.y->numel();
+  return w.all() * bits / 8 <= kRow && is_small(c, w);
 }
 
 void decompose_few_channels(const Region& r, const Node& n, Decomposition& d) { FewChannels(r, n, d).write(); }
