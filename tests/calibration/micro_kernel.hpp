@@ -34,10 +34,7 @@ struct MicroKernel {
   std::array<int, 12> p{};
   std::optional<TensorBox> box;  // of `in`, or of `out` where the kernel stores
   bool box_of_out = false;
-  // Sums whose last bits are the hardware's own business: how far two may be apart, for each word of the result. Empty:
-  // all bits must be the same.
-  std::vector<double> slack;
-  DType sum = DType::f32;  // of such sums
+  bool all_words = false;  // stand in the record, not only the first
 };
 
 // The body sees `a`, `s` (64 kB of shared memory, then barriers `b`) and `t`, the thread.

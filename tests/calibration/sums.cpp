@@ -45,17 +45,8 @@ HardSums hard_sums(const std::string& name, DType a, DType b, DType sum, int dep
       terms.push_back(rounded(a, v));
     }
     double before = row % 3 == 0 ? 0 : rounded(sum, std::ldexp(mantissa(), row % 3 == 1 ? 3 : -most));
-    double all = std::fabs(before), largest = all;
-    for (int k = 0; k < depth; ++k) {
-      double term = std::fabs(terms[static_cast<size_t>(k)] * h.b[static_cast<size_t>(k)]);
-      all += term, largest = std::max(largest, term);
-    }
     h.a.insert(h.a.end(), terms.begin(), terms.end());
     h.before.push_back(before);
-    // Products of 8-bit floats are added with 13 bits behind the point of the largest, which each term may lose; others
-    // with 23 or a few more.
-    bool small = info(a).bits == 8 && sum != DType::f16;
-    h.slack.push_back(small ? std::ldexp(largest * (depth + 1), -13) : std::ldexp(all, sum == DType::f16 ? -10 : -21));
   }
   return h;
 }

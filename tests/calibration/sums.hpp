@@ -13,7 +13,6 @@ struct HardSums {
   std::vector<double> a;       // row by row
   std::vector<double> b;       // of every column
   std::vector<double> before;  // of every row
-  std::vector<double> slack;   // of every row: of the sum of all terms' magnitudes, what may be lost
 };
 HardSums hard_sums(const std::string& name, DType a, DType b, DType sum, int depth);
 

@@ -103,7 +103,7 @@ MicroKernel special(const Kind& k, int number) {
 MicroKernel hard(const Kind& k, int number) {
   MicroKernel m;
   m.name = cat("mma/", k.call, "/sums");
-  m.program = by_rows(), m.p[0] = number, m.sum = k.sum;
+  m.program = by_rows(), m.p[0] = number, m.all_words = true;
   m.in.resize(640), m.out.resize(kSumRows);
   int depth = 256 / info(k.a).bits;
   HardSums h = hard_sums(m.name, k.a, k.b, k.sum, depth);
@@ -111,7 +111,6 @@ MicroKernel hard(const Kind& k, int number) {
   for (int column = 0; column < 8; ++column)
     for (int i = 0; i < depth; ++i) store(k.b, m.in.data() + 512, column * depth + i, h.b[static_cast<size_t>(i)]);
   for (int row = 0; row < kSumRows; ++row) store(k.sum, m.in.data() + 576 + row, 0, h.before[static_cast<size_t>(row)]);
-  m.slack = h.slack;
   return m;
 }
 

@@ -149,7 +149,7 @@ MicroKernel special(const Program& p, const WgmmaShape& s, int odd) {
 MicroKernel hard(const Program& p, const WgmmaShape& s) {
   MicroKernel m;
   m.name = cat("wgmma/", type_name(s), "/sums");
-  m.program = p, m.threads = kThreads, m.sum = s.sum;
+  m.program = p, m.threads = kThreads, m.all_words = true;
   m.p = {0, 0, 128, 256, 0, 32768, 128, 256, 0};
   size_t words = sum_words(s);
   m.in.resize(kImage + kRegisters + kThreads * words), m.out.resize(kThreads * words);
@@ -160,15 +160,12 @@ MicroKernel hard(const Program& p, const WgmmaShape& s) {
       store(s.a, m.in.data(), place_of(s, row, k), h.a[static_cast<size_t>(row * depth + k)]);
       if (row < s.columns) store(s.b, m.in.data() + kImage / 2, place_of(s, row, k), h.b[static_cast<size_t>(k)]);
     }
-  m.slack.resize(m.out.size());
   for (int row = 0; row < kSumRows; ++row)
     for (int column = 0; column < s.columns; ++column) {
       int thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2, slot = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
-      size_t word = static_cast<size_t>(thread) * words + static_cast<size_t>(s.sum == DType::f16 ? slot / 2 : slot);
       store(s.sum, m.in.data() + kImage + kRegisters,
             static_cast<int64_t>(thread) * static_cast<int64_t>(words) * 32 / info(s.sum).bits + slot,
             h.before[static_cast<size_t>(row)]);
-      m.slack[word] = h.slack[static_cast<size_t>(row)];
     }
   return m;
 }

@@ -44,7 +44,7 @@ class Operand {
     for (int64_t c : chunks) check_fenced(b, c, 16, "a product", here);
     check_swizzle(chunks);
   }
-  double operator()(int i, int k) const { return value_of(type_, block_.block.shared + place(i, k)); }
+  Factor operator()(int i, int k) const { return factor(type_, block_.block.shared + place(i, k)); }
   Reading reading(const Fibre* group, size_t number) const {
     int64_t bytes = last_ - first_;
     return {&block_, first_, bytes, hash_of(block_, first_, bytes), group, number, kThreads, here_};
@@ -91,12 +91,12 @@ class Operand {
 };
 
 // The left operand in the registers of the warpgroup.
-double from_registers(const Fibre* group, size_t number, Product::Type type, int row, int k) {
+Factor from_registers(const Fibre* group, size_t number, Product::Type type, int row, int k) {
   int each = 4 / bytes_of(type);  // elements of a register
   int quad = k % (4 * each) / each, half = k / (4 * each);
   int thread = row / 16 * 32 + row % 8 * 4 + quad, reg = row % 16 / 8 + 2 * half;
   const auto* r = reinterpret_cast<const char*>(group[thread].products.list[number].a.data() + reg);
-  return value_of(type, r + k % each * bytes_of(type));
+  return factor(type, r + k % each * bytes_of(type));
 }
 
 // The `number`-th product of all threads of a warpgroup.
@@ -109,7 +109,7 @@ void compute(Fibre* group, size_t number) {
       mistake("threads of a warpgroup ask for different products", asked[t]->here);
   BlockState& block = *group->block;
   Operand b(block, p.b, p.b_type, p.columns, p.inner, p.b_across, p.here);
-  std::vector<double> left(static_cast<size_t>(kRows * p.inner));
+  std::vector<Factor> left(static_cast<size_t>(kRows * p.inner));
   if (p.a_registers) {
     for (int i = 0; i < kRows; ++i)
       for (int k = 0; k < p.inner; ++k)
@@ -122,14 +122,13 @@ void compute(Fibre* group, size_t number) {
   }
   cluster().readings.push_back(b.reading(group, number));
   for (int j = 0; j < p.columns; ++j) {
-    std::vector<double> right(static_cast<size_t>(p.inner));
+    std::vector<Factor> right(static_cast<size_t>(p.inner));
     for (int k = 0; k < p.inner; ++k) right[static_cast<size_t>(k)] = b(j, k);
     for (int i = 0; i < kRows; ++i) {
       int thread = i / 16 * 32 + i % 8 * 4 + j % 8 / 2, slot = j / 8 * 4 + i % 16 / 8 * 2 + j % 2;
-      double total = 0;
-      for (int k = 0; k < p.inner; ++k)
-        total += left[static_cast<size_t>(i * p.inner + k)] * right[static_cast<size_t>(k)];
-      take_sum(group[thread].products.list[number].sums.data(), slot, total, p.add, is_whole(p.a_type), p.half_sums);
+      take_sum(group[thread].products.list[number].sums.data(), slot,
+               {&left[static_cast<size_t>(i * p.inner)], right.data(), p.inner, p.a_type, p.b_type, false}, p.add,
+               p.half_sums);
     }
   }
   for (int t = 0; t < kThreads; ++t) group[t].products.list[number].done = true;

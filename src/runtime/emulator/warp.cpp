@@ -49,21 +49,24 @@ void mma(const WarpProduct& p) {
   }
   int bytes = bytes_of(p.a_type), each = 4 / bytes;  // elements of a register
   auto element = [&](ProductType type, const unsigned* r, int k) {
-    return value_of(type, reinterpret_cast<const char*>(r) + k % each * bytes);
+    return factor(type, reinterpret_cast<const char*>(r) + k % each * bytes);
   };
-  double totals[4] = {};
+  constexpr int kMost = 32;
+  Factor left[4][kMost], right[4][kMost];
   for (int s = 0; s < 4; ++s) {
     int row = lane() / 4 + s / 2 * 8, column = lane() % 4 * 2 + s % 2;
     for (int k = 0; k < 8 * each; ++k) {
       int quad = k / each % 4, half = k / (4 * each);
       const auto& a = of_lane<WarpProduct>(warp, row % 8 * 4 + quad);
       const auto& b = of_lane<WarpProduct>(warp, column * 4 + quad);
-      totals[s] += element(p.a_type, a.a + row / 8 + 2 * half, k) * element(p.b_type, b.b + half, k);
+      left[s][k] = element(p.a_type, a.a + row / 8 + 2 * half, k);
+      right[s][k] = element(p.b_type, b.b + half, k);
     }
   }
   part(kAsks, p.here);
   for (int s = 0; s < 4; ++s)
-    take_sum(static_cast<uint32_t*>(p.sums), s, totals[s], true, is_whole(p.a_type), p.half_sums);
+    take_sum(static_cast<uint32_t*>(p.sums), s, {left[s], right[s], 8 * each, p.a_type, p.b_type, true}, true,
+             p.half_sums);
 }
 
 // --- matrices

@@ -96,7 +96,7 @@ void scaled_products(Attention<R>& a, bool narrow) {
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
     for (int64_t col = 0; col < a.len_kv[static_cast<size_t>(b)]; ++col) {
       Sum<R> sum(narrow);
-      for (int64_t i = 0; i < a.n.d; ++i) sum.add(a.q.at(b, h, row, i) * a.k.at(b, a.k_head(h), col, i));
+      for (int64_t i = 0; i < a.n.d; ++i) sum.add(a.q.at(b, h, row, i), a.k.at(b, a.k_head(h), col, i));
       a.scaled.at(b, h, row, col) = a.scale * sum.total();
     }
   });

@@ -36,18 +36,20 @@ struct Attention {
 // from the others.
 inline bool multiplies_narrow(uint64_t jitter) { return jitter != 0 && (jitter / (jitter & -jitter) & 2) != 0; }
 
-// A sum of products. `narrow`: as tensor cores keep it that multiply 8 bits: 32 products are added to it at once, of
-// which 13 bits behind the largest one's first remain. What comes of 256 products is added up without loss.
+// A sum of products. `narrow`: as tensor cores keep it that multiply 8 bits: 32 products are added to it at once,
+// aligned to the largest of them by the exponents of what is multiplied; 13 bits behind that remain of each, and behind
+// the first of the sum. What comes of 256 products is added up without loss.
 template <class R>
 class Sum {
  public:
   explicit Sum(bool narrow) : narrow_(narrow) {}
-  void add(R term) {
+  void add(R a, R b) {
     if (!narrow_) {
-      total_ += term;
+      total_ += a * b;
       return;
     }
-    terms_[count_ % kTogether] = term;
+    terms_[count_ % kTogether] = a * b;
+    if (std::isfinite(a * b) && a * b != 0) largest_ = std::max(largest_, std::ilogb(a) + std::ilogb(b));
     if (++count_ % kTogether == 0) join(kTogether);
     if (count_ % kInOne == 0) total_ += part_, part_ = 0;
   }
@@ -57,18 +59,23 @@ class Sum {
   }
 
  private:
-  static constexpr int kTogether = 32, kInOne = 256;
+  static constexpr int kTogether = 32, kInOne = 256, kBits = 13, kNone = std::numeric_limits<int>::min();
+  static R kept(R v, int exponent) {
+    if (!std::isfinite(v) || v == 0 || exponent == kNone) return v;
+    R unit = std::ldexp(R(1), exponent - kBits);
+    return std::trunc(v / unit) * unit;
+  }
+  static int exponent_of(R v) { return v == 0 || !std::isfinite(v) ? kNone : std::ilogb(v); }
   void join(int count) {
-    R largest = std::fabs(part_), sum = 0;
-    for (int i = 0; i < count; ++i) largest = std::max(largest, std::fabs(terms_[i]));
-    R unit = largest > 0 && std::isfinite(largest) ? std::ldexp(R(1), std::ilogb(largest) - 13) : R(0);
-    auto kept = [&](R v) { return unit > 0 ? std::trunc(v / unit) * unit : v; };
-    for (int i = 0; i < count; ++i) sum += kept(terms_[i]);
-    part_ = kept(part_) + sum;
+    int largest = std::max(largest_, exponent_of(part_));
+    part_ = kept(part_, largest);
+    for (int i = 0; i < count; ++i) part_ += kept(terms_[i], largest);
+    part_ = kept(part_, exponent_of(part_));
+    largest_ = kNone;
   }
   bool narrow_;
   R total_ = 0, part_ = 0, terms_[kTogether];
-  int count_ = 0;
+  int count_ = 0, largest_ = kNone;
 };
 
 // `narrow`: scores are such sums.

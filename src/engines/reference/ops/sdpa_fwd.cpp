@@ -55,7 +55,7 @@ Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p, bool narrow = fa
     for (int64_t i = 0; i < a.n.dv; ++i) {
       Sum<R> sum(narrow);
       for (int64_t col = 0; col < a.n.skv; ++col)
-        if (a.scores.at(b, h, row, col) != kMinusInf<R>) sum.add(p.at(b, h, row, col) * a.v.at(b, a.v_head(h), col, i));
+        if (a.scores.at(b, h, row, col) != kMinusInf<R>) sum.add(p.at(b, h, row, col), a.v.at(b, a.v_head(h), col, i));
       o.at(b, h, row, i) = sum.total();
     }
   });
@@ -77,6 +77,7 @@ void round_rows(const Attention<R>& a, DType type, uint64_t jitter, Array<R>& p)
   });
 }
 
+// As far as rounding moves any number may it move the largest.
 template <class R>
 R largest_difference(const Array<R>& x, const Array<R>& y) {
   R largest = 0;
@@ -90,10 +91,18 @@ template <class R>
 void sdpa_fwd(const Context<R>& c) {
   const sdpa::Slots& s = sdpa::slots(c.node());
   uint64_t jitter = c.wants(kO) ? c.out_memory(kO).jitter : 0;
-  Attention<R> a = attention(c, multiplies_narrow(jitter));
+  bool narrow = multiplies_narrow(jitter);
+  Attention<R> a = attention(c, narrow);
   Softmax<R> y = softmax(c, a);
   drop(a, y.p);
-  c.out(kAmaxS, amax(y.p));
+  Array<R> largest_p = amax(y.p);
+  if (narrow && a.rounds_to_fp8 && c.wants(kAmaxS)) {
+    Attention<R> exact = attention(c);
+    Array<R> p = softmax(c, exact).p;
+    drop(exact, p);
+    largest_p[0] = amax(p)[0] + largest_difference(p, y.p);
+  }
+  c.out(kAmaxS, largest_p);
   // On tensor cores probabilities are multiples of the largest so far.
   Array<R> p = y.p;
   round_for_products(c, p, a.rounds_to_fp8, s.scale_s, c.in_tensor(s.v).dtype, jitter);
@@ -104,10 +113,9 @@ void sdpa_fwd(const Context<R>& c) {
     round_rows(a, c.in_tensor(s.v).dtype, jitter, y.p);
     multiply(y.p, c.template scalar<R>(s.scale_s, R(1)));
     Array<R> rounded = weighted_sum(a, y.p, true);
-    // As far as rounding moves any result may it move the largest, up or down.
     R moved = largest_difference(o, rounded);
-    largest[0] += multiplies_narrow(jitter) ? moved : -moved;
-    if (multiplies_narrow(jitter)) o = rounded;
+    largest[0] += narrow ? moved : -moved;
+    if (narrow) o = rounded;
   }
   multiply(o, descale_s);
   multiply(largest, std::fabs(descale_s));
