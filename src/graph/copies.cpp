@@ -5,11 +5,12 @@
 
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr {
 namespace {
 
-bool is(const Node& n, std::string_view op) { return n.op->name == op; }
+bool is(const Node& n, const OpSpec& op) { return n.op == &op; }
 
 // Sizes and strides of the loops, slowest first, that walk along a part of a tensor.
 using Walk = std::vector<std::pair<int64_t, int64_t>>;
@@ -141,7 +142,7 @@ bool identity(const Graph& g, const Node& n, Copy& c) {
 }
 
 bool is_identity(const Node& n) {
-  if (!is(n, "pointwise")) return false;
+  if (!is(n, ops::pointwise)) return false;
   const auto& o = attrs<tessera::PointwiseOptions>(n);
   return o.mode == tessera::PointwiseMode::identity && o.alpha1 == 1;
 }
@@ -152,13 +153,13 @@ Reason copies_of(const Graph& g, const Node& n, std::vector<Copy>* out) {
   std::vector<Copy> copies(1);
   copies[0].source = n.in[0];
   bool done;
-  if (is(n, "transpose"))
+  if (is(n, ops::transpose))
     done = transpose(g, n, copies[0]);
-  else if (is(n, "slice"))
+  else if (is(n, ops::slice))
     done = slice(g, n, copies[0]);
-  else if (is(n, "concat"))
+  else if (is(n, ops::concat))
     done = concat(g, n, copies);
-  else if (is(n, "reshape"))
+  else if (is(n, ops::reshape))
     done = reshape(g, n, copies[0]);
   else if (is_identity(n))
     done = identity(g, n, copies[0]);

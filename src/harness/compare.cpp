@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engines/reference/reference.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ops/rounding.hpp"
 #include "graph/passes/recognise.hpp"
 #include "graph/pointwise_modes.hpp"
@@ -47,7 +48,7 @@ double lost_of_small_floats(const Graph& g, const Node& n) {
   auto small = [&](TensorId t) {
     return t != kNone && is_real(g.tensor(t).dtype) && info(g.tensor(t).dtype).bits == 8;
   };
-  bool product = n.op->name == "matmul" || n.op->family == Family::conv;
+  bool product = n.op == &ops::matmul || n.op->family == Family::conv;
   if (!product || n.compute != DType::f32 || !small(n.in[0]) || !small(n.in[1])) return 0;
   return allows_fast_sums(n) ? std::max(1.0, n.op->terms(g, n) / 128) : 1;
 }
@@ -60,8 +61,8 @@ bool rounds_operands(const Graph& g, const Node& n) {
 // A function of real numbers with jumps: moving its inputs would tell nothing about rounding.
 bool has_steps(const Graph& g, const Node& n) {
   using M = PointwiseMode;
-  if (n.op->name == "argmax" || n.op->name == "top_k") return true;
-  if (n.op->name != "pointwise") return false;
+  if (n.op == &ops::argmax || n.op == &ops::top_k) return true;
+  if (n.op != &ops::pointwise) return false;
   M m = attrs<tessera::PointwiseOptions>(n).mode;
   bool steps = (m >= M::cmp_eq && m <= M::cmp_le) || m == M::floor || m == M::ceil || m == M::mod || m == M::floor_mod;
   return steps &&

@@ -2,13 +2,14 @@
 #include "planner/conv_shape.hpp"
 
 #include "graph/ops/conv.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr {
 
 ConvShape conv_shape(const Graph& g, const Node& n) {
   ConvShape c{};
   c.plain = true;
-  c.dgrad = n.op->name == "conv_dgrad", c.wgrad = n.op->name == "conv_wgrad";
+  c.dgrad = n.op == &ops::conv_dgrad, c.wgrad = n.op == &ops::conv_wgrad;
   const Tensor *first = &g.tensor(n.in[0]), *second = &g.tensor(n.in[1]), *result = &g.tensor(n.out[0]);
   c.x = c.dgrad ? result : c.wgrad ? second : first;
   c.w = c.wgrad ? result : second;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "graph/ops/list.hpp"
 #include "graph/ragged.hpp"
 
 namespace tsr::attention {
@@ -54,8 +55,8 @@ std::vector<int> sequence_inputs(const Node& n) {
 
 }  // namespace
 
-bool is_forward(const Node& n) { return n.op->name == "sdpa_fwd"; }
-bool is_backward(const Node& n) { return n.op->name == "sdpa_bwd"; }
+bool is_forward(const Node& n) { return n.op == &ops::sdpa_fwd; }
+bool is_backward(const Node& n) { return n.op == &ops::sdpa_bwd; }
 
 Reason check_tensors(const Graph& g, const Node& n) {
   std::vector<int> sequences = sequence_inputs(n);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/block_scale.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr {
 namespace {
@@ -58,7 +59,7 @@ std::optional<Dims> dequantize_lengths(const tessera::BlockScaleOptions& o, cons
 Dims scale_lengths(const Graph& g, const Node& n) {
   const auto& o = attrs<tessera::BlockScaleOptions>(n);
   const Tensor& x = g.tensor(n.in[0]);
-  if (n.op->name == "block_scale_dequantize") return *dequantize_lengths(o, x.dims, g.tensor(n.in[1]));
+  if (n.op == &ops::block_scale_dequantize) return *dequantize_lengths(o, x.dims, g.tensor(n.in[1]));
   Dims lengths = Dims::filled(x.rank(), 1);
   lengths[static_cast<int>(normalize_axis(o.axis, x.rank()))] = o.block[0];
   return lengths;

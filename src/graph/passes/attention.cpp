@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/ops/list.hpp"
 #include "graph/passes/attention_match.hpp"
 #include "graph/passes/cone.hpp"
 #include "graph/passes/patterns.hpp"
@@ -60,14 +61,14 @@ class AttentionRewrite {
   // The second operand of the first product is k^T; sdpa_fwd takes k.
   void keys(TensorId kt) {
     NodeId n = v_.producer(kt);
-    if (v_.is(n, "paged_load") && only_here(kt) && attrs<tessera::PagedLoadOptions>(v_.node(n)).transposed)
+    if (v_.is(n, ops::paged_load) && only_here(kt) && attrs<tessera::PagedLoadOptions>(v_.node(n)).transposed)
       return pages(n, "k", "page_table_k", v_.tensor(kt).dims[3]);
     input("k", turned_back(kt, p_.inside, v_, rewrite_));
   }
 
   void values(TensorId v) {
     NodeId n = v_.producer(v);
-    if (v_.is(n, "paged_load") && only_here(v) && !attrs<tessera::PagedLoadOptions>(v_.node(n)).transposed)
+    if (v_.is(n, ops::paged_load) && only_here(v) && !attrs<tessera::PagedLoadOptions>(v_.node(n)).transposed)
       return pages(n, "v", "page_table_v", v_.tensor(v).dims[2]);
     input("v", v);
   }
@@ -129,7 +130,7 @@ class AttentionRewrite {
 
   // So is a constant factor at its beginning.
   void take_scale() {
-    if (cone_.empty() || !v_.is(cone_.front(), "pointwise") || readers(scores_) != 1) return;
+    if (cone_.empty() || !v_.is(cone_.front(), ops::pointwise) || readers(scores_) != 1) return;
     const Node& n = v_.node(cone_.front());
     const auto& o = attrs<tessera::PointwiseOptions>(n);
     if (o.mode != tessera::PointwiseMode::mul || o.alpha1 != 1 || o.alpha2 != 1) return;
@@ -163,7 +164,7 @@ class AttentionRewrite {
 std::vector<Rewrite> recognise_attention(const GraphView& v) {
   std::vector<Rewrite> found;
   for (NodeId n = 0; n < v.graph().node_count(); ++n) {
-    if (!v.live(n) || !v.is(n, "matmul")) continue;
+    if (!v.live(n) || !v.is(n, ops::matmul)) continue;
     auto parts = match_attention(v, n);
     if (!parts) continue;
     try {

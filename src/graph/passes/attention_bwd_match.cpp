@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/layouts.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ops/sdpa_common.hpp"
 
 namespace tsr {
@@ -51,8 +52,8 @@ class Matcher {
 
   // The last two dimensions exchanged, by an operation or by a view of the same memory.
   bool turns(NodeId n) const {
-    if (v_.is(n, "transpose")) return attrs<tessera::TransposeOptions>(v_.node(n)).perm == Ints{0, 1, 3, 2};
-    if (!v_.is(n, "reshape") || attrs<tessera::ReshapeOptions>(v_.node(n)).mode != tessera::ReshapeMode::view)
+    if (v_.is(n, ops::transpose)) return attrs<tessera::TransposeOptions>(v_.node(n)).perm == Ints{0, 1, 3, 2};
+    if (!v_.is(n, ops::reshape) || attrs<tessera::ReshapeOptions>(v_.node(n)).mode != tessera::ReshapeMode::view)
       return false;
     const Tensor &x = v_.tensor(v_.in(n, 0)), &y = v_.tensor(v_.out(n));
     if (info(y.dtype).bits < 16 && y.dtype != x.dtype) return false;
@@ -84,7 +85,7 @@ class Matcher {
     TensorId t = p_.logits;
     std::set<TensorId> masked;
     NodeId n = v_.producer(t);
-    for (; v_.is(n, "band_mask") || v_.is_pointwise(n, M::select); n = v_.producer(t)) {
+    for (; v_.is(n, ops::band_mask) || v_.is_pointwise(n, M::select); n = v_.producer(t)) {
       if (!v_.is_scalar(v_.in(n, 1))) return false;
       masked.insert(t);
       t = v_.in(n, 0);
@@ -144,7 +145,7 @@ class Matcher {
     }
     if (!turns(n)) return false;
     NodeId matmul = take(next(v_.out(n)));
-    if (!v_.is(matmul, "matmul") || v_.in(matmul, kA) != v_.out(n)) return false;
+    if (!v_.is(matmul, ops::matmul) || v_.in(matmul, kA) != v_.out(n)) return false;
     p_.grad_o = v_.in(matmul, kB);
     value_matmul_ = matmul;
     return gradient(shared(v_.out(matmul)), p_.dv);
@@ -158,7 +159,7 @@ class Matcher {
       p_.mask = kept;
       return !v_.is_scalar(kept);
     }
-    if (!v_.is(p_.rng, "rng")) return false;
+    if (!v_.is(p_.rng, ops::rng)) return false;
     const auto& o = attrs<tessera::RngOptions>(v_.node(p_.rng));
     return o.distribution == tessera::Distribution::bernoulli && o.p < 1;
   }
@@ -205,7 +206,7 @@ class Matcher {
       for (TensorId& factor : product_factors_)
         if ((factor = take_factor(dp)) == kNone) return false;
     product_matmul_ = take(v_.producer(dp));
-    if (!v_.is(product_matmul_, "matmul") || v_.in(product_matmul_, kA) != p_.grad_o) return false;
+    if (!v_.is(product_matmul_, ops::matmul) || v_.in(product_matmul_, kA) != p_.grad_o) return false;
     p_.values = v_.in(product_matmul_, kB);
     p_.gradient = v_.out(n);
     if (p_.factor == kNone) return true;
@@ -232,8 +233,8 @@ class Matcher {
       const auto& in = v_.node(n).in;
       if (!v_.live(n) || std::none_of(in.begin(), in.end(), [&](TensorId t) { return dependent.count(t) > 0; }))
         continue;
-      if (v_.is(n, "matmul") && dependent.count(v_.in(n, kA))) return n;
-      if (v_.is(n, "pointwise")) dependent.insert(v_.out(n));
+      if (v_.is(n, ops::matmul) && dependent.count(v_.in(n, kA))) return n;
+      if (v_.is(n, ops::pointwise)) dependent.insert(v_.out(n));
     }
     return kNone;
   }
@@ -246,7 +247,7 @@ class Matcher {
       TensorId t = todo.back();
       todo.pop_back();
       NodeId n = v_.producer(t);
-      if (t == p_.gradient || !v_.is(n, "pointwise") || p_.inside.count(n) || !above.insert(n).second) continue;
+      if (t == p_.gradient || !v_.is(n, ops::pointwise) || p_.inside.count(n) || !above.insert(n).second) continue;
       for (TensorId x : v_.node(n).in)
         if (x != kNone) todo.push_back(x);
     }
@@ -278,7 +279,7 @@ class Matcher {
     NodeId turned = take(next(rounded));
     if (!turns(turned)) return false;
     key_matmul_ = take(next(v_.out(turned)));
-    if (!v_.is(key_matmul_, "matmul") || v_.in(key_matmul_, kA) != v_.out(turned) ||
+    if (!v_.is(key_matmul_, ops::matmul) || v_.in(key_matmul_, kA) != v_.out(turned) ||
         v_.in(key_matmul_, kB) != v_.in(p_.cone.product, kA))
       return false;
     return gradient(v_.out(query), p_.dq) && gradient(shared(v_.out(key_matmul_)), p_.dk);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/attention_match.hpp"
 
+#include "graph/ops/list.hpp"
 #include "graph/ops/sdpa_common.hpp"
 #include "graph/passes/cone.hpp"
 
@@ -99,7 +100,7 @@ class Matcher {
         p_.dropout_mask = mask;
         return true;
       }
-      if (!v_.is(source, "rng")) continue;
+      if (!v_.is(source, ops::rng)) continue;
       const auto& o = attrs<tessera::RngOptions>(v_.node(source));
       if (o.distribution != tessera::Distribution::bernoulli || o.p >= 1) return false;
       p_.rng = source;
@@ -110,7 +111,7 @@ class Matcher {
 
   bool softmax(TensorId p) {
     NodeId n = v_.producer(p);
-    return v_.is(n, "softmax") ? whole_softmax(n) : v_.is_pointwise(n, M::div) && spelled_softmax(n);
+    return v_.is(n, ops::softmax) ? whole_softmax(n) : v_.is_pointwise(n, M::div) && spelled_softmax(n);
   }
 
   bool whole_softmax(NodeId n) {

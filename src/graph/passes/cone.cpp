@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/cone.hpp"
+#include "graph/ops/list.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +10,7 @@ namespace {
 
 using M = PointwiseMode;
 
-bool in_cone(const GraphView& v, NodeId n) { return v.is(n, "pointwise") || v.is(n, "band_mask"); }
+bool in_cone(const GraphView& v, NodeId n) { return v.is(n, ops::pointwise) || v.is(n, ops::band_mask); }
 
 bool is_index(const GraphView& v, TensorId t, int64_t axis) {
   NodeId n = v.producer(t);
@@ -38,7 +39,7 @@ std::optional<Cone> find_cone(const GraphView& v, TensorId logits) {
     TensorId t = todo.back();
     todo.pop_back();
     NodeId n = v.producer(t);
-    if (v.is(n, "matmul") && v.tensor(t).dims == dims) products.insert(t);
+    if (v.is(n, ops::matmul) && v.tensor(t).dims == dims) products.insert(t);
     if (!in_cone(v, n) || !above.insert(n).second) continue;
     for (TensorId x : v.node(n).in)
       if (x != kNone) todo.push_back(x);
@@ -79,7 +80,7 @@ bool masks_padding(const GraphView& v, const std::vector<NodeId>& nodes, TensorI
 
 TensorId masked_causally(const GraphView& v, NodeId n) {
   const std::vector<TensorId>& in = v.node(n).in;
-  if (v.is(n, "band_mask")) {
+  if (v.is(n, ops::band_mask)) {
     bool bounds = std::any_of(in.begin() + 2, in.end(), [](TensorId t) { return t != kNone; });
     bool right = attrs<tessera::BandMaskOptions>(v.node(n)).compare == M::cmp_ge && !bounds;
     return right && may_be_minus_infinity(v.tensor(in[1])) ? in[0] : kNone;

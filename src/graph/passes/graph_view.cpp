@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/graph_view.hpp"
+#include "graph/ops/list.hpp"
 
 #include <algorithm>
 
@@ -29,13 +30,13 @@ GraphView::GraphView(const Graph& g)
 }
 
 bool GraphView::is_pointwise(NodeId n, PointwiseMode mode) const {
-  if (!is(n, "pointwise")) return false;
+  if (!is(n, ops::pointwise)) return false;
   const auto& o = attrs<tessera::PointwiseOptions>(node(n));
   return o.mode == mode && o.alpha1 == 1 && o.alpha2 == 1;
 }
 
 bool GraphView::is_reduce(NodeId n, tessera::ReduceMode mode) const {
-  return is(n, "reduce") && attrs<tessera::ReduceOptions>(node(n)).mode == mode && in(n, 1) == kNone;
+  return is(n, ops::reduce) && attrs<tessera::ReduceOptions>(node(n)).mode == mode && in(n, 1) == kNone;
 }
 
 TensorId GraphView::number_factor(NodeId n, TensorId& rest) const {

@@ -22,7 +22,7 @@ class GraphView {
   NodeId producer(TensorId t) const { return t == kNone ? kNone : g_.producer(t); }
 
   // Tests that accept kNone as "no".
-  bool is(NodeId n, std::string_view op) const { return n != kNone && node(n).op->name == op; }
+  bool is(NodeId n, const OpSpec& op) const { return n != kNone && node(n).op == &op; }
   bool is_pointwise(NodeId n, PointwiseMode mode) const;     // with factors of 1
   bool is_reduce(NodeId n, tessera::ReduceMode mode) const;  // without groups
   bool is_scalar(TensorId t) const { return t != kNone && tensor(t).numel() == 1 && !is_complex(tensor(t).dtype); }

@@ -2,6 +2,7 @@
 // Softmax that is spelled out, of rows that end with their sequences. Beyond the end all scores are what the mask fills
 // in, minus infinity, and so are the statistics: what would be computed there is exp(-inf - -inf), which is no number.
 // Exponentials, and what they are multiplied with or divided by, are 0 there.
+#include "graph/ops/list.hpp"
 #include "graph/passes/cone.hpp"
 #include "graph/passes/patterns.hpp"
 
@@ -12,7 +13,7 @@ using M = PointwiseMode;
 
 // Up through masks; the first padding mask on the way is kept.
 TensorId above_masks(const GraphView& v, TensorId t, std::optional<PaddingMask>& mask) {
-  for (NodeId n = v.producer(t); v.is_pointwise(n, M::select) || v.is(n, "band_mask"); n = v.producer(t)) {
+  for (NodeId n = v.producer(t); v.is_pointwise(n, M::select) || v.is(n, ops::band_mask); n = v.producer(t)) {
     if (!mask && v.is_pointwise(n, M::select)) mask = find_padding_mask(v, v.in(n, 2));
     t = v.in(n, 0);
   }

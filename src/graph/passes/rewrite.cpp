@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/rewrite.hpp"
+#include "graph/ops/list.hpp"
 
 #include <algorithm>
 
@@ -47,7 +48,7 @@ TensorId turned_back(TensorId t, const std::set<NodeId>& inside, const GraphView
     r.describe(t, transposed(v.tensor(t)));
     return t;
   }
-  if (v.is(n, "transpose") && attrs<tessera::TransposeOptions>(v.node(n)).perm == Ints{0, 1, 3, 2}) {
+  if (v.is(n, ops::transpose) && attrs<tessera::TransposeOptions>(v.node(n)).perm == Ints{0, 1, 3, 2}) {
     if (v.hidden(t, inside)) r.remove({n});
     return v.in(n, 0);
   }

@@ -5,6 +5,7 @@
 
 #include "engines/cpu/conv1d/rows.hpp"
 #include "engines/cpu/vector/kernels.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -291,10 +292,10 @@ class TwoConvsBackward : public TwoConvs {
 }  // namespace
 
 std::unique_ptr<SequenceWork> make_sequence_work(const Graph& g, const Node& n) {
-  if (n.op->name == "causal_conv1d") return std::make_unique<Forward>(g, n);
-  if (n.op->name == "causal_conv1d_bwd") return std::make_unique<Backward>(g, n);
-  if (n.op->name == "b2b_causal_conv1d") return std::make_unique<TwoConvsForward>(g, n);
-  if (n.op->name == "b2b_causal_conv1d_bwd") return std::make_unique<TwoConvsBackward>(g, n);
+  if (n.op == &ops::causal_conv1d) return std::make_unique<Forward>(g, n);
+  if (n.op == &ops::causal_conv1d_bwd) return std::make_unique<Backward>(g, n);
+  if (n.op == &ops::b2b_causal_conv1d) return std::make_unique<TwoConvsForward>(g, n);
+  if (n.op == &ops::b2b_causal_conv1d_bwd) return std::make_unique<TwoConvsBackward>(g, n);
   return nullptr;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/vector/kernels.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -117,7 +118,7 @@ class GroupReduceStep : public Step {
 
 bool reduces_groups(const Region& r) {
   const Node& n = r.graph->node(r.nodes[0]);
-  return r.nodes.size() == 1 && n.op->name == "reduce" && n.in.size() > 1 && n.in[1] != kNone;
+  return r.nodes.size() == 1 && n.op == &ops::reduce && n.in.size() > 1 && n.in[1] != kNone;
 }
 
 Reason check_group_reduce(const Graph& g, const Node& n) {

@@ -6,6 +6,7 @@
 #include "engines/cpu/move/paged.hpp"
 #include "engines/cpu/move/ragged.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // Part of the bandwidth of a plain copy that movements reach.
 constexpr double kEfficiency = 0.8;
 
-bool loads_pages(const Node& n) { return n.op->name == "paged_load"; }
+bool loads_pages(const Node& n) { return n.op == &ops::paged_load; }
 
 class MoveStep : public Step {
  public:

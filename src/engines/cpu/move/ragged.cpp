@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/move/copy.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ragged.hpp"
 
 namespace tsr::cpu {
@@ -85,7 +86,7 @@ bool has_ragged(const Graph& g, const Node& n) {
 
 Reason check_ragged_copy(const Graph& g, const Node& n) {
   const Tensor &x = g.tensor(n.in[0]), &y = g.tensor(n.out[0]);
-  if (n.op->name != "transpose") return Reason::no(spelling(n), " of packed sequences; transpositions copy them");
+  if (n.op != &ops::transpose) return Reason::no(spelling(n), " of packed sequences; transpositions copy them");
   if (x.ragged != kNone && y.ragged != kNone)
     return Reason::no("tensors ", describe(x), " and ", describe(y), " are both ragged");
   return Reason::yes();

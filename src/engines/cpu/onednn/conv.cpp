@@ -2,6 +2,7 @@
 // Convolutions and their two gradients. The filter always has the layout that oneDNN likes best; x and y have the
 // caller's layout where oneDNN is fast with it (channels last), otherwise they are brought into another one and back.
 #include "graph/ops/conv.hpp"
+#include "graph/ops/list.hpp"
 
 #include <algorithm>
 #include <map>
@@ -28,11 +29,11 @@ struct Roles {
 };
 
 bool handles(const Node& n) { return n.op->family == Family::conv && n.op->name.starts_with("conv_"); }
-bool is_fprop(const Node& n) { return n.op->name == "conv_fprop"; }
+bool is_fprop(const Node& n) { return n.op == &ops::conv_fprop; }
 
 Roles roles(const Node& n, TensorId result) {
   if (is_fprop(n)) return {n.in[0], n.in[1], result, 2};
-  if (n.op->name == "conv_dgrad") return {result, n.in[1], n.in[0], 0};
+  if (n.op == &ops::conv_dgrad) return {result, n.in[1], n.in[0], 0};
   return {n.in[1], result, n.in[0], 1};
 }
 

@@ -7,13 +7,14 @@
 #include "engines/cpu/onednn/chain.hpp"
 #include "engines/cpu/onednn/families.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ops/slots.hpp"
 
 namespace tsr::onednn {
 namespace {
 
 using namespace slots::matmul;
-bool handles(const Node& n) { return n.op->name == "matmul"; }
+bool handles(const Node& n) { return n.op == &ops::matmul; }
 
 Reason check(const Region& r) {
   const Graph& g = *r.graph;

@@ -5,6 +5,7 @@
 #include "engines/cpu/onednn/operands.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/pointwise_modes.hpp"
 
 namespace tsr::onednn {
@@ -14,7 +15,7 @@ using tessera::PointwiseOptions;
 using tessera::TransposeOptions;
 
 bool handles(const Node& n) {
-  return n.op->name == "transpose" ||
+  return n.op == &ops::transpose ||
          (n.op->family == Family::pointwise && attrs<PointwiseOptions>(n).mode == PointwiseMode::identity);
 }
 

@@ -2,6 +2,7 @@
 // Means over windows, forward and backward. Maxima are left out because oneDNN's ignore NaN, interpolation because its
 // code (2.6) ends in a segmentation fault on images of 20 channels and 56 x 56 elements.
 #include "graph/ops/resample.hpp"
+#include "graph/ops/list.hpp"
 
 #include "engines/cpu/onednn/families.hpp"
 #include "engines/cpu/onednn/operands.hpp"
@@ -15,7 +16,7 @@ using tessera::ResampleMode;
 using tessera::ResampleOptions;
 
 bool handles(const Node& n) { return n.op->name.starts_with("resample"); }
-bool is_forward(const Node& n) { return n.op->name == "resample"; }
+bool is_forward(const Node& n) { return n.op == &ops::resample; }
 bool is_mean(ResampleMode m) { return m == ResampleMode::avg_pool_include || m == ResampleMode::avg_pool_exclude; }
 
 // The spatial sizes on both sides.

@@ -5,6 +5,7 @@
 
 #include "engines/cpu/onednn/families.hpp"
 #include "engines/cpu/onednn/operands.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ops/rnn_layout.hpp"
 #include "graph/ops/slots.hpp"
 
@@ -19,7 +20,7 @@ using tessera::RnnMode;
 using tessera::RnnOptions;
 using namespace slots::rnn_fwd;
 
-bool handles(const Node& n) { return n.op->name == "rnn_fwd"; }
+bool handles(const Node& n) { return n.op == &ops::rnn_fwd; }
 
 Reason check_options(const RnnOptions& o) {
   if (o.packed) return Reason::no("packed sequences");

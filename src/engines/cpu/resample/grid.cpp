@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engines/cpu/vector/kernels.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cpu {
 namespace {
@@ -238,7 +239,7 @@ class SampleGradient : public Sampling<T> {
 
 template <class T>
 std::unique_ptr<Step> make(const Graph& g, const Node& n, int threads) {
-  if (n.op->name == "grid_sample") return std::make_unique<Sample<T>>(g, n, threads);
+  if (n.op == &ops::grid_sample) return std::make_unique<Sample<T>>(g, n, threads);
   return std::make_unique<SampleGradient<T>>(g, n, threads);
 }
 

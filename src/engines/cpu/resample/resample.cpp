@@ -8,6 +8,7 @@
 #include "engines/cpu/resample/gather.hpp"
 #include "engines/cpu/resample/grid.hpp"
 #include "engines/cpu/resample/separable.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ops/slots.hpp"
 
 namespace tsr::cpu {
@@ -24,7 +25,7 @@ constexpr double kMemory = 0.8;  // part of the bandwidth of a plain copy
 // Places of a window are counted in the type that values have: f32 is exact up to here.
 constexpr int64_t kMostPlaces = 1 << 24;
 
-bool is_forward(const Node& n) { return n.op->name == "resample"; }
+bool is_forward(const Node& n) { return n.op == &ops::resample; }
 
 struct Problem {
   const Graph& g;

@@ -18,7 +18,7 @@ class RnnStep : public Step {
  public:
   RnnStep(const Region& r, const Node& n, int threads)
       : network_(attrs<tessera::RnnOptions>(n), rnn_tensors(r),
-                 n.op->name == "rnn_fwd" ? Network::Pass::forward : Network::Pass::backward, threads) {}
+                 n.op == &ops::rnn_fwd ? Network::Pass::forward : Network::Pass::backward, threads) {}
   size_t workspace_bytes() const override { return network_.workspace_bytes(); }
   void run(const StepArgs& a) const override { network_.run(a.tensors, a.workspace); }
 

@@ -2,6 +2,7 @@
 // Steps of causal_conv1d and causal_conv1d_bwd.
 #include "engines/cuda/conv1d/sequences.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -17,7 +18,7 @@ class CausalStep : public SequenceStep {
     silu_ = o.activation == tessera::CausalActivation::silu;
     x_ = signal_of(g, n.in, 0);
     w_ = filter_of(g, n.in, 1, o.reversed);
-    if (n.op->name == "causal_conv1d") {
+    if (n.op == &ops::causal_conv1d) {
       bias_ = per_channel_of(g, n.in, 2);
       out_ = signal_of(g, n.out, 0);
       plan_forward();

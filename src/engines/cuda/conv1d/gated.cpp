@@ -4,6 +4,7 @@
 
 #include "engines/cuda/conv1d/sequences.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cuda {
 namespace {
@@ -22,7 +23,7 @@ class GatedStep : public SequenceStep {
     }
     mixer_ = filter_of(g, n.in, 2, false);
     skip_ = per_channel_of(g, n.in, 3);
-    if (n.op->name == "b2b_causal_conv1d") {
+    if (n.op == &ops::b2b_causal_conv1d) {
       y_ = signal_of(g, n.out, 0);
       gated_ = signal_of(g, n.out, 1);
       plan_forward();
@@ -117,7 +118,7 @@ class GatedStep : public SequenceStep {
 }  // namespace
 
 bool gated_in_one_pass(const Graph& g, const Node& n) {
-  bool narrow = n.op->name == "b2b_causal_conv1d" || !computes_wide(g, n);  // gradients in f64 take too many registers
+  bool narrow = n.op == &ops::b2b_causal_conv1d || !computes_wide(g, n);  // gradients in f64 take too many registers
   return narrow && g.tensor(n.in[1]).dims[2] <= dev::kShortTaps && g.tensor(n.in[2]).dims[1] <= dev::kLongTaps;
 }
 

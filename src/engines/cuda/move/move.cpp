@@ -5,11 +5,12 @@
 #include "engines/cuda/move/pages.hpp"
 #include "engines/cuda/move/ragged.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 
 namespace tsr::cuda {
 namespace {
 
-bool gathers_pages(const Node& n) { return n.op->name == "paged_load"; }
+bool gathers_pages(const Node& n) { return n.op == &ops::paged_load; }
 
 // Pointwise kernels walk both sides in one order, which is slow where the two lie in memory differently.
 Reason check_identity(const Graph& g, const Node& n) {
@@ -40,7 +41,7 @@ class MoveEngine : public Engine {
     }
     std::vector<Copy> copies;
     if (Reason why = copies_of(g, n, &copies); !why) return why;
-    bool identity = n.op->name == "pointwise";
+    bool identity = n.op == &ops::pointwise;
     if (identity)
       if (Reason why = check_identity(g, n); !why) return why;
     // A change of layout is one of the pointwise operations; those are modelled as if all their accesses were runs.

@@ -8,6 +8,7 @@
 #include "engines/cuda/toolkit/launches.hpp"
 #include "graph/layouts.hpp"
 #include "graph/op.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ragged.hpp"
 
 namespace tsr::cuda {
@@ -138,11 +139,11 @@ struct Walk {
 std::vector<Walk> walks_of(const Graph& g, const Node& n) {
   const Tensor &x = g.tensor(n.in[0]), &y = g.tensor(n.out[0]);
   std::vector<Walk> walks;
-  if (n.op->name == "reshape") {
+  if (n.op == &ops::reshape) {
     bool view = attrs<tessera::ReshapeOptions>(n).mode == tessera::ReshapeMode::view;
     return {{n.in[0], loops_over(x, view), loops_over(y, view)}};
   }
-  if (n.op->name == "concat") {
+  if (n.op == &ops::concat) {
     auto axis = static_cast<size_t>(normalize_axis(attrs<tessera::ConcatOptions>(n).axis, y.rank()));
     int64_t start = 0;
     for (TensorId t : n.in) {
@@ -155,8 +156,8 @@ std::vector<Walk> walks_of(const Graph& g, const Node& n) {
   }
   Walk w{n.in[0], loops_over(y), loops_over(y)};
   for (size_t i = 0; i < w.from.size(); ++i) {
-    if (n.op->name == "transpose") w.from[i].dimension = static_cast<int>(attrs<tessera::TransposeOptions>(n).perm[i]);
-    if (n.op->name == "slice") {
+    if (n.op == &ops::transpose) w.from[i].dimension = static_cast<int>(attrs<tessera::TransposeOptions>(n).perm[i]);
+    if (n.op == &ops::slice) {
       const auto& o = attrs<tessera::SliceOptions>(n);
       if (!o.start.empty()) w.from[i].start = o.start[i];
       if (!o.stride.empty()) w.from[i].scale = o.stride[i];
@@ -222,7 +223,7 @@ bool has_ragged(const Graph& g, const Node& n) {
 
 Reason check_ragged(const Graph& g, const Node& n) {
   const Tensor& y = g.tensor(n.out[0]);
-  bool whole = n.op->name != "slice" && n.op->name != "concat";
+  bool whole = n.op != &ops::slice && n.op != &ops::concat;
   for (TensorId id : n.in) {
     if (id == kNone) continue;
     const Tensor& x = g.tensor(id);

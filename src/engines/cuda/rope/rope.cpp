@@ -6,6 +6,7 @@
 #include "engines/cuda/rope/args.cuh"
 #include "engines/cuda/toolkit/binder.hpp"
 #include "engines/cuda/toolkit/tensors.hpp"
+#include "graph/ops/list.hpp"
 #include "graph/ops/rope.hpp"
 #include "graph/ragged.hpp"
 #include "runtime/kernel.hpp"
@@ -49,7 +50,7 @@ class RopeStep : public Step {
     bound_.pointer(args_.x_ragged.offsets, x.ragged);
     bound_.pointer(args_.y_ragged.offsets, y.ragged);
     args_.scale = o.scale;
-    args_.sign = n.op->name == "rope" ? 1 : -1;
+    args_.sign = n.op == &ops::rope ? 1 : -1;
     args_.sequences = x.dims[0] * x.dims[1];
     int v = vector_length(x, y, args_.passing, args_.turning),
         sequences = args_.sequences >= kSequences ? kSequences : 1;
@@ -94,7 +95,7 @@ class RopeEngine : public Engine {
   Matched match(const Region& r, const Device& d) const override {
     if (r.nodes.size() != 1) return Reason::no("a rotary embedding runs alone");
     const Node& n = r.graph->node(r.nodes[0]);
-    if (n.op->name != "rope" && n.op->name != "rope_bwd") return Reason::no(spelling(n), " is no rotary embedding");
+    if (n.op != &ops::rope && n.op != &ops::rope_bwd) return Reason::no(spelling(n), " is no rotary embedding");
     for (TensorId t : {n.in[0], n.in[1], n.out[0]}) {
       const Tensor& x = r.graph->tensor(t);
       if (x.on_host()) return Reason::no("tensor ", describe(x), " is a number that travels with the launch");
