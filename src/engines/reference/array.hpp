@@ -42,6 +42,15 @@ struct Array {
   const T& at(I... i) const {
     return data[static_cast<size_t>(pos(i...))];
   }
+  // What follows from there.
+  template <class... I>
+  T* from(I... i) {
+    return data.data() + pos(i...);
+  }
+  template <class... I>
+  const T* from(I... i) const {
+    return data.data() + pos(i...);
+  }
   T& at(const Dims& index) { return data[static_cast<size_t>(flat(index))]; }
   const T& at(const Dims& index) const { return data[static_cast<size_t>(flat(index))]; }
 

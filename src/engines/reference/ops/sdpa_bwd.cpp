@@ -58,11 +58,9 @@ Array<R> probabilities(const Gradient<R>& g) {
 template <class R>
 Array<R> score_gradient(const Gradient<R>& g, const Array<R>& p) {
   const Attention<R>& a = g.a;
-  Array<R> ds(a.n.scores());
+  Array<R> ds(a.n.scores()), products = row_products(a, g.grad_o, a.v, [&](int64_t h) { return a.v_head(h); });
   each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
-    R dp = 0;
-    for (int64_t i = 0; i < a.n.dv; ++i) dp += g.grad_o.at(b, h, row, i) * a.v.at(b, a.v_head(h), col, i);
-    dp *= a.keep.at(b, h, row, col) * a.keep_factor;
+    R dp = products.at(b, h, row, col) * (a.keep.at(b, h, row, col) * a.keep_factor);
     ds.at(b, h, row, col) = p.at(b, h, row, col) * (dp - g.delta.at(b, h, row, 0));
   });
   return ds;
@@ -124,8 +122,7 @@ void value_gradient(const Gradient<R>& g, Array<R> p) {
   round_for_products(g.c, p, a.rounds_to_fp8, s.scale_s, g.c.in_tensor(a.rounds_to_fp8 ? s.v : kDo).dtype, jitter(g.c));
   Array<R> dv(a.v.dims);
   each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
-    for (int64_t i = 0; i < a.n.dv; ++i)
-      dv.at(b, a.v_head(h), col, i) += p.at(b, h, row, col) * g.grad_o.at(b, h, row, i);
+    add_multiple(dv.from(b, a.v_head(h), col, 0), p.at(b, h, row, col), g.grad_o.from(b, h, row, 0), a.n.dv);
   });
   multiply(dv, g.c.template scalar<R>(s.descale_s, R(1)));
   finish(g.c, dv, kDv, kAmaxDv, kScaleDv, a.len_kv);
@@ -138,10 +135,8 @@ void query_and_key_gradients(const Gradient<R>& g, const Array<R>& ds) {
   Array<R> dq(a.q.dims), dk(a.k.dims);
   each_score(g, [&](int64_t b, int64_t h, int64_t row, int64_t col) {
     R d = ds.at(b, h, row, col);
-    for (int64_t i = 0; i < a.n.d; ++i) {
-      dq.at(b, h, row, i) += d * a.k.at(b, a.k_head(h), col, i);
-      dk.at(b, a.k_head(h), col, i) += d * a.q.at(b, h, row, i);
-    }
+    add_multiple(dq.from(b, h, row, 0), d, a.k.from(b, a.k_head(h), col, 0), a.n.d);
+    add_multiple(dk.from(b, a.k_head(h), col, 0), d, a.q.from(b, h, row, 0), a.n.d);
   });
   R descale = g.c.template scalar<R>(kDescaleDp, R(1));
   multiply(dq, descale);

@@ -91,15 +91,16 @@ void read_inputs(const Context<R>& c, const Slots& s, Attention<R>& a) {
 }
 
 template <class R>
-void scaled_products(Attention<R>& a, bool narrow) {
-  a.scaled = Array<R>(a.n.scores());
+Array<R> narrow_products(const Attention<R>& a) {
+  Array<R> sums(a.n.scores());
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
     for (int64_t col = 0; col < a.len_kv[static_cast<size_t>(b)]; ++col) {
-      Sum<R> sum(narrow);
+      NarrowSum<R> sum;
       for (int64_t i = 0; i < a.n.d; ++i) sum.add(a.q.at(b, h, row, i), a.k.at(b, a.k_head(h), col, i));
-      a.scaled.at(b, h, row, col) = a.scale * sum.total();
+      sums.at(b, h, row, col) = sum.total();
     }
   });
+  return sums;
 }
 
 // Within the diagonal band: col <= row + off + right and col + left > row + off.
@@ -173,7 +174,9 @@ Attention<R> attention(const Context<R>& c, bool narrow) {
   Attention<R> a;
   a.n = a.declared = sdpa::shape(c.graph(), c.node());
   read_inputs(c, s, a);
-  scaled_products(a, narrow && a.rounds_to_fp8);
+  a.scaled = narrow && a.rounds_to_fp8 ? narrow_products(a)
+                                       : row_products(a, a.q, a.k, [&](int64_t h) { return a.k_head(h); });
+  multiply(a.scaled, a.scale);
   masked_scores(c, s, a);
   dropout(c, s, a);
   return a;

@@ -36,18 +36,13 @@ struct Attention {
 // from the others.
 inline bool multiplies_narrow(uint64_t jitter) { return jitter != 0 && (jitter / (jitter & -jitter) & 2) != 0; }
 
-// A sum of products. `narrow`: as tensor cores keep it that multiply 8 bits: 32 products are added to it at once,
+// A sum of products as tensor cores keep it that multiply 8 bits: 32 products are added to it at once,
 // aligned to the largest of them by the exponents of what is multiplied; 13 bits behind that remain of each, and behind
 // the first of the sum. What comes of 256 products is added up without loss.
 template <class R>
-class Sum {
+class NarrowSum {
  public:
-  explicit Sum(bool narrow) : narrow_(narrow) {}
   void add(R a, R b) {
-    if (!narrow_) {
-      total_ += a * b;
-      return;
-    }
     terms_[count_ % kTogether] = a * b;
     if (std::isfinite(a * b) && a * b != 0) largest_ = std::max(largest_, std::ilogb(a) + std::ilogb(b));
     if (++count_ % kTogether == 0) join(kTogether);
@@ -73,7 +68,6 @@ class Sum {
     part_ = kept(part_, exponent_of(part_));
     largest_ = kNone;
   }
-  bool narrow_;
   R total_ = 0, part_ = 0, terms_[kTogether];
   int count_ = 0, largest_ = kNone;
 };
@@ -88,6 +82,29 @@ void each_row(const Attention<R>& a, const F& f) {
   for (int64_t b = 0; b < a.n.b; ++b)
     for (int64_t h = 0; h < a.n.hq; ++h)
       for (int64_t row = 0; row < a.len_q[static_cast<size_t>(b)]; ++row) f(b, h, row);
+}
+
+// y += factor x, n numbers.
+template <class R>
+void add_multiple(R* y, R factor, const R* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
+}
+
+// Products of all rows of x [b,hq,row,i] with all of y [b,head,col,i], where `head(h)` is that of y. Sums of a row run
+// side by side, each in the order of i.
+template <class R, class Head>
+Array<R> row_products(const Attention<R>& a, const Array<R>& x, const Array<R>& y, const Head& head) {
+  int64_t d = y.dims[3], cols = y.dims[2];
+  Array<R> turned({y.dims[0], y.dims[1], d, cols}), sums(a.n.scores());
+  for (int64_t m = 0; m < y.dims[0] * y.dims[1]; ++m)
+    for (int64_t col = 0; col < cols; ++col)
+      for (int64_t i = 0; i < d; ++i) turned[(m * d + i) * cols + col] = y[(m * cols + col) * d + i];
+  each_row(a, [&](int64_t b, int64_t h, int64_t row) {
+    for (int64_t i = 0; i < d; ++i)
+      add_multiple(sums.from(b, h, row, 0), x.at(b, h, row, i), turned.from(b, head(h), i, 0),
+                   a.len_kv[static_cast<size_t>(b)]);
+  });
+  return sums;
 }
 
 // A sub-graph of the node on parameters of the scores' sizes.

@@ -48,14 +48,31 @@ Softmax<R> softmax(const Context<R>& c, const Attention<R>& a) {
   return y;
 }
 
+// Of all keys that take part.
+template <class R, class Add>
+void each_weight(const Attention<R>& a, int64_t b, int64_t h, int64_t row, const Add& add) {
+  for (int64_t col = 0; col < a.n.skv; ++col)
+    if (a.scores.at(b, h, row, col) != kMinusInf<R>) add(col);
+}
+
 template <class R>
-Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p, bool narrow = false) {
+Array<R> weighted_sum(const Attention<R>& a, const Array<R>& p) {
+  Array<R> o({a.n.b, a.n.hq, a.n.sq, a.n.dv});
+  each_row(a, [&](int64_t b, int64_t h, int64_t row) {
+    each_weight(a, b, h, row, [&](int64_t col) {
+      add_multiple(o.from(b, h, row, 0), p.at(b, h, row, col), a.v.from(b, a.v_head(h), col, 0), a.n.dv);
+    });
+  });
+  return o;
+}
+
+template <class R>
+Array<R> narrow_weighted_sum(const Attention<R>& a, const Array<R>& p) {
   Array<R> o({a.n.b, a.n.hq, a.n.sq, a.n.dv});
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
     for (int64_t i = 0; i < a.n.dv; ++i) {
-      Sum<R> sum(narrow);
-      for (int64_t col = 0; col < a.n.skv; ++col)
-        if (a.scores.at(b, h, row, col) != kMinusInf<R>) sum.add(p.at(b, h, row, col), a.v.at(b, a.v_head(h), col, i));
+      NarrowSum<R> sum;
+      each_weight(a, b, h, row, [&](int64_t col) { sum.add(p.at(b, h, row, col), a.v.at(b, a.v_head(h), col, i)); });
       o.at(b, h, row, i) = sum.total();
     }
   });
@@ -112,7 +129,7 @@ void sdpa_fwd(const Context<R>& c) {
   if (a.rounds_to_fp8 && jitter != 0) {
     round_rows(a, c.in_tensor(s.v).dtype, jitter, y.p);
     multiply(y.p, c.template scalar<R>(s.scale_s, R(1)));
-    Array<R> rounded = weighted_sum(a, y.p, true);
+    Array<R> rounded = narrow_weighted_sum(a, y.p);
     R moved = largest_difference(o, rounded);
     largest[0] += narrow ? moved : -moved;
     if (narrow) o = rounded;
