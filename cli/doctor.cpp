@@ -163,6 +163,7 @@ Json limits() {
   return {{"copy_bytes_per_second", m.copy_all},
           {"f32_flops_per_thread", m.flops_one},
           {"narrow_flops_per_thread", m.narrow_flops_one},
+          {"tile_flops_per_thread", m.tile_flops_one},
           {"loop_seconds", m.loop_seconds}};
 }
 
@@ -235,9 +236,11 @@ void print_report(const Json& j) {
   for (const Json& e : j["engines"]) engines += (engines.empty() ? "" : ", ") + e.get<std::string>();
   row("engines", engines);
   const Json& l = j["limits"];
+  double tiles = l["tile_flops_per_thread"];
+  std::string amx = tiles > 0 ? cat("by AMX ", human_count(tiles), "FLOP/s, ") : "";
   row("limits",
       cat("copy ", human_bytes(l["copy_bytes_per_second"]), "/s, f32 ", human_count(l["f32_flops_per_thread"]),
-          "FLOP/s and 16-bit ", human_count(l["narrow_flops_per_thread"]), "FLOP/s a thread, ",
+          "FLOP/s and 16-bit ", human_count(l["narrow_flops_per_thread"]), "FLOP/s a thread, ", amx,
           human_seconds(l["loop_seconds"]), " to start a loop"));
   std::string folder = j["cache"];
   row("cache", folder.empty() ? "no folder that only you can write: nothing is kept on disk" : folder);

@@ -15,7 +15,7 @@ Device cpu_device() {
   d.units = thread_count();
   const Machine& m = this_machine();
   d.bytes_per_second = std::min(m.copy_one * d.units, m.copy_all);
-  double f32 = m.flops_one * d.units, narrow = m.narrow_flops_one * d.units;
+  double f32 = m.flops_one * d.units, narrow = std::max(m.narrow_flops_one, m.tile_flops_one) * d.units;
   d.rates = {f32 / 2, f32, f32, narrow, narrow, narrow};
   d.step_seconds = m.loop_seconds;
   return d;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/amx.hpp"
 #include "base/cache_folder.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -91,6 +92,13 @@ double narrow_flops(double wide) {
   return wide;
 }
 
+double tile_flops() {
+  if (!amx_works()) return 0;
+  double done = 0;
+  double seconds = best_of(10, [&] { done = amx_multiply_adds(20000); });
+  return done / seconds;
+}
+
 // Larger than the last-level cache of most machines, small enough to be measured in a moment.
 constexpr size_t kCopyBytes = size_t{48} << 20;
 
@@ -114,6 +122,7 @@ Machine measure(const std::string& name) {
   m.name = name;
   m.flops_one = flops();
   m.narrow_flops_one = narrow_flops(m.flops_one);
+  m.tile_flops_one = tile_flops();
   measure_copy(m);
   int threads = thread_count();
   constexpr int kLoops = 10;
@@ -135,7 +144,8 @@ std::string machine_name() {
       break;
     }
   static constexpr const char* kIsa[] = {"generic", "avx2", "avx512"};
-  return cat(model, ", ", kIsa[static_cast<int>(best_isa())], ", ", thread_count(), " threads");
+  return cat(model, ", ", kIsa[static_cast<int>(best_isa())], amx_granted() ? ", amx, " : ", ", thread_count(),
+             " threads");
 }
 
 }  // namespace
@@ -144,8 +154,8 @@ std::string save_machine(const Machine& m) {
   std::ostringstream s;
   s.precision(17);
   s << m.name << "\n"
-    << m.copy_one << " " << m.copy_all << " " << m.flops_one << " " << m.narrow_flops_one << " " << m.loop_seconds
-    << "\n";
+    << m.copy_one << " " << m.copy_all << " " << m.flops_one << " " << m.narrow_flops_one << " " << m.tile_flops_one
+    << " " << m.loop_seconds << "\n";
   return seal("machine", s.str());
 }
 
@@ -154,8 +164,9 @@ Machine load_machine(const std::string& text, const std::string& name) {
   Machine m;
   std::getline(in, m.name);
   if (m.name != name) fail(Status::corrupt_data, "machine constants: measured on '", m.name, "', this is '", name, "'");
-  if (!(in >> m.copy_one >> m.copy_all >> m.flops_one >> m.narrow_flops_one >> m.loop_seconds) || m.copy_one <= 0 ||
-      m.copy_all <= 0 || m.flops_one <= 0 || m.narrow_flops_one <= 0 || m.loop_seconds <= 0)
+  in >> m.copy_one >> m.copy_all >> m.flops_one >> m.narrow_flops_one >> m.tile_flops_one >> m.loop_seconds;
+  if (!in || m.copy_one <= 0 || m.copy_all <= 0 || m.flops_one <= 0 || m.narrow_flops_one <= 0 ||
+      m.tile_flops_one < 0 || m.loop_seconds <= 0)
     fail(Status::corrupt_data, "machine constants: a value is missing or not positive");
   return m;
 }

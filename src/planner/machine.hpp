@@ -8,10 +8,12 @@
 namespace tsr {
 
 struct Machine {
-  std::string name;                            // processor, instruction set and cores
-  double copy_one = 0, copy_all = 0;           // bytes read and written a second by a copy: one thread, all cores
-  double flops_one = 0, narrow_flops_one = 0;  // f32 and 16-bit multiply-adds of one thread, two operations each
-  double loop_seconds = 0;                     // to start and finish a parallel loop on all cores
+  std::string name;                   // processor, instruction set and cores
+  double copy_one = 0, copy_all = 0;  // bytes read and written a second by a copy: one thread, all cores
+  // Multiply-adds of one thread, two operations each: f32, 16-bit ones in vectors, and those in the tiles of AMX (0:
+  // there are none, or they do not work).
+  double flops_one = 0, narrow_flops_one = 0, tile_flops_one = 0;
+  double loop_seconds = 0;  // to start and finish a parallel loop on all cores
 };
 
 const Machine& this_machine();

@@ -55,12 +55,13 @@ TEST(Tile, MultipliesEverySizeAndTouchesNothingElse) {
 
 // Words of elements that `value` reads. Whole numbers of two digits: sums are exact, also in f32.
 template <class T>
-void check_narrow(const PanelTile<T>& tile, uint8_t flip, double (*left)(T), double (*right)(T)) {
+void check_narrow(const PanelTile<T>& tile, double (*left)(T), double (*right)(T)) {
   constexpr int64_t kWord = kGroup<T>;
-  for (int64_t m : {1, 5, 12, 25})
-    for (int64_t n : {1, 16, 31, 33, 64})
-      for (int64_t k : {0, 1, 7, 40}) {
-        int64_t lda = m + 1, ldb = (n + tile.columns - 1) / tile.columns * tile.columns, ldc = n + 3;
+  for (int64_t m : {1, 5, 12, 16, 25, 32, 40})
+    for (int64_t n : {1, 16, 31, 32, 33, 64})
+      for (int64_t k : {0, 1, 7, 16, 40}) {
+        int64_t lda = tile.left_rows ? (m + tile.rows - 1) / tile.rows * tile.rows : m + 1,
+                ldb = (n + tile.columns - 1) / tile.columns * tile.columns, ldc = n + 3;
         std::vector<T> a(static_cast<size_t>((k + 1) * lda * kWord)), b(static_cast<size_t>((k + 1) * ldb * kWord));
         auto fill = [](std::vector<T>& x, int64_t seed) {
           for (size_t i = 0; i < x.size(); ++i) {
@@ -73,9 +74,17 @@ void check_narrow(const PanelTile<T>& tile, uint8_t flip, double (*left)(T), dou
         };
         fill(a, 3), fill(b, 100);
         std::vector<T> packed = a;
+        if (tile.left_rows) {
+          packed.assign(static_cast<size_t>((k + kRowWords) * lda * kWord), T{0xff});
+          Panels<T> rows{packed.data(), lda, 0, 0, 0, true};
+          for (int64_t i = 0; i < lda; ++i)
+            for (int64_t p = 0; p < k * kWord; ++p)
+              *rows.place(i, p) = a[static_cast<size_t>((p / kWord * lda + i) * kWord + p % kWord)];
+        }
         if constexpr (sizeof(T) == 1)
-          for (T& x : packed) x.bits ^= flip;
+          for (T& x : packed) x.bits ^= tile.flip;
         std::vector<SumOf<T>> c(static_cast<size_t>(m * ldc), 7);
+        TileInUse<T> use(tile);
         tile.multiply(m, n, k, packed.data(), lda, b.data(), ldb, c.data(), ldc, false);
         tile.multiply(m, n, k, packed.data(), lda, b.data(), ldb, c.data(), ldc, true);
         for (int64_t i = 0; i < m; ++i)
@@ -93,7 +102,8 @@ void check_narrow(const PanelTile<T>& tile, uint8_t flip, double (*left)(T), dou
 TEST(Tile, MultipliesPairsOfBf16) {
   if (!has_bf16_products()) GTEST_SKIP() << "the processor lacks the instruction";
   auto value = [](Bf16 x) { return static_cast<double>(from_bf16_bits(x.bits)); };
-  check_narrow<Bf16>(narrow_tiles().bf16, 0, value, value);
+  check_narrow<Bf16>(vector_tiles().bf16, value, value);
+  if (has_amx_products()) check_narrow<Bf16>(amx_tiles().bf16, value, value);
 }
 
 TEST(Tile, MultipliesBytesOfAnySign) {
@@ -103,9 +113,12 @@ TEST(Tile, MultipliesBytesOfAnySign) {
   Value u8 = [](Byte x) { return static_cast<double>(x.bits); };
   for (DType left : {DType::i8, DType::u8})
     for (DType right : {DType::i8, DType::u8}) {
-      uint8_t flip = 0;
-      const auto& tile = panel_tile<Byte>(left, right, flip);
-      check_narrow<Byte>(tile, flip, left == DType::i8 ? i8 : u8, right == DType::i8 ? i8 : u8);
+      bool is_signed = right == DType::i8, same = left == right;
+      auto check = [&](const NarrowTiles& t) {
+        check_narrow<Byte>(t.bytes[is_signed][same], left == DType::i8 ? i8 : u8, is_signed ? i8 : u8);
+      };
+      check(vector_tiles());
+      if (has_amx_products()) check(amx_tiles());
     }
 }
 

@@ -13,17 +13,17 @@ namespace tsr::cpu {
 namespace {
 
 // Part of the machine's multiply-adds that large products and convolutions reach, packing included. Those of bytes are
-// counted in multiply-adds of 16-bit numbers, which take twice as long.
-constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65, kBytes = 1.8;
+// counted in multiply-adds of 16-bit numbers, which take twice as long. AMX waits for the second cache.
+constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65, kBytes = 1.8, kTiles = 0.25;
 
 double peak(Packing p, const Rates& r) {
   switch (p) {
     case Packing::f64:
       return r.f64;
     case Packing::bf16:
-      return r.bits16;
+      return (has_amx_products() ? kTiles : 1) * r.bits16;
     case Packing::bytes:
-      return kBytes * r.bits16;
+      return (has_amx_products() ? kTiles : 1) * kBytes * r.bits16;
     default:
       return r.f32;
   }

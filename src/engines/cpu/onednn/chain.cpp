@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "engines/cpu/onednn/readiness.hpp"
 #include "graph/op.hpp"
 #include "graph/pointwise_modes.hpp"
+#include "planner/machine.hpp"
 
 namespace tsr::onednn {
 namespace {
@@ -234,11 +236,14 @@ double product_seconds(const Region& r, const Device& d, double bytes) {
   constexpr double kFloat = 0.95, kBf16 = 0.95, kInt8 = 1.8;
   const Node& n = r.graph->node(r.nodes[0]);
   const Tensor &a = r.graph->tensor(n.in[0]), &b = r.graph->tensor(n.in[1]);
+  // Without AMX, it multiplies 16-bit numbers by vectors.
+  bool tiles = readiness().isa.find("amx") != std::string::npos;
+  double narrow = tiles ? d.rates.bits16 : std::min(d.rates.bits16, this_machine().narrow_flops_one * d.units);
   double peak = kFloat * d.rates.f32;
   if (n.compute == DType::i32)
-    peak = kInt8 * d.rates.bits16;
+    peak = kInt8 * narrow;
   else if (product_types(n, a, b, r.graph->tensor(n.out[0]), false).a == DType::bf16)
-    peak = kBf16 * d.rates.bits16;
+    peak = kBf16 * narrow;
   return std::max(region_flops(r) / peak, bytes / d.bytes_per_second);
 }
 

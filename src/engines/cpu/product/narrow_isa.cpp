@@ -120,17 +120,19 @@ void join_bytes(int64_t n, const Byte* const* rows, Byte* to) {
   }
 }
 
+// Bytes of the right operand, signed or not, are multiplied with those of the other kind: where both operands are of
+// one kind, the left one is packed with its sign bit turned round, and what that adds is taken off again.
 template <bool RightSigned, bool Same>
-constexpr PanelTile<Byte> kBytes = {kRows, kColumns, multiply<Fours<RightSigned, Same>>};
+constexpr PanelTile<Byte> kBytes = {kRows, kColumns, multiply<Fours<RightSigned, Same>>, false, Same ? 0x80 : 0};
 
 }  // namespace
 
-extern const NarrowTiles kNarrowTiles;
-const NarrowTiles kNarrowTiles = {
+extern const NarrowTiles kVectorTiles;
+const NarrowTiles kVectorTiles = {
     {kRows, kColumns, multiply<Pairs>},
-    {{kBytes<false, false>, kBytes<false, true>}, {kBytes<true, false>, kBytes<true, true>}},
-    join_pairs,
-    join_bytes};
+    {{kBytes<false, false>, kBytes<false, true>}, {kBytes<true, false>, kBytes<true, true>}}};
+extern const Joins kJoins;
+const Joins kJoins = {join_pairs, join_bytes};
 
 }  // namespace tsr::cpu::TESSERA_ISA
 #endif

@@ -37,19 +37,25 @@ void copy_piece(T* to, const T* from, int64_t n) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
+// Reading along neighbours meets short runs far apart, which are more than the processor foresees: asks for those
+// from inner position p on, `ahead` of what is read.
+void prefetch(const StridedMatrix& m, int64_t first, int64_t n, int64_t p, int64_t ahead) {
+  constexpr int64_t kLine = 64;
+  if (m.stride != 1 || p + ahead >= m.depth) return;
+  int64_t bytes = byte_size(m.type, 1);
+  const char* next = static_cast<const char*>(m.base) + (m.offset + first + (p + ahead) * m.inner) * bytes;
+  for (int64_t b = 0; b < n * bytes; b += kLine) __builtin_prefetch(next + b);
+}
+
 // Neighbours lie closer together than inner elements: read along them.
 template <class T>
 void pack_along(const StridedMatrix& m, const Panels<T>& to, int64_t first) {
-  constexpr int64_t kAhead = 4;  // rows: short runs far apart are more than the processor foresees
+  constexpr int64_t kAhead = 4;
   T buffer[kRun];
-  int64_t bytes = byte_size(m.type, 1);
   for (int64_t p = 0; p < m.depth; ++p)
     for (int64_t i = 0; i < m.n; i += kRun) {
       int64_t count = std::min(kRun, m.n - i), offset = m.offset + i * m.stride + p * m.inner;
-      if (m.stride == 1 && p + kAhead < m.depth) {
-        const char* next = static_cast<const char*>(m.base) + (offset + kAhead * m.inner) * bytes;
-        for (int64_t b = 0; b < count * bytes; b += 64) __builtin_prefetch(next + b);
-      }
+      prefetch(m, i, count, p, kAhead);
       const T* run = as_lane(m, offset, m.stride, count, buffer);
       for (int64_t j = 0, piece; j < count; j += piece) {
         int64_t at = first + i + j;
@@ -106,8 +112,8 @@ const Byte* as_narrow(const StridedMatrix& m, int64_t offset, int64_t stride, in
   return buffer;
 }
 
-void join(int64_t n, const Bf16* const* rows, Bf16* to) { narrow_tiles().join_pairs(n, rows, to); }
-void join(int64_t n, const Byte* const* rows, Byte* to) { narrow_tiles().join_bytes(n, rows, to); }
+void join(int64_t n, const Bf16* const* rows, Bf16* to) { joins().pairs(n, rows, to); }
+void join(int64_t n, const Byte* const* rows, Byte* to) { joins().bytes(n, rows, to); }
 
 // Calls f(j, piece) for pieces of the neighbours [first, first + n) that lie in one panel.
 template <class T, class F>
@@ -128,18 +134,46 @@ void pack_single(const StridedMatrix& m, const Panels<T>& to, int64_t first, int
       const T* run = as_narrow(m, m.offset + i * m.stride + p * m.inner, m.stride, count, to.flip, buffer);
       each_panel_piece(to, first + i, count, [&](int64_t j, int64_t piece) {
         T* at = to.place(first + i + j, p);
-        for (int64_t x = 0; x < piece; ++x) at[x * kGroup<T>] = run[j + x];
+        for (int64_t x = 0; x < piece; ++x) at[x * to.run()] = run[j + x];
       });
     }
+}
+
+// Whole words from inner position p on, read along neighbours and joined, into panels made of rows: turned round.
+template <class T>
+void join_rows(const StridedMatrix& m, const Panels<T>& to, int64_t first, int64_t p, int64_t words) {
+  constexpr int64_t kSome = 64;  // neighbours
+  alignas(64) T joined[kRowWords][kSome * kGroup<T>];
+  T buffer[kGroup<T>][kSome];
+  for (int64_t w = 0, count; w < words; w += count) {
+    int64_t at = p + w * kGroup<T>;
+    count = std::min(words - w, kRowWords - (at + to.skip) / kGroup<T> % kRowWords);
+    for (int64_t i = 0; i < m.n; i += kSome) {
+      int64_t n = std::min(kSome, m.n - i);
+      for (int64_t x = 0; x < count; ++x) {
+        const T* rows[kGroup<T>];
+        for (int64_t k = 0; k < kGroup<T>; ++k)
+          rows[k] = as_narrow(m, m.offset + i * m.stride + (at + x * kGroup<T> + k) * m.inner, m.stride, n, to.flip,
+                              buffer[k]);
+        join(n, rows, joined[x]);
+      }
+      each_panel_piece(to, first + i, n, [&](int64_t j, int64_t piece) {
+        tile().transpose(count, piece, reinterpret_cast<const float*>(joined[0] + j * kGroup<T>), kSome,
+                         reinterpret_cast<float*>(to.place(first + i + j, at)), kRowWords);
+      });
+    }
+  }
 }
 
 // Whole words from inner position p on, read along neighbours and joined.
 template <class T>
 void join_along(const StridedMatrix& m, const Panels<T>& to, int64_t first, int64_t p, int64_t words) {
+  constexpr int64_t kAhead = 8;
   T buffer[kGroup<T>][kRun];
   for (int64_t end = p + words * kGroup<T>; p < end; p += kGroup<T>)
     for (int64_t i = 0; i < m.n; i += kRun) {
       int64_t count = std::min(kRun, m.n - i);
+      for (int64_t k = 0; k < kGroup<T>; ++k) prefetch(m, i, count, p + k, kAhead);
       const T* rows[kGroup<T>];
       for (int64_t k = 0; k < kGroup<T>; ++k)
         rows[k] = as_narrow(m, m.offset + i * m.stride + (p + k) * m.inner, m.stride, count, to.flip, buffer[k]);
@@ -163,7 +197,23 @@ void flip_bytes(T* at, int64_t words, uint8_t flip) {
   }
 }
 
-// Whole words from inner position p on, read along them: squares of words are turned round.
+// Whole words from inner position p on, read along them, into panels made of rows.
+template <class T>
+void copy_rows(const StridedMatrix& m, const Panels<T>& to, int64_t first, int64_t p, int64_t words) {
+  T buffer[kRun];
+  for (int64_t i = 0; i < m.n; ++i)
+    for (int64_t q = 0, count; q < words * kGroup<T>; q += count) {
+      count = std::min(kRun, words * kGroup<T> - q);
+      const T* run = as_narrow(m, m.offset + i * m.stride + (p + q) * m.inner, m.inner, count, to.flip, buffer);
+      for (int64_t k = 0, piece; k < count; k += piece) {
+        int64_t at = p + q + k;
+        piece = std::min(count - k, to.run() - (at + to.skip) % to.run());
+        std::memcpy(to.place(first + i, at), run + k, static_cast<size_t>(piece) * sizeof(T));
+      }
+    }
+}
+
+// The same into panels without: squares of words are turned round.
 template <class T>
 void turn_across(const StridedMatrix& m, const Panels<T>& to, int64_t first, int64_t p, int64_t words) {
   constexpr int64_t kWord = kGroup<T>, kWords = kRun / kWord;
@@ -189,10 +239,13 @@ void turn_across(const StridedMatrix& m, const Panels<T>& to, int64_t first, int
 
 template <class T>
 void pack_narrow(const StridedMatrix& m, const Panels<T>& to, int64_t first, bool along) {
-  int64_t head = std::min(m.depth, (kGroup<T> - to.skip) % kGroup<T>), words = (m.depth - head) / kGroup<T>;
+  int64_t head = std::min(m.depth, (kGroup<T> - to.skip % kGroup<T>) % kGroup<T>), words = (m.depth - head) / kGroup<T>;
   int64_t tail = head + words * kGroup<T>;
   if (head > 0) pack_single(m, to, first, 0, head);
-  if (words > 0) along ? join_along(m, to, first, head, words) : turn_across(m, to, first, head, words);
+  if (words > 0 && to.rows)
+    along ? join_rows(m, to, first, head, words) : copy_rows(m, to, first, head, words);
+  else if (words > 0)
+    along ? join_along(m, to, first, head, words) : turn_across(m, to, first, head, words);
   if (tail < m.depth) pack_single(m, to, first, tail, m.depth - tail);
 }
 
@@ -216,7 +269,7 @@ void pack_zeros(const Panels<T>& to, int64_t first, int64_t n, int64_t from, int
     piece = std::min(n - i, to.width - (first + i) % to.width);
     for (int64_t p = from; p < end; ++p) {
       T* at = to.place(first + i, p);
-      for (int64_t j = 0; j < piece; ++j) at[j * kGroup<T>] = zero;
+      for (int64_t j = 0; j < piece; ++j) at[j * to.run()] = zero;
     }
   }
 }

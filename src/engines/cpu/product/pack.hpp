@@ -3,7 +3,7 @@
 // dimension first. Elements of any type become T on the way.
 //
 // Narrow elements share a word of 32 bits with their next inner positions: the processor multiplies and adds up such
-// groups in one instruction.
+// groups in one instruction. The tiles of AMX take rows of such words on the left.
 #pragma once
 
 #include <cstddef>
@@ -40,25 +40,31 @@ struct SumType<Byte> {
 template <class T>
 using SumOf = typename SumType<T>::Type;
 
+// Words of a neighbour that lie side by side where panels are made of rows.
+constexpr int64_t kRowWords = 16;
+
 template <class T>
 struct Panels {
   T* at;
-  int64_t width;     // neighbours in a panel
-  int64_t panel;     // elements from one panel to the next
-  int64_t skip = 0;  // inner positions of the first word before ours
-  uint8_t flip = 0;  // bits of each byte that are turned round, for Byte
+  int64_t width;      // neighbours in a panel
+  int64_t panel;      // elements from one panel to the next
+  int64_t skip = 0;   // inner positions of the first word, or of the first rows, before ours
+  uint8_t flip = 0;   // bits of each byte that are turned round, for Byte
+  bool rows = false;  // narrow elements: kRowWords words of a neighbour side by side, then those of the next
 
+  // Elements of a neighbour that lie side by side: also the step from one neighbour to the next.
+  int64_t run() const { return rows ? kRowWords * kGroup<T> : kGroup<T>; }
   // Where element (i, p) lies. Without groups: at[i / width * panel + p * width + i % width].
   T* place(int64_t i, int64_t p) const {
-    constexpr int64_t kWord = kGroup<T>;
+    int64_t n = run();
     p += skip;
-    return at + i / width * panel + p / kWord * kWord * width + i % width * kWord + p % kWord;
+    return at + i / width * panel + p / n * n * width + i % width * n + p % n;
   }
   // The same from inner position p on.
   Panels from(int64_t p) const {
-    constexpr int64_t kWord = kGroup<T>;
+    int64_t n = run();
     p += skip;
-    return {at + p / kWord * kWord * width, width, panel, p % kWord, flip};
+    return {at + p / n * n * width, width, panel, p % n, flip, rows};
   }
 };
 

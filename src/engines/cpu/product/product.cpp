@@ -9,9 +9,6 @@
 namespace tsr::cpu {
 namespace {
 
-// Inner positions that a tile takes at once: a panel of B fits the first cache.
-template <class T>
-constexpr int64_t kDepth = 256 * kGroup<T>;
 constexpr double kFewFlops = 1e6;            // not worth waking another thread
 constexpr double kStoreFlops = 16;           // that storing an element takes as long as
 constexpr int64_t kLargestTile = 48 * 1024;  // elements: a tile stays in the second cache
@@ -44,7 +41,8 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
     : largest_(largest),
       left_(left),
       right_(right),
-      tile_(panel_tile<T>(left.type(), right.type(), flip_)),
+      tile_(panel_tile<T>(left.type(), right.type())),
+      step_(tile_.depth * kGroup<T>),
       finish_scratch_(aligned(o.finish_scratch)),
       threads_(o.threads),
       packed_bytes_(o.packed_bytes) {
@@ -72,8 +70,7 @@ Product<T>::Product(const ProductShape& largest, const Operand<T>& left, const O
     if (!p->resident) p->slots = batch_step_;
   size_t tile_bytes = static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(Sum);
   int64_t streamed = streams_left_ ? tile_rows_ : streams_right_ ? tile_columns_ : 0;
-  worker_bytes_ =
-      aligned(tile_bytes) + aligned(static_cast<size_t>(kDepth<T> * streamed) * sizeof(T)) + finish_scratch_;
+  worker_bytes_ = aligned(tile_bytes) + aligned(static_cast<size_t>(step_ * streamed) * sizeof(T)) + finish_scratch_;
 }
 
 template <class T>
@@ -82,7 +79,7 @@ void Product<T>::choose_tiles(const ProductOptions& o) {
   const ProductShape& s = largest_;
   int64_t all_rows = std::max(tile.rows, round_up(s.rows, tile.rows));
   int64_t all_columns = std::max(tile.columns, round_up(s.columns, tile.columns));
-  tile_rows_ = std::min(all_rows, tile.rows * 12);
+  tile_rows_ = std::min(all_rows, tile.rows * tile.panels);
   tile_columns_ = std::min(all_columns, tile.columns * 8);
   // One side whole, the other as long as the tile stays in the second cache.
   auto span_columns = [&](int64_t columns) {
@@ -98,7 +95,7 @@ void Product<T>::choose_tiles(const ProductOptions& o) {
     tile_columns_ = std::clamp(kLargestTile / tile_rows_ / tile.columns * tile.columns, tile.columns, tile_columns_);
   }
   auto tiles = [&] { return parts_ * s.batches * ceil_div(s.rows, tile_rows_) * ceil_div(s.columns, tile_columns_); };
-  int64_t longest = s.depth / (kLeastSteps * kDepth<T>);
+  int64_t longest = s.depth / (kLeastSteps * step_);
   parts_ = std::clamp<int64_t>(kManyPieces / std::max<int64_t>(1, tiles()), 1, std::max<int64_t>(1, longest));
   // Smaller tiles where there would be too few for all threads.
   while (threads_ > 1 && tiles() < 2 * threads_) {
@@ -124,7 +121,7 @@ typename Product<T>::Packed Product<T>::plan_side(const Operand<T>& side, int64_
   Packed p;
   p.width = width;
   p.neighbours = round_up(neighbours, width);
-  int64_t each = std::max<int64_t>(1, padded<T>(largest_.depth)) * static_cast<int64_t>(sizeof(T));
+  int64_t each = std::max<int64_t>(1, packed_depth(side, largest_.depth)) * static_cast<int64_t>(sizeof(T));
   p.resident = side.slots() < packed_bytes_ / std::max<int64_t>(1, each * p.neighbours);
   if (p.resident) p.slots = side.slots();
   if (!p.resident) p.neighbours = std::min(p.neighbours, std::max(grain, packed_bytes_ / each / grain * grain));
@@ -142,19 +139,31 @@ size_t Product<T>::workspace_bytes() const {
   return bytes + static_cast<size_t>(tiles * parts_ * tile_rows_ * tile_columns_) * sizeof(Sum);
 }
 
+template <class T>
+int64_t Product<T>::packed_depth(const Operand<T>& side, int64_t depth) const {
+  return &side == &left_ && tile_.left_rows ? round_up(depth, kRowWords * kGroup<T>) : padded<T>(depth);
+}
+
+template <class T>
+Panels<T> Product<T>::panels(const Operand<T>& side, T* at, int64_t depth) const {
+  bool left = &side == &left_;
+  int64_t width = left ? tile_.rows : tile_.columns;
+  return {at, width, packed_depth(side, depth) * width, 0, left ? tile_.flip : uint8_t{0}, left && tile_.left_rows};
+}
+
 // Neighbours [first, first + n) of `slot_count` slots: all of them, or those of the batches from `first_batch`.
 template <class T>
 void Product<T>::pack_side(const Run& r, const Operand<T>& side, const Packed& p, T* to, int64_t slot_count,
                            int64_t first_batch, int64_t first, int64_t n) const {
-  int64_t depth = r.shape.depth, group = p.width * ceil_div(kDepth<T>, p.width), groups = ceil_div(n, group);
-  int64_t pieces = ceil_div(depth, kDepth<T>), panel = padded<T>(depth) * p.width;
-  uint8_t flip = &side == &left_ ? flip_ : uint8_t{0};
+  int64_t depth = r.shape.depth, group = p.width * ceil_div(step_, p.width), groups = ceil_div(n, group);
+  int64_t pieces = ceil_div(depth, step_);
   parallel_for(slot_count * groups * pieces, 1, threads_, [&](int64_t from, int64_t end, int) {
     for (int64_t item = from; item < end; ++item) {
-      int64_t slot = item / (groups * pieces), g = item / pieces % groups, k = item % pieces * kDepth<T>;
-      T* at = to + slot * (p.bytes / static_cast<int64_t>(sizeof(T))) + g * group / p.width * panel + k * p.width;
+      int64_t slot = item / (groups * pieces), g = item / pieces % groups, k = item % pieces * step_;
+      Panels<T> all = panels(side, to + slot * (p.bytes / static_cast<int64_t>(sizeof(T))), depth);
+      all.at += g * group / p.width * all.panel;
       pack_words(r, side, p.resident ? slot : side.slot(first_batch + slot), first + g * group,
-                 std::min(group, n - g * group), k, std::min(kDepth<T>, depth - k), {at, p.width, panel, 0, flip});
+                 std::min(group, n - g * group), k, std::min(step_, depth - k), all.from(k));
     }
   });
 }
@@ -216,29 +225,30 @@ void Product<T>::run_slab(const Run& r, const Slab& s) const {
 template <class T>
 Panels<T> Product<T>::left_panels(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t k, int64_t depth,
                                   T* streamed) const {
-  int64_t width = tile_.rows, deep = padded<T>(r.shape.depth);
   if (streams_left_) {
-    Panels<T> to{streamed, width, padded<T>(depth) * width, 0, flip_};
+    Panels<T> to = panels(left_, streamed, depth);
     pack_words(r, left_, left_.slot(c.batch), c.row, c.rows, k, depth, to);
     return to;
   }
   int64_t slot = packed_left_.resident ? left_.slot(c.batch) : c.batch - s.batch;
-  T* at = r.left + slot * (packed_left_.bytes / static_cast<int64_t>(sizeof(T))) + (c.row - s.row) * deep;
-  return {at + k * width, width, deep * width};
+  Panels<T> all = panels(left_, r.left + slot * (packed_left_.bytes / static_cast<int64_t>(sizeof(T))), r.shape.depth);
+  all.at += (c.row - s.row) / all.width * all.panel;
+  return all.from(k);
 }
 
 template <class T>
 Panels<T> Product<T>::right_panels(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t k, int64_t depth,
                                    T* streamed) const {
-  int64_t width = tile_.columns, deep = padded<T>(r.shape.depth);
   if (streams_right_) {
-    Panels<T> to{streamed, width, padded<T>(depth) * width};
+    Panels<T> to = panels(right_, streamed, depth);
     pack_words(r, right_, right_.slot(c.batch), c.column, c.columns, k, depth, to);
     return to;
   }
   int64_t slot = packed_right_.resident ? right_.slot(c.batch) : c.batch - s.batch;
-  T* at = r.right + slot * (packed_right_.bytes / static_cast<int64_t>(sizeof(T))) + (c.column - s.column) * deep;
-  return {at + k * width, width, deep * width};
+  Panels<T> all =
+      panels(right_, r.right + slot * (packed_right_.bytes / static_cast<int64_t>(sizeof(T))), r.shape.depth);
+  all.at += (c.column - s.column) / all.width * all.panel;
+  return all.from(k);
 }
 
 template <class T>
@@ -259,10 +269,11 @@ template <class T>
 void Product<T>::multiply(const Run& r, const Slab& s, const ResultTile<Sum>& c, int64_t from, int64_t end,
                           int worker) const {
   const auto& tile = tile_;
+  TileInUse<T> use(tile);
   std::byte* own = r.workers + static_cast<size_t>(worker) * worker_bytes_;
   T* streamed = reinterpret_cast<T*>(own + aligned(static_cast<size_t>(tile_rows_ * tile_columns_) * sizeof(Sum)));
-  for (int64_t k = from; k == from || k < end; k += kDepth<T>) {
-    int64_t step = std::clamp<int64_t>(end - k, 0, kDepth<T>);
+  for (int64_t k = from; k == from || k < end; k += step_) {
+    int64_t step = std::clamp<int64_t>(end - k, 0, step_);
     Panels<T> left = left_panels(r, s, c, k, step, streamed), right = right_panels(r, s, c, k, step, streamed);
     for (int64_t j = 0; j < c.columns; j += tile.columns)
       for (int64_t i = 0; i < c.rows; i += tile.rows)
@@ -290,7 +301,7 @@ template <class T>
 void Product<T>::run_part(const Run& r, const Slab& s, int64_t index, int64_t part, int worker) const {
   ResultTile<Sum> c = tile_at(s, index);
   c.at = partial(r, index, part);
-  int64_t step = round_up(ceil_div(r.shape.depth, parts_), kDepth<T>);
+  int64_t step = round_up(ceil_div(r.shape.depth, parts_), step_);
   int64_t depth = r.result.depth(r.tensors, c.batch, r.shape.depth);
   multiply(r, s, c, std::min(part * step, depth), std::min((part + 1) * step, depth), worker);
 }

@@ -87,6 +87,9 @@ class Product {
   };
   struct Run;
 
+  // Elements that a neighbour takes, and the panels of a side from `at` on.
+  int64_t packed_depth(const Operand<T>& side, int64_t depth) const;
+  Panels<T> panels(const Operand<T>& side, T* at, int64_t depth) const;
   Packed plan_side(const Operand<T>& side, int64_t width, int64_t neighbours, int64_t grain) const;
   void choose_tiles(const ProductOptions& o);
   void pack_side(const Run& r, const Operand<T>& side, const Packed& p, T* to, int64_t slot_count, int64_t first_batch,
@@ -111,8 +114,8 @@ class Product {
 
   ProductShape largest_;
   const Operand<T>&left_, &right_;
-  uint8_t flip_ = 0;  // of the packed left side; tile_ sets it
   const PanelTile<T>& tile_;
+  int64_t step_;  // of the inner dimension
   size_t finish_scratch_;
   int threads_;
   int64_t tile_rows_, tile_columns_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner product of everything that multiplies matrices on the CPU: a tile of C from operands whose inner dimension
-// comes first. tile_isa.cpp and narrow_isa.cpp are compiled once for each instruction set; the functions here pick the
-// best that the processor has.
+// comes first. tile_isa.cpp, narrow_isa.cpp and amx_isa.cpp are compiled once for each instruction set; the functions
+// here pick the best that the processor has.
 #pragma once
 
 #include "engines/cpu/product/pack.hpp"
@@ -13,9 +13,33 @@ struct PanelTile {
   int64_t rows, columns;  // of the register block: tiles of multiples of these waste nothing
   // c[i*ldc + j] = sum over p of at[p*lda + i] * b[p*ldb + j], plus c itself when `accumulate`; i < m, j < n, p < k.
   // For narrow T, k, lda and ldb count words, whose elements are multiplied one by one. Rows of b must be readable (not
-  // meaningful) up to a multiple of `columns`. One thread.
+  // meaningful) up to a multiple of `columns`, and a up to a multiple of `rows`. One thread.
   void (*multiply)(int64_t m, int64_t n, int64_t k, const T* at, int64_t lda, const T* b, int64_t ldb, SumOf<T>* c,
                    int64_t ldc, bool accumulate);
+  bool left_rows = false;  // the left panel is made of rows, as Panels::rows says
+  uint8_t flip = 0;        // what bytes of the left panel are combined with
+  // Words of the inner dimension and panels of the left to take at a time, so that they stay in the caches.
+  int64_t depth = 256, panels = 12;
+  // What a thread does before its first product and after its last.
+  void (*enter)() = nullptr;
+  void (*leave)() = nullptr;
+};
+
+// A thread's products with a tile, one after the other.
+template <class T>
+class TileInUse {
+ public:
+  explicit TileInUse(const PanelTile<T>& tile) : tile_(tile) {
+    if (tile.enter) tile.enter();
+  }
+  ~TileInUse() {
+    if (tile_.leave) tile_.leave();
+  }
+  TileInUse(const TileInUse&) = delete;
+  TileInUse& operator=(const TileInUse&) = delete;
+
+ private:
+  const PanelTile<T>& tile_;
 };
 
 template <class T>
@@ -42,30 +66,33 @@ const BasicTile<T>& tile_of() {
 
 // Products of narrow elements.
 struct NarrowTiles {
-  PanelTile<Bf16> bf16;  // subnormal operands count as 0
-  // Bytes of the right operand, signed or not, are multiplied with those of the other kind: where both operands are of
-  // one kind (`same`), the left one is packed with its sign bit turned round, and what that adds is taken off again.
-  PanelTile<Byte> bytes[2][2];  // [right is signed][same]
-  // n words from rows of elements, one row for each element of a word.
-  void (*join_pairs)(int64_t n, const Bf16* const* rows, Bf16* to);
-  void (*join_bytes)(int64_t n, const Byte* const* rows, Byte* to);
+  PanelTile<Bf16> bf16;         // subnormal operands count as 0
+  PanelTile<Byte> bytes[2][2];  // [right is signed][left is of the same kind]
 };
 const NarrowTiles& narrow_tiles();  // only where the processor has one of:
 bool has_bf16_products();
 bool has_byte_products();
+// The two ways to multiply them: words by vectors, or, where the processor has those, by the tiles of AMX.
+const NarrowTiles& vector_tiles();
+const NarrowTiles& amx_tiles();
+bool has_amx_products();
 
-// The tile that multiplies operands of these types. A left operand of bytes is packed with `flip`.
+// n words from rows of elements, one row for each element of a word.
+struct Joins {
+  void (*pairs)(int64_t n, const Bf16* const* rows, Bf16* to);
+  void (*bytes)(int64_t n, const Byte* const* rows, Byte* to);
+};
+const Joins& joins();  // where there are narrow tiles
+
+// The tile that multiplies operands of these types.
 template <class T>
-const PanelTile<T>& panel_tile(DType left, DType right, uint8_t& flip) {
-  if constexpr (sizeof(T) >= 4) {
+const PanelTile<T>& panel_tile(DType left, DType right) {
+  if constexpr (sizeof(T) >= 4)
     return tile_of<T>();
-  } else if constexpr (sizeof(T) == 2) {
+  else if constexpr (sizeof(T) == 2)
     return narrow_tiles().bf16;
-  } else {
-    bool same = left == right;
-    flip = same ? 0x80 : 0;
-    return narrow_tiles().bytes[right == DType::i8][same];
-  }
+  else
+    return narrow_tiles().bytes[right == DType::i8][left == right];
 }
 
 }  // namespace tsr::cpu
