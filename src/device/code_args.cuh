@@ -6,7 +6,7 @@
 
 namespace tsr::dev {
 
-constexpr int kMaxOperands = 24, kMaxNumbers = 48, kLoops = 4;
+constexpr int kMaxOperands = 36, kMaxNumbers = 48, kLoops = 4;
 
 // A tensor, or a coordinate that is counted as if it lay in memory. Strides are in elements, innermost loop first;
 // outer ones lead across rows, inner ones along a row, or across everything where there are no rows. The innermost loop

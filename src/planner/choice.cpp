@@ -42,19 +42,30 @@ const Asked::Answer& Asked::answer(const Engine& e) {
   return answers_.emplace(&e, std::move(a)).first->second;
 }
 
-const std::vector<Asked::Decomposed>& Asked::decomposed() {
+const Asked::Decomposed& Asked::decompose(const DecompositionRule& rule, std::deque<Decomposed>& to) {
+  auto how = std::make_shared<Decomposition>(*region_.graph);
+  Decomposed d{&rule, how, rule.decompose(region_, *how), {}};
+  if (d.why)
+    for (Region& stage : how->stages()) d.stages.push_back(std::make_unique<Asked>(std::move(stage), device_));
+  if (d.why && d.stages.empty()) d.why = Reason::no("there is nothing to compute");
+  return to.emplace_back(std::move(d));
+}
+
+const std::deque<Asked::Decomposed>& Asked::decomposed() {
   if (tried_) return decomposed_;
   tried_ = true;
-  for (const DecompositionRule& rule : all_decompositions()) {
-    if (!rule.applies(region_, device_.kind)) continue;
-    auto how = std::make_shared<Decomposition>(*region_.graph);
-    Decomposed d{&rule, how, rule.decompose(region_, *how), {}};
-    if (d.why)
-      for (Region& stage : how->stages()) d.stages.push_back(std::make_unique<Asked>(std::move(stage), device_));
-    if (d.why && d.stages.empty()) d.why = Reason::no("there is nothing to compute");
-    decomposed_.push_back(std::move(d));
-  }
+  for (const DecompositionRule& rule : all_decompositions())
+    if (!rule.by_name && rule.applies(region_, device_.kind)) decompose(rule, decomposed_);
   return decomposed_;
+}
+
+const Asked::Decomposed* Asked::decomposed(std::string_view name) {
+  for (const std::deque<Decomposed>* known : {&decomposed(), &std::as_const(by_name_)})
+    for (const Decomposed& d : *known)
+      if (d.rule->name == name) return &d;
+  for (const DecompositionRule& rule : all_decompositions())
+    if (rule.by_name && rule.name == name && rule.applies(region_, device_.kind)) return &decompose(rule, by_name_);
+  return nullptr;
 }
 
 ChosenStep step_of(Asked& region, const Engine& e, const Config& c) {
@@ -98,8 +109,8 @@ double Choice::seconds(const Asked::Decomposed& d) const {
 Choice::Way Choice::best(Asked& region, Takers who) const {
   Way way;
   if (!o_.stages.empty())
-    for (const Asked::Decomposed& d : region.decomposed())
-      if (double s = seconds(d); d.rule->name == o_.stages && s < kImpossible) return {s, nullptr, nullptr, &d};
+    if (const Asked::Decomposed* d = region.decomposed(o_.stages))
+      if (double s = seconds(*d); s < kImpossible) return {s, nullptr, nullptr, d};
   auto ask = [&](const Engine& e) {
     for (const Config& c : configs(region, e)) way.consider({c.seconds, &e, &c});
   };

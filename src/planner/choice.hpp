@@ -3,6 +3,7 @@
 // caller's options.
 #pragma once
 
+#include <deque>
 #include <map>
 
 #include "planner/decomposition.hpp"
@@ -31,13 +32,15 @@ class Asked {
   const Region& region() const { return region_; }
   const Device& device() const { return device_; }
   const Answer& answer(const Engine& e);
-  const std::vector<Decomposed>& decomposed();
+  const std::deque<Decomposed>& decomposed();           // but those that are asked for by name
+  const Decomposed* decomposed(std::string_view name);  // null: no such rule applies
 
  private:
   Region region_;
   const Device& device_;
   std::map<const Engine*, Answer> answers_;
-  std::vector<Decomposed> decomposed_;
+  const Decomposed& decompose(const DecompositionRule& rule, std::deque<Decomposed>& to);
+  std::deque<Decomposed> decomposed_, by_name_;
   bool tried_ = false;
 };
 

@@ -75,6 +75,7 @@ struct DecompositionRule {
   Reason (*check)(const Graph& g, const Node& n);                   // of tensors; null: nothing
   void (*write)(const Region& r, const Node& n, Decomposition& d);  // or declines
   bool followed = false;                                            // by pointwise work; else the node is alone
+  bool by_name = false;  // only for who asks for it: what is not finite spreads further than the definition says
 
   bool applies(const Region& r, DeviceKind device) const;  // cheap: asked of every region
   Reason decompose(const Region& r, Decomposition& d) const;

@@ -27,13 +27,24 @@ EngineAnswer ask(const Engine& e, Asked& region, const Plan& plan, Takers who) {
   return a;
 }
 
+// The first stage that nobody takes.
+std::string nobody_takes(const Asked::Decomposed& d, const Choice& choice) {
+  size_t i = 0;
+  while (i + 1 < d.stages.size() && choice.seconds(*d.stages[i], Takers::of_stages) < kImpossible) ++i;
+  const Region& r = d.stages[i]->region();
+  std::string more = r.nodes.size() > 1 ? cat(" and ", r.nodes.size() - 1, " more") : "";
+  return cat("no engine that is allowed takes stage ", i + 1, " of ", d.stages.size(), ", ",
+             spelling(r.graph->node(r.nodes[0])), more);
+}
+
 EngineAnswer ask(const Asked::Decomposed& d, const Plan& plan) {
   EngineAnswer a;
   a.engine = cat("stages of ", d.rule->name);
   a.config = "default";
-  a.seconds = Choice(plan.device(), plan.options()).seconds(d);
+  Choice choice(plan.device(), plan.options());
+  a.seconds = choice.seconds(d);
   a.accepted = a.seconds < kImpossible;
-  a.reason = d.why ? "no engine that is allowed takes one of them" : d.why.text();
+  if (!a.accepted) a.reason = d.why ? nobody_takes(d, choice) : d.why.text();
   return a;
 }
 
@@ -44,6 +55,8 @@ std::vector<EngineAnswer> ask_all(const Region& r, const Plan& plan, Takers who)
     if (e->info().device == plan.device().kind && (who == Takers::all || !e->info().last_resort))
       answers.push_back(ask(*e, region, plan, who));
   for (const Asked::Decomposed& d : region.decomposed()) answers.push_back(ask(d, plan));
+  if (const Asked::Decomposed* d = region.decomposed(plan.options().stages); d && d->rule->by_name)
+    answers.push_back(ask(*d, plan));
   return answers;
 }
 

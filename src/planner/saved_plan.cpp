@@ -60,10 +60,9 @@ void add_line(const Line& l, Asked& region, PlanBuilder& builder, int inside) {
     step.inside = inside;
     return builder.add(step);
   }
-  for (const Asked::Decomposed& d : region.decomposed()) {
-    if (d.rule->name != l.name || d.stages.size() != l.stages.size()) continue;
-    int here = builder.add(ChosenStages{&region.region(), &d, inside});
-    for (size_t i = 0; i < l.stages.size(); ++i) add_line(l.stages[i], *d.stages[i], builder, here);
+  if (const Asked::Decomposed* d = region.decomposed(l.name); d && d->stages.size() == l.stages.size()) {
+    int here = builder.add(ChosenStages{&region.region(), d, inside});
+    for (size_t i = 0; i < l.stages.size(); ++i) add_line(l.stages[i], *d->stages[i], builder, here);
     return;
   }
   bad("a region does not fall into ", l.stages.size(), " stages of '", l.name, "' here");

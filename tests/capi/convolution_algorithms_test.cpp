@@ -130,6 +130,32 @@ TEST(ConvolutionAlgorithms, backward_filter) {
   expect_ranking(results, returned, query);
 }
 
+// Of these sizes it has stages of its own, which need memory between them.
+TEST(ConvolutionAlgorithms, winograd_is_listed_once) {
+  Case c;
+  int returned = 0, found = 0;
+  std::vector<cudnnConvolutionFwdAlgoPerf_t> results(CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+  auto list = [&](const ConvDescriptor& conv, const Tensor& y) {
+    EXPECT_OK(cudnnGetConvolutionForwardAlgorithm_v7(c.h, c.x, c.w, conv, y, CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
+                                                     &returned, results.data()));
+    return std::vector(results.begin(), results.begin() + returned);
+  };
+  for (const auto& r : list(c.conv, c.y)) {
+    EXPECT_NE(r.algo, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
+    if (r.algo != CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED) continue;
+    ++found;
+    EXPECT_OK(r.status);
+    EXPECT_GT(r.memory, 0u);
+  }
+  EXPECT_EQ(found, 1);
+  ConvSpec strided{{1, 1}, {2, 2}, {1, 1}};
+  Tensor y(CUDNN_DATA_FLOAT, output_sizes(strided, c.x.dims(), {6, 8, 3, 3}));
+  for (const auto& r : list(ConvDescriptor(strided), y))
+    if (r.algo == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED) {
+      EXPECT_TRUE(is_not_supported(r.status));
+    }
+}
+
 // Programs name algorithms without asking for lists: by transforms, directly, of dilated and flipped filters.
 TEST(ConvolutionAlgorithms, all_can_be_named) {
   Handle h;

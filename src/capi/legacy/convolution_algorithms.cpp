@@ -14,27 +14,35 @@ using namespace tsr::capi;
 
 namespace {
 
-// What an algorithm stands for. Transforms (Fourier's, Winograd's) are not in this library: who names one gets the
-// planner's choice, and lists leave them out, so that no engine is there twice.
+// What an algorithm stands for. Fourier's transform is not in this library: who names it gets the planner's choice.
+// Lists leave out what is there by another name.
 struct Meaning {
   Route route;
   bool listed = true;
 };
-constexpr Meaning kTransform = {Route::planner, false};
+constexpr std::string_view kWinogradStages = "winograd";
+constexpr Meaning kFourier = {Route::planner, false}, kWinograd = {Route::winograd},
+                  kFusedWinograd = {Route::winograd, false};
 
 // By the value of the algorithm's enumerator; docs/cudnn.md explains the choice.
 constexpr Meaning kForward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {{Route::small},  {Route::planner}, {Route::products},
-                                                                {Route::onednn}, kTransform,       kTransform,
-                                                                kTransform,      kTransform};
-constexpr Meaning kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {{Route::small}, {Route::planner}, kTransform,
-                                                                          kTransform,     kTransform,       kTransform};
+                                                                {Route::onednn}, kFourier,         kFourier,
+                                                                kFusedWinograd,  kWinograd};
+constexpr Meaning kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {{Route::small}, {Route::planner}, kFourier,
+                                                                          kFourier,       kFusedWinograd,   kWinograd};
 constexpr Meaning kBackwardFilter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
-    {Route::small}, {Route::planner}, kTransform, {Route::products}, kTransform, kTransform, kTransform};
+    {Route::small}, {Route::planner}, kFourier, {Route::products}, kFusedWinograd, kWinograd, kFourier};
 
 std::span<const Meaning> meanings_of(ConvPass pass) {
   if (pass == ConvPass::forward) return kForward;
   if (pass == ConvPass::backward_data) return kBackwardData;
   return kBackwardFilter;
+}
+
+bool is_followed(Route route, const Plan& p) {
+  return route != Route::winograd || std::any_of(p.stages().begin(), p.stages().end(), [](const PlannedStages& s) {
+           return s.rule->name == kWinogradStages;
+         });
 }
 
 bool has_onednn(const Device& d) { return d.kind == DeviceKind::cpu && find_engine("onednn"); }
@@ -56,13 +64,14 @@ struct PlainCall {
     follow(call, handle, route);
     plan = call.plan(make);
     own = route == Route::small;
+    followed = plan->options().without == call.options.without && is_followed(route, *plan);
     workspace_bytes = own ? 0 : plan->workspace_bytes();
   }
   // Lists tell what an algorithm's own engines can do.
   void describe(Candidate& k) const {
-    demand(plan->options().without == call.options.without, CUDNN_STATUS_NOT_SUPPORTED,
-           "the algorithm's engines do not compute this convolution");
+    demand(followed, CUDNN_STATUS_NOT_SUPPORTED, "the algorithm's engines do not compute this convolution");
     k.memory = workspace_bytes, k.deterministic = plan->deterministic();
+    for (const PlannedStages& s : plan->stages()) k.engines += cat(s.rule->name, ": ");
     for (const PlannedStep& s : plan->steps()) k.engines += cat(s.engine->info().name, " ", to_string(s.config), ";");
   }
   void run(void* workspace, size_t bytes) { call.run(make, workspace, bytes, own); }
@@ -73,6 +82,7 @@ struct PlainCall {
   std::function<void(Maker&)> make = [this](Maker& m) { make_convolution_graph(m, c, blend); };
   std::shared_ptr<const Plan> plan;
   bool own = false;            // in the handle's memory
+  bool followed = false;       // the plan is what the route asks for
   size_t workspace_bytes = 0;  // of the caller's
 };
 
@@ -256,9 +266,10 @@ Route route_of(ConvPass pass, int algorithm) {
   demand(algorithm >= 0 && algorithm < static_cast<int>(all.size()), CUDNN_STATUS_BAD_PARAM, "algorithm ", algorithm,
          " does not exist, there are ", all.size());
   Meaning m = all[static_cast<size_t>(algorithm)];
-  if (!m.listed && logs(CUDNN_SEV_WARNING))
-    log_message(CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS,
-                cat("algorithm ", algorithm, " (by a transform) is not in this library: the planner's choice is used"));
+  if (m.route == Route::planner && !m.listed && logs(CUDNN_SEV_WARNING))
+    log_message(
+        CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS,
+        cat("algorithm ", algorithm, " (by Fourier's transform) is not in this library: the planner's choice is used"));
   return m.route;
 }
 
@@ -268,6 +279,7 @@ void follow(Call& call, cudnnHandle_t handle, Route route) {
   const Device& d = given(handle, "handle").device;
   if (route == Route::products || route == Route::small) call.options.without = products;
   if (route == Route::onednn && has_onednn(d)) call.options.without = onednn;
+  if (route == Route::winograd) call.options.stages = kWinogradStages;
   call.engines_are_a_wish = true;
 }
 

@@ -31,6 +31,8 @@ std::span<const DecompositionRule> all_decompositions() {
       {"tensor_layout", {&conv_fprop, &conv_dgrad, &conv_wgrad, &matmul}, gpu, wants_tensor_layout, check_plain,
        decompose_tensor_layout, true},
       {"few_channels", {&conv_fprop, &conv_wgrad}, gpu, has_few_channels, check_plain, decompose_few_channels, true},
+      {"winograd", {&conv_fprop, &conv_dgrad, &conv_wgrad}, anywhere, is_three_by_three, check_real,
+       decompose_winograd, true, true},
       {"narrow_attention", {&sdpa_fwd, &sdpa_bwd}, gpu, has_narrow_operands, check_single, decompose_narrow_attention},
   };
   // clang-format on
