@@ -82,6 +82,8 @@ std::string hint_for_operation(std::string_view word) {
   for (const OpSpec* o : all_ops())
     if (o->name == word)
       return cat("; it has a name for each mode, such as '", o->mode_prefix, o->modes[0], o->mode_suffix, "'");
+  for (const ElsewhereName& e : names_elsewhere())
+    if (e.name == word) return cat("; here it is '", e.here, "'", e.how.empty() ? "" : ", ", e.how);
   std::string near = nearest(word, all_spellings());
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }

@@ -93,6 +93,18 @@ Reason check_box(const TensorBox& b, int64_t alignment) {
   return Reason::yes();
 }
 
+Reason ask_about_shared_memory(const TensorBox& b, const Device& d) {
+  bool shared = b.dims[1] > 1 && b.strides[1] < b.dims[0] * b.element_bytes;
+  if (!shared || !d.memory || d.target == "emulated") return Reason::yes();
+  constexpr uintptr_t kAnywhere = uintptr_t{1} << 32;  // a map is only numbers
+  try {
+    encode_map(b, reinterpret_cast<const void*>(kAnywhere), d);
+    return Reason::yes();
+  } catch (const Error& e) {
+    return Reason::no("rows of ", b.dims[0] * b.element_bytes, " bytes begin every ", b.strides[1], " bytes: ", e.what());
+  }
+}
+
 namespace {
 std::atomic<size_t> encoded_count{0};
 }

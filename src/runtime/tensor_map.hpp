@@ -32,6 +32,9 @@ struct TensorBox {
 
 // Why the copy engine cannot take it, if it cannot; `alignment` is that of the pointer.
 Reason check_box(const TensorBox& b, int64_t alignment);
+// The driver's own answer, for boxes whose elements share memory, of which its documentation says nothing. Emulated and
+// absent GPUs take them.
+Reason ask_about_shared_memory(const TensorBox& b, const Device& d);
 // The driver's function is looked up here, once. Raises if the driver refuses.
 dev::TensorMap encode_map(const TensorBox& b, const void* data, const Device& d);
 size_t maps_encoded();  // so far, by all threads

@@ -115,6 +115,13 @@ TEST(Text, LiteralsTakeTheTypeOfTheirNeighbour) {
   }
 }
 
+TEST(Text, NamesOfOtherLibrariesLeadToOperations) {
+  for (const ElsewhereName& e : names_elsewhere()) {
+    EXPECT_TRUE(find_spelling(e.here)) << e.name;
+    EXPECT_FALSE(find_spelling(e.name)) << e.name;
+  }
+}
+
 TEST(Text, ErrorsPointAtTheirCause) {
   try {
     parse_graph("x = input f32[2,3]\ny = relo x\noutput y");
@@ -124,6 +131,8 @@ TEST(Text, ErrorsPointAtTheirCause) {
   }
   expect_refused("x = input f32[2,3]; y = reduce x; output y",
                  {"unknown operation 'reduce'; it has a name for each mode, such as 'reduce_add'"});
+  expect_refused("x = input f32[2,3]; y = permute x; output y",
+                 {"unknown operation 'permute'; here it is 'transpose', with the option perm"});
   expect_refused("x = input f32[2,3]; y = relu xx; output y",
                  {"line 1, column 30", "unknown tensor 'xx'", "did you mean 'x'?"});
   expect_refused("x = input f33[2]; y = relu x; output y",

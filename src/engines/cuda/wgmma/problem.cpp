@@ -453,6 +453,7 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, const Device& d, Reason*
   m.promotes = !whole && m.element_bytes() == 1 && !allows_fast_sums(n);
   if (Reason reason = m.epilogue.check(dev::WgmmaEpilogue::kOperands); !reason) return decline(reason);
   if (Reason reason = product ? match_matmul(r, p, m) : match_conv(g, n, m); !reason) return decline(reason);
+  if (Reason reason = ask_about_shared_memory(m.pictures, d); !reason) return decline(reason);
   if (Reason reason = m.epilogue.find_reduction(result_axes(p), &m.reduction); !reason) return decline(reason);
   if (m.filter_gradient && m.reduction.over != dev::Reduced::nothing)
     return decline(Reason::no("what follows ", spelling(n), " reduces it, and its sums are left in parts"));
