@@ -78,12 +78,14 @@ void PlanArguments::add_to(Command& command) {
       .show_default();
   command.add_option("--engine", engines, "only this engine, with the reference for what it declines (repeatable)")
       .one_value();
+  command.add_option("--stages", stages, "in stages of this name where there are, such as winograd");
   command.add_flag("--no-fuse", no_fuse, "one step for each operation");
 }
 
 PlanOptions PlanArguments::options() const {
   PlanOptions o;
   o.fuse = !no_fuse;
+  o.stages = stages;
   o.engines = engines;
   check_engines(engines, pick_device());
   return o;

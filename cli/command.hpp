@@ -36,6 +36,7 @@ std::shared_ptr<const Graph> read_graph(const std::string& argument);
 struct PlanArguments {
   std::string graph, device = "cpu";
   std::vector<std::string> engines;
+  std::string stages;
   bool no_fuse = false;
   void add_to(Command& command);
   PlanOptions options() const;

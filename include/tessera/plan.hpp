@@ -31,6 +31,7 @@ struct PlanOptions {
   bool fuse = true;
   std::vector<std::string> engines;  // only these (and the reference engine); empty: all
   std::vector<std::string> without;
+  std::string stages;  // of this name where a graph can run so, such as "winograd"; empty: where stages are cheapest
 };
 
 // Memory for an input or an output of one execution. What is known of the memory is compared with what the plan needs;

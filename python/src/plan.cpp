@@ -214,18 +214,6 @@ std::vector<std::string> names_of(const PlanObject& p, bool produced) {
   return names;
 }
 
-struct Wishes {
-  tsr::PlanOptions options;
-  explicit Wishes(std::optional<size_t> workspace_limit, bool deterministic, bool fuse,
-                  std::vector<std::string> engines, std::vector<std::string> without) {
-    if (workspace_limit) options.workspace_limit = *workspace_limit;
-    options.deterministic = deterministic;
-    options.fuse = fuse;
-    options.engines = std::move(engines);
-    options.without = std::move(without);
-  }
-};
-
 // The graph as it is now: it may grow while the plan is made, without the GIL.
 std::shared_ptr<const tsr::Graph> snapshot(const Graph& g) {
   GraphState::of(g).graph.finalize();
@@ -234,11 +222,17 @@ std::shared_ptr<const tsr::Graph> snapshot(const Graph& g) {
 
 std::shared_ptr<PlanObject> make_plan(const Graph& g, const std::string& device, std::optional<size_t> workspace_limit,
                                       bool deterministic, bool fuse, std::vector<std::string> engines,
-                                      std::vector<std::string> without) {
-  Wishes w(workspace_limit, deterministic, fuse, std::move(engines), std::move(without));
+                                      std::vector<std::string> without, std::string stages) {
+  tsr::PlanOptions options;
+  if (workspace_limit) options.workspace_limit = *workspace_limit;
+  options.deterministic = deterministic;
+  options.fuse = fuse;
+  options.engines = std::move(engines);
+  options.without = std::move(without);
+  options.stages = std::move(stages);
   std::shared_ptr<const tsr::Graph> graph = snapshot(g);
   nb::gil_scoped_release unlocked;
-  return std::make_shared<PlanObject>(tsr::cached_plan(graph, tsr::find_device(device), w.options), device);
+  return std::make_shared<PlanObject>(tsr::cached_plan(graph, tsr::find_device(device), options), device);
 }
 
 std::string tune(const Graph& g, const std::string& device, double seconds, const std::string& out) {
@@ -368,9 +362,10 @@ void add_plan(nb::module_& m) {
       &make_plan, nb::scope(graph), nb::name("plan"), nb::is_method(), nb::arg("device") = "cpu", nb::kw_only(),
       nb::arg("workspace_limit") = nb::none(), nb::arg("deterministic") = false, nb::arg("fuse") = true,
       nb::arg("engines") = std::vector<std::string>(), nb::arg("without") = std::vector<std::string>(),
+      nb::arg("stages") = "",
       nb::sig("def plan(self, device: str = 'cpu', *, workspace_limit: int | None = None, deterministic: bool = False, "
               "fuse: bool = True, engines: collections.abc.Sequence[str] = (), "
-              "without: collections.abc.Sequence[str] = ()) -> Plan"),
+              "without: collections.abc.Sequence[str] = (), stages: str = '') -> Plan"),
       "The plan of this graph for a device: \"cpu\", \"cuda\", \"cuda:1\" or, to explain alone, a GPU such as "
       "\"h200\".");
   nb::cpp_function_def(

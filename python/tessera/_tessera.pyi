@@ -690,7 +690,7 @@ class Graph:
     @property
     def outputs(self) -> list[Tensor]: ...
 
-    def plan(self, device: str = 'cpu', *, workspace_limit: int | None = None, deterministic: bool = False, fuse: bool = True, engines: Sequence[str] = (), without: Sequence[str] = ()) -> Plan:
+    def plan(self, device: str = 'cpu', *, workspace_limit: int | None = None, deterministic: bool = False, fuse: bool = True, engines: Sequence[str] = (), without: Sequence[str] = (), stages: str = '') -> Plan:
         """
         The plan of this graph for a device: "cpu", "cuda", "cuda:1" or, to explain alone, a GPU such as "h200".
         """

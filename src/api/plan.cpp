@@ -89,6 +89,7 @@ Plan Graph::plan(const PlanOptions& o) const {
   options.fuse = o.fuse;
   options.engines = o.engines;
   options.without = o.without;
+  options.stages = o.stages;
   auto graph = std::make_shared<const tsr::Graph>(state_->graph);
   std::vector<int64_t> uids;
   for (tsr::TensorId t = 0; t < graph->tensor_count(); ++t) uids.push_back(graph->tensor(t).uid);

@@ -15,7 +15,16 @@ std::string engine_names() {
   return any_of_text(names);
 }
 
+void check_stages(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const DecompositionRule& rule : all_decompositions())
+    if (!contains(names, rule.name)) names.push_back(rule.name);
+  require(name.empty() || contains(names, name), "there are no stages named '", name,
+          "'; stages: ", any_of_text(names));
+}
+
 std::vector<const Engine*> allowed_engines(const Device& d, const PlanOptions& o) {
+  check_stages(o.stages);
   for (const auto* list : {&o.engines, &o.without})
     for (const std::string& name : *list)
       require(find_engine(name), "there is no engine named '", name, "'; engines: ", Lazy{engine_names});
@@ -108,7 +117,7 @@ double Choice::seconds(const Asked::Decomposed& d) const {
 
 Choice::Way Choice::best(Asked& region, Takers who) const {
   Way way;
-  if (!o_.stages.empty())
+  if (who != Takers::of_stages && !o_.stages.empty())
     if (const Asked::Decomposed* d = region.decomposed(o_.stages))
       if (double s = seconds(*d); s < kImpossible) return {s, nullptr, nullptr, d};
   auto ask = [&](const Engine& e) {

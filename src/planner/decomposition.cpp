@@ -117,6 +117,38 @@ void Decomposition::reduce(tessera::ReduceMode mode, DType compute, TensorId fro
   add(ops::reduce, {from}, {to}, tessera::ReduceOptions{.mode = mode}, compute);
 }
 
+void Decomposition::clear(TensorId t) {
+  using M = tessera::PointwiseMode;
+  Dims dims = tensor(t).dims;
+  DType type = tensor(t).dtype, compute = wide_type(type);
+  auto [zero, made] = zero_.try_emplace(type, kNone);
+  if (made) {  // results of constants alone have their sizes
+    zero->second = temporary(type, {1});
+    apply(M::identity, compute, constant(0), kNone, zero->second);
+    end_stage();
+  }
+  apply(M::identity, compute, reshaped(zero->second, dims, Dims::filled(dims.size(), 0)), kNone, t);
+  end_stage();
+}
+
+TensorId Decomposition::framed(TensorId outer, const Dims& dims, const Dims& strides, const Dims& sizes,
+                               const Dims& low, DType type) {
+  TensorId to = temporary(type, sizes);
+  Dims part = sizes, packed = tensor(to).strides;
+  int64_t from = 0, at = 0;
+  for (int i = 0; i < sizes.size(); ++i) {
+    int64_t skipped = std::max<int64_t>(low[i], 0), empty = std::max<int64_t>(-low[i], 0);
+    part[i] = std::max<int64_t>(std::min(dims[i] - skipped, sizes[i] - empty), 0);
+    from += skipped * strides[i], at += empty * packed[i];
+  }
+  if (part != sizes) clear(to);
+  if (volume(part) == 0) return to;
+  apply(tessera::PointwiseMode::identity, wide_type(type), view(outer, part, strides, from), kNone,
+        part == sizes ? to : reshaped(to, part, packed, at));
+  end_stage();
+  return to;
+}
+
 std::vector<Region> Decomposition::stages() const {
   GraphIndex index(graph_);
   std::vector<Region> list;

@@ -31,6 +31,11 @@ class Decomposition : public Builder {
   TensorId apply(tessera::PointwiseMode mode, DType compute, TensorId a, TensorId b = kNone, TensorId to = kNone);
   TensorId positions(TensorId of, int axis, DType type);
   void reduce(tessera::ReduceMode mode, DType compute, TensorId from, TensorId to);
+  // Stages of their own: zeros in all of a tensor; and a part of a tensor of the region in a temporary, where dimension
+  // i begins with element low[i], and zeros stand for what lies beyond.
+  void clear(TensorId t);
+  TensorId framed(TensorId outer, const Dims& dims, const Dims& strides, const Dims& sizes, const Dims& low,
+                  DType type);
   using Builder::add;
   void add(Node n);
   // The first node of a region, changed by a rule, and those behind it, in one stage. What they read is in `here`, by
@@ -63,6 +68,7 @@ class Decomposition : public Builder {
   Graph graph_;
   std::vector<Place> places_;                // by tensor; those behind the last are nowhere
   std::vector<std::vector<NodeId>> stages_;  // the last one is open
+  std::map<DType, TensorId> zero_;           // one element each
   bool open_ = false;
 };
 

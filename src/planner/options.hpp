@@ -17,9 +17,9 @@ struct PlanOptions {
   std::vector<std::string> engines;  // empty: all
   std::vector<std::string> without;  // engines to leave out
   bool fallback = true;              // the reference engine may take what the named engines decline
-  std::string stages;                // of this decomposition where it applies; empty: where stages are cheapest
-  std::string config;                // this one (to_string) for steps that have it as a candidate; empty: the cheapest
-  bool tuned = true;                 // prefer choices that were measured (planner/tuning.hpp) to the cost model
+  std::string stages;  // of this decomposition where it applies to the graph itself; empty: where stages are cheapest
+  std::string config;  // this one (to_string) for steps that have it as a candidate; empty: the cheapest
+  bool tuned = true;   // prefer choices that were measured (planner/tuning.hpp) to the cost model
   std::string key() const;
 };
 

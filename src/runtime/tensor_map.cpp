@@ -101,7 +101,8 @@ Reason ask_about_shared_memory(const TensorBox& b, const Device& d) {
     encode_map(b, reinterpret_cast<const void*>(kAnywhere), d);
     return Reason::yes();
   } catch (const Error& e) {
-    return Reason::no("rows of ", b.dims[0] * b.element_bytes, " bytes begin every ", b.strides[1], " bytes: ", e.what());
+    return Reason::no("rows of ", b.dims[0] * b.element_bytes, " bytes begin every ", b.strides[1],
+                      " bytes: ", e.what());
   }
 }
 

@@ -130,8 +130,8 @@ TEST(ConvolutionAlgorithms, backward_filter) {
   expect_ranking(results, returned, query);
 }
 
-// Of these sizes it has stages of its own, which need memory between them.
-TEST(ConvolutionAlgorithms, winograd_is_listed_once) {
+// Of these sizes transforms have stages of their own, which need memory between them.
+TEST(ConvolutionAlgorithms, transforms_are_listed_once) {
   Case c;
   int returned = 0, found = 0;
   std::vector<cudnnConvolutionFwdAlgoPerf_t> results(CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
@@ -140,18 +140,22 @@ TEST(ConvolutionAlgorithms, winograd_is_listed_once) {
                                                      &returned, results.data()));
     return std::vector(results.begin(), results.begin() + returned);
   };
+  auto is_transform = [](cudnnConvolutionFwdAlgo_t algo) {
+    return algo == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED || algo == CUDNN_CONVOLUTION_FWD_ALGO_FFT;
+  };
   for (const auto& r : list(c.conv, c.y)) {
     EXPECT_NE(r.algo, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
-    if (r.algo != CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED) continue;
+    EXPECT_NE(r.algo, CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING);
+    if (!is_transform(r.algo)) continue;
     ++found;
     EXPECT_OK(r.status);
     EXPECT_GT(r.memory, 0u);
   }
-  EXPECT_EQ(found, 1);
+  EXPECT_EQ(found, 2);
   ConvSpec strided{{1, 1}, {2, 2}, {1, 1}};
   Tensor y(CUDNN_DATA_FLOAT, output_sizes(strided, c.x.dims(), {6, 8, 3, 3}));
   for (const auto& r : list(ConvDescriptor(strided), y))
-    if (r.algo == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED) {
+    if (is_transform(r.algo)) {
       EXPECT_TRUE(is_not_supported(r.status));
     }
 }

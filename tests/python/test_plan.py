@@ -120,6 +120,10 @@ def test_options_of_plans():
     g = tessera.Graph.parse("x = input f32[64,64]; y = exp (softmax x); output y")
     assert g.plan(fuse=False).steps == 2 and g.plan().steps == 1
     assert "reference" in g.plan(engines=["reference"]).explain()
+    c = tessera.Graph.parse("x = input f32[1,4,8,8]; w = input f32[4,4,3,3]; y = conv_fprop x w; output y")
+    assert "fourier" in c.plan(stages="fourier").explain() and "fourier" not in c.plan().explain()
+    with pytest.raises(tessera.Error, match="there are no stages named 'fft'; stages: .*fourier"):
+        c.plan(stages="fft")
     with pytest.raises(tessera.Error, match="there is no device 'gpu'; devices: cpu"):
         g.plan("gpu")
 

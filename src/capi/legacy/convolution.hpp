@@ -52,7 +52,7 @@ void make_convolution_graph(Maker& m, const Convolution& c, const Blend& blend);
 
 // Which engines an algorithm stands for (docs/cudnn.md). `small` is `products` in the handle's own memory: programs
 // rely on there being algorithms that need no workspace.
-enum class Route : char { planner, products, small, onednn, winograd };
+enum class Route : char { planner, products, small, onednn, winograd, fourier };
 Route route_of(ConvPass pass, int algorithm);
 // Restricts a call's plan to them; where they cannot do it, others may.
 void follow(Call& call, cudnnHandle_t handle, Route route);

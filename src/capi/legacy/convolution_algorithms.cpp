@@ -14,24 +14,22 @@ using namespace tsr::capi;
 
 namespace {
 
-// What an algorithm stands for. Fourier's transform is not in this library: who names it gets the planner's choice.
-// Lists leave out what is there by another name.
+// What an algorithm stands for. Lists leave out what is there by another name.
 struct Meaning {
   Route route;
   bool listed = true;
 };
-constexpr std::string_view kWinogradStages = "winograd";
-constexpr Meaning kFourier = {Route::planner, false}, kWinograd = {Route::winograd},
+constexpr Meaning kFourier = {Route::fourier}, kTiledFourier = {Route::fourier, false}, kWinograd = {Route::winograd},
                   kFusedWinograd = {Route::winograd, false};
 
 // By the value of the algorithm's enumerator; docs/cudnn.md explains the choice.
 constexpr Meaning kForward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {{Route::small},  {Route::planner}, {Route::products},
-                                                                {Route::onednn}, kFourier,         kFourier,
+                                                                {Route::onednn}, kFourier,         kTiledFourier,
                                                                 kFusedWinograd,  kWinograd};
 constexpr Meaning kBackwardData[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {{Route::small}, {Route::planner}, kFourier,
-                                                                          kFourier,       kFusedWinograd,   kWinograd};
+                                                                          kTiledFourier,  kFusedWinograd,   kWinograd};
 constexpr Meaning kBackwardFilter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
-    {Route::small}, {Route::planner}, kFourier, {Route::products}, kFusedWinograd, kWinograd, kFourier};
+    {Route::small}, {Route::planner}, kFourier, {Route::products}, kFusedWinograd, kWinograd, kTiledFourier};
 
 std::span<const Meaning> meanings_of(ConvPass pass) {
   if (pass == ConvPass::forward) return kForward;
@@ -39,10 +37,16 @@ std::span<const Meaning> meanings_of(ConvPass pass) {
   return kBackwardFilter;
 }
 
+// The stages that a route asks for by name, if any.
+std::string_view stages_of(Route route) {
+  if (route == Route::winograd) return "winograd";
+  return route == Route::fourier ? "fourier" : "";
+}
+
 bool is_followed(Route route, const Plan& p) {
-  return route != Route::winograd || std::any_of(p.stages().begin(), p.stages().end(), [](const PlannedStages& s) {
-           return s.rule->name == kWinogradStages;
-         });
+  std::string_view name = stages_of(route);
+  return name.empty() || std::any_of(p.stages().begin(), p.stages().end(),
+                                     [&](const PlannedStages& s) { return s.rule->name == name; });
 }
 
 bool has_onednn(const Device& d) { return d.kind == DeviceKind::cpu && find_engine("onednn"); }
@@ -265,12 +269,7 @@ Route route_of(ConvPass pass, int algorithm) {
   std::span<const Meaning> all = meanings_of(pass);
   demand(algorithm >= 0 && algorithm < static_cast<int>(all.size()), CUDNN_STATUS_BAD_PARAM, "algorithm ", algorithm,
          " does not exist, there are ", all.size());
-  Meaning m = all[static_cast<size_t>(algorithm)];
-  if (m.route == Route::planner && !m.listed && logs(CUDNN_SEV_WARNING))
-    log_message(
-        CUDNN_SEV_WARNING, CUDNN_STATUS_SUCCESS,
-        cat("algorithm ", algorithm, " (by Fourier's transform) is not in this library: the planner's choice is used"));
-  return m.route;
+  return all[static_cast<size_t>(algorithm)].route;
 }
 
 void follow(Call& call, cudnnHandle_t handle, Route route) {
@@ -279,7 +278,7 @@ void follow(Call& call, cudnnHandle_t handle, Route route) {
   const Device& d = given(handle, "handle").device;
   if (route == Route::products || route == Route::small) call.options.without = products;
   if (route == Route::onednn && has_onednn(d)) call.options.without = onednn;
-  if (route == Route::winograd) call.options.stages = kWinogradStages;
+  call.options.stages = stages_of(route);
   call.engines_are_a_wish = true;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels begin before the one in front of them ends (compute capability 9.0 and later). Every kernel lets the next one
-// begin as soon as all its own blocks have begun, and waits before it touches memory (Program::waits says who writes the
-// wait). Earlier GPUs and the emulated one run kernels one after the other.
+// begin as soon as all its own blocks have begun, and waits before it touches memory (Program::waits says who writes
+// the wait). Earlier GPUs and the emulated one run kernels one after the other.
 #pragma once
 
 namespace tsr::dev {

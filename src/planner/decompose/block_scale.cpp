@@ -29,13 +29,6 @@ void copy(TensorId from, TensorId to, Decomposition& d) {
   d.end_stage();
 }
 
-// What lies beyond the blocks is 0, rounded to the type of the factors.
-void clear(const OrderedScale& s, Decomposition& d) {
-  TensorId zero = d.temporary(d.tensor(s.memory).dtype, {1});
-  copy(d.constant(0, DType::f32), zero, d);
-  copy(d.reshaped(zero, s.dims, Dims::filled(s.dims.size(), 0)), d.reshaped(s.memory, s.dims, s.strides), d);
-}
-
 // Copies between tiles and the order of dimensions, a quarter of each tile's rows at a time: whole tiles would take
 // more loops than kernels have.
 void copy_tiles(const Graph& g, TensorId scale, int cut, const OrderedScale& ordered, bool into_tiles,
@@ -78,7 +71,7 @@ void decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d) {
     d.add(plain);
     return;
   }
-  if (!(sizes == scale.dims)) clear(ordered, d);
+  if (!(sizes == scale.dims)) d.clear(ordered.memory);  // what lies beyond the blocks
   plain.in = {d.whole(n.in[0])};
   plain.out = {wanted(r, n.out[0]) ? d.whole(n.out[0]) : kNew, ordered.part(sizes, d)};
   d.add(plain);

@@ -74,7 +74,8 @@ class FewChannels {
       copy(part_of(filter), as_taps(n_.out[0]));
       return;
     }
-    TensorId filter = zeros(taps_last(wide_));
+    TensorId filter = d_.temporary(c_.w->dtype, taps_last(wide_));
+    d_.clear(filter);
     copy(as_taps(n_.in[1]), part_of(filter));
     conv.in = {pictures, as_channels(filter)};
     std::map<TensorId, TensorId> here;
@@ -144,13 +145,10 @@ class FewChannels {
 
   // Pictures with zeros around the last axis, as far as windows with the added taps reach.
   TensorId padded() {
-    int64_t length = reach(c_, wide_), count = std::min(axis_.in, length + axis_.origin);
-    if (count <= 0) decline("no window of ", spelling(n_), " meets the pictures");
-    TensorId rows = zeros(channels_last(c_.x->dims, length, wide_.channels));
-    Dims dims = channels_last(c_.x->dims, count, c_.channels);
-    copy(d_.view(source(), dims, channels_last_strides(*c_.x)),
-         d_.reshaped(rows, dims, d_.tensor(rows).strides, -axis_.origin * wide_.channels));
-    return rows;
+    Dims sizes = channels_last(c_.x->dims, reach(c_, wide_), wide_.channels), low = Dims::filled(sizes.size(), 0);
+    low[sizes.size() - 2] = axis_.origin;
+    return d_.framed(source(), channels_last(c_.x->dims, axis_.in, c_.channels), channels_last_strides(*c_.x), sizes,
+                     low, c_.x->dtype);
   }
 
   // A copy of what each window along the last axis meets; taps that were added meet zeros.
@@ -184,15 +182,6 @@ class FewChannels {
     return o;
   }
 
-  TensorId zeros(const Dims& dims) {
-    if (zero_ == kNone) {
-      zero_ = d_.temporary(c_.x->dtype, {1});
-      copy(d_.constant(0, DType::f32), zero_);
-    }
-    TensorId to = d_.temporary(c_.x->dtype, dims);
-    copy(d_.reshaped(zero_, dims, Dims::filled(dims.size(), 0)), to);
-    return to;
-  }
   void copy(TensorId from, TensorId to) {
     d_.apply(M::identity, DType::f32, from, kNone, to);
     d_.end_stage();
@@ -204,8 +193,7 @@ class FewChannels {
   Decomposition& d_;
   ConvShape c_;
   Widened wide_;
-  ConvAxis axis_;          // the last
-  TensorId zero_ = kNone;  // one element, if there are zeros
+  ConvAxis axis_;  // the last
 };
 
 }  // namespace

@@ -33,6 +33,8 @@ std::span<const DecompositionRule> all_decompositions() {
       {"few_channels", {&conv_fprop, &conv_wgrad}, gpu, has_few_channels, check_plain, decompose_few_channels, true},
       {"winograd", {&conv_fprop, &conv_dgrad, &conv_wgrad}, anywhere, is_three_by_three, check_real,
        decompose_winograd, true, true},
+      {"fourier", {&conv_fprop, &conv_dgrad, &conv_wgrad}, anywhere, has_several_taps, check_real, decompose_fourier,
+       true, true},
       {"narrow_attention", {&sdpa_fwd, &sdpa_bwd}, gpu, has_narrow_operands, check_single, decompose_narrow_attention},
   };
   // clang-format on

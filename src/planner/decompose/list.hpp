@@ -19,6 +19,7 @@ bool has_short_block(const Graph& g, const Node& n);
 bool wants_tensor_layout(const Graph& g, const Node& n);  // tensor cores would take copies
 bool has_few_channels(const Graph& g, const Node& n);     // of which tensor cores get no rows
 bool is_three_by_three(const Graph& g, const Node& n);    // a convolution at stride 1
+bool has_several_taps(const Graph& g, const Node& n);     // the same, of any sizes
 bool has_narrow_operands(const Graph& g, const Node& n);  // of 8 bits, of attention
 
 void decompose_movements(const Region& r, const Node& first, Decomposition& d);  // around work: as views
@@ -37,6 +38,7 @@ void decompose_box_norm(const Region& r, const Node& n, Decomposition& d);  // s
 void decompose_tensor_layout(const Region& r, const Node& n, Decomposition& d);
 void decompose_few_channels(const Region& r, const Node& n, Decomposition& d);  // taps become channels
 void decompose_winograd(const Region& r, const Node& n, Decomposition& d);
+void decompose_fourier(const Region& r, const Node& n, Decomposition& d);
 void decompose_narrow_attention(const Region& r, const Node& n, Decomposition& d);
 
 }  // namespace tsr

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/ops/list.hpp"
-#include "planner/conv_shape.hpp"
+#include "planner/decompose/conv_tiles.hpp"
 #include "planner/decompose/list.hpp"
 
 namespace tsr {
@@ -33,20 +33,8 @@ Matrix turned(const Matrix& m) {
   return t;
 }
 
-// An axis of what is multiplied with the filter: tap i of position p meets element p + low + i of a source.
-struct Axis {
-  int64_t in, out, low;
-  bool reversed;  // taps come in the other order
-  int64_t tiles() const { return (out + kTile - 1) / kTile; }
-  int64_t reach() const { return tiles() * kTile + kTaps - 1; }
-};
-Axis axis_of(const ConvShape& c, size_t i) {
-  const ConvAxis& a = c.axes[i];
-  bool reversed = a.step < 0;
-  int64_t low = reversed ? a.origin - (kTaps - 1) : a.origin;
-  if (!c.dgrad) return {a.in, a.out, low, reversed};
-  return {a.out, a.in, -(low + kTaps - 1), !reversed};
-}
+int64_t tiles(const TiledAxis& a) { return (a.out + kTile - 1) / kTile; }
+int64_t reach(const TiledAxis& a) { return tiles(a) * kTile + kTaps - 1; }
 
 class Winograd {
  public:
@@ -56,12 +44,11 @@ class Winograd {
         n_(n),
         d_(d),
         c_(conv_shape(g_, n)),
-        axes_{axis_of(c_, 0), axis_of(c_, 1)},
+        axes_{tiled_axis(c_, 0), tiled_axis(c_, 1)},
         type_(wide_compute(n)) {}
 
   void write() {
-    if (c_.wgrad && r_.nodes.size() > 1) decline("work behind ", spelling(n_));
-    for (TensorId t : r_.outputs) check_result(t);
+    check_tiled(r_, n_, c_);
     for (size_t i = 1; i < r_.nodes.size(); ++i) check_follower(g_.node(r_.nodes[i]));
     c_.wgrad ? write_filter_gradient() : write_convolution();
   }
@@ -123,8 +110,8 @@ class Winograd {
   }
 
   // --- pictures, as [images, down, across, channels]
-  int64_t tiles() const { return c_.images * axes_[0].tiles() * axes_[1].tiles(); }
-  Dims tile_dims(int64_t channels) const { return {c_.images, axes_[0].tiles(), axes_[1].tiles(), channels}; }
+  int64_t all_tiles() const { return c_.images * tiles(axes_[0]) * tiles(axes_[1]); }
+  Dims tile_dims(int64_t channels) const { return {c_.images, tiles(axes_[0]), tiles(axes_[1]), channels}; }
   static Dims channels_last(const Dims& d) { return {d[0], d[2], d[3], d[1]}; }
   // What a part [down, across] of pictures becomes from `low` on: the picture itself where that lies inside, or a copy
   // with zeros around it.
@@ -138,20 +125,8 @@ class Winograd {
     Dims from = channels_last(x.strides);
     if (low_down == 0 && low_across == 0 && down <= x.dims[2] && across <= x.dims[3]) return {outer, true, from};
     Dims dims = {x.dims[0], down, across, x.dims[1]};
-    TensorId to = d_.temporary(x.dtype, dims);
-    TensorId zero = d_.temporary(x.dtype, {1});
-    copy(d_.constant(0), zero);
-    copy(d_.reshaped(zero, dims, Dims::filled(4, 0)), to);
-    Dims part = dims, strides = d_.tensor(to).strides;
-    int64_t source = 0, target = 0;
-    for (int i : {1, 2}) {
-      int64_t low = i == 1 ? low_down : low_across, in = x.dims[i + 1];
-      part[i] = std::min(in - std::max<int64_t>(low, 0), dims[i] - std::max<int64_t>(-low, 0));
-      if (part[i] <= 0) decline("no window of ", spelling(n_), " meets the pictures");
-      source += std::max<int64_t>(low, 0) * from[i], target += std::max<int64_t>(-low, 0) * strides[i];
-    }
-    copy(d_.view(outer, part, from, source), d_.reshaped(to, part, strides, target));
-    return {to, false, strides};
+    TensorId to = d_.framed(outer, channels_last(x.dims), from, dims, {0, low_down, low_across, 0}, x.dtype);
+    return {to, false, packed_strides(dims)};
   }
   // Element (i, j) of every tile.
   TensorId of_tiles(const Pictures& p, int64_t channels, int64_t i, int64_t j) {
@@ -163,7 +138,7 @@ class Winograd {
   }
   TensorId transformed_sources(TensorId outer) {
     int64_t channels = g_.tensor(outer).dims[1];
-    Pictures p = framed(outer, axes_[0].reach(), axes_[1].reach(), axes_[0].low, axes_[1].low);
+    Pictures p = framed(outer, reach(axes_[0]), reach(axes_[1]), axes_[0].low, axes_[1].low);
     return transformed(kOfPictures, square(kPoints, [&](int64_t i, int64_t j) { return of_tiles(p, channels, i, j); }),
                        tile_dims(channels));
   }
@@ -208,7 +183,7 @@ class Winograd {
                              return tap(n_.in[1], {filters, channels}, {w.strides[to], w.strides[from]}, i, j);
                            }),
                     {filters, channels});
-    TensorId products = multiply({pictures, channels, 1}, {filter, 1, channels}, tiles(), channels, filters);
+    TensorId products = multiply({pictures, channels, 1}, {filter, 1, channels}, all_tiles(), channels, filters);
     // Of tiles that reach beyond the results some positions are missing: each kind of position has a stage then.
     bool even = axes_[0].out % kTile == 0 && axes_[1].out % kTile == 0;
     for (int64_t i = 0; i < kTile; ++i)
@@ -225,7 +200,7 @@ class Winograd {
     Dims dims = tile_dims(filters), strides = packed_strides(dims);
     dims[1] = (axes_[0].out - down[0] + 1) / kTile, dims[2] = (axes_[1].out - across[0] + 1) / kTile;
     if (volume(dims) == 0) return;
-    Square m = results(products, dims, strides, tiles() * filters);
+    Square m = results(products, dims, strides, all_tiles() * filters);
     std::vector<TensorId> column(kPoints);
     for (int64_t i : down) {
       std::vector<TensorId> half;
@@ -243,15 +218,6 @@ class Winograd {
   }
 
   // --- pointwise work behind results
-  // Sums of transformed products are further from the exact ones than sums of products: enough to fall on the other
-  // side of a rounding, which integers and what reads rounded results would show.
-  void check_result(TensorId t) {
-    const Tensor& y = g_.tensor(t);
-    if (!is_real(y.dtype)) decline("tensor ", describe(y), " is of integers");
-    auto reads = [&](NodeId n) { return contains(g_.node(n).in, t); };
-    if (y.dtype != type_ && std::any_of(r_.nodes.begin(), r_.nodes.end(), reads))
-      decline("tensor ", describe(y), " is rounded, and read");
-  }
   void check_follower(const Node& n) {
     if (attrs<tessera::PointwiseOptions>(n).mode == M::gen_index)
       decline("positions are asked for behind ", spelling(n_));
@@ -293,20 +259,15 @@ class Winograd {
     TensorId dy = n_.in[0];
     int64_t filters = g_.tensor(dy).dims[1], channels = g_.tensor(n_.in[1]).dims[1];
     TensorId pictures = transformed_sources(n_.in[1]);
-    Pictures p = framed(dy, axes_[0].tiles() * kTile, axes_[1].tiles() * kTile, 0, 0);
+    Pictures p = framed(dy, tiles(axes_[0]) * kTile, tiles(axes_[1]) * kTile, 0, 0);
     TensorId gradients =
         transformed(turned(kOfResults), square(kTile, [&](int64_t i, int64_t j) { return of_tiles(p, filters, i, j); }),
                     tile_dims(filters));
-    TensorId products = multiply({gradients, 1, filters}, {pictures, channels, 1}, filters, tiles(), channels);
+    TensorId products = multiply({gradients, 1, filters}, {pictures, channels, 1}, filters, all_tiles(), channels);
     Dims dims = {filters, channels}, strides = g_.tensor(n_.out[0]).strides;
     transform(turned(kOfFilters), results(products, dims, {channels, 1}, filters * channels), [&](size_t i, size_t j) {
       return tap(n_.out[0], dims, {strides[0], strides[1]}, static_cast<int64_t>(i), static_cast<int64_t>(j));
     });
-    d_.end_stage();
-  }
-
-  void copy(TensorId from, TensorId to) {
-    d_.apply(M::identity, type_, from, kNone, to);
     d_.end_stage();
   }
 
@@ -315,7 +276,7 @@ class Winograd {
   const Node& n_;
   Decomposition& d_;
   ConvShape c_;
-  Axis axes_[2];
+  TiledAxis axes_[2];
   DType type_;
   std::map<TensorId, TensorId> here_;  // by tensors of the region, those of the positions being written
 };
@@ -324,12 +285,8 @@ class Winograd {
 
 bool is_three_by_three(const Graph& g, const Node& n) {
   ConvShape c = conv_shape(g, n);
-  const auto& o = attrs<tessera::ConvOptions>(n);
-  if (o.alpha != 1 || o.beta != 0 || c.axes.size() != 2 || c.groups != 1 || c.x->numel() == 0 || c.w->numel() == 0 ||
-      c.y->numel() == 0)
-    return false;
-  return std::all_of(c.axes.begin(), c.axes.end(),
-                     [](const ConvAxis& a) { return a.taps == kTaps && a.stride == 1 && std::abs(a.step) == 1; });
+  return meets_every_element(c, n) && c.axes.size() == 2 && c.groups == 1 &&
+         std::all_of(c.axes.begin(), c.axes.end(), [](const ConvAxis& a) { return a.taps == kTaps; });
 }
 
 void decompose_winograd(const Region& r, const Node& n, Decomposition& d) { Winograd(r, n, d).write(); }
