@@ -23,6 +23,12 @@ int64_t volume(const Dims& d) {
   return n;
 }
 
+Dims index_of(int64_t place, const Dims& dims) {
+  Dims index = dims;
+  for (int i = dims.size() - 1; i >= 0; --i) index[i] = place % dims[i], place /= dims[i];
+  return index;
+}
+
 Dims packed_strides(const Dims& dims) {
   int order[kMaxRank];
   for (int i = 0; i < dims.size(); ++i) order[i] = i;

@@ -58,9 +58,12 @@ std::string to_string(const Dims& d);  // "[2,3,4]"
 std::ostream& operator<<(std::ostream& s, const Dims& d);
 void append_part(std::string& s, const Dims& d);
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }  // b > 0
+constexpr int64_t floor_div(int64_t a, int64_t b) { return -ceil_div(-a, b); }                    // b > 0
 int64_t volume(const Dims& d);                              // product; raises when it leaves int64
 Dims packed_strides(const Dims& dims);                      // row-major
 Dims permuted_strides(const Dims& dims, const int* order);  // order lists dimensions from slowest to fastest
+
+Dims index_of(int64_t place, const Dims& dims);  // of a place in row-major order
 
 // Steps a multi-index through `dims` in row-major order; false after the last one.
 inline bool next_index(Dims& index, const Dims& dims) {

@@ -11,8 +11,6 @@ namespace tsr {
 // to 2 for bilinear and 1 otherwise, the stride to the window for pooling and 1 otherwise.
 tessera::ResampleOptions with_defaults(const tessera::ResampleOptions& o, int spatial);
 
-int64_t floor_div(int64_t a, int64_t b);  // b > 0
-
 // The position s of output element o in dimension d, exactly.
 Ratio resample_position(const tessera::ResampleOptions& o, int64_t element, int d);
 // Positions of a window of pooling in dimension d: the most integers that [s, s + window) holds.

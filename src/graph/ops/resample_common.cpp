@@ -18,8 +18,6 @@ Ratios filled(const Ratios& v, int spatial, Ratio fallback) {
 
 }  // namespace
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 ResampleOptions with_defaults(const ResampleOptions& o, int spatial) {
   ResampleOptions r = o;
   bool interpolates = o.mode == ResampleMode::nearest || o.mode == ResampleMode::bilinear;

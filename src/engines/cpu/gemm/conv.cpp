@@ -117,11 +117,15 @@ std::unique_ptr<Operand<T>> result_gradient(const Anchored& a, const Conv& c, co
                                              Axes(c.filters, dy.strides[1]), positions);
 }
 
-// A channel for itself, forward or backward without strides, is a sum of shifted lines.
+// A channel for itself is a sum of shifted lines.
 bool is_depthwise(const Anchored& a, const Conv& c) {
-  if (c.wgrad || c.channels != 1 || c.groups == 1 || a.epilogue.has_reduction) return false;
-  bool unit = std::all_of(c.axes.begin(), c.axes.end(), [](const ConvAxis& x) { return x.stride == 1; });
-  return !c.dgrad || (unit && c.filters == 1);
+  return c.channels == 1 && c.groups > 1 && !a.epilogue.has_reduction && (!c.dgrad || c.filters == 1);
+}
+
+// Lines that run along channels.
+bool are_channels_last(const Anchored& a, const Conv& c) {
+  const Tensor& lines = c.wgrad ? a.in(kFirst) : a.lead();
+  return c.filters == 1 && lines.strides[1] < lines.strides[lines.rank() - 1];
 }
 
 }  // namespace
@@ -130,16 +134,22 @@ std::unique_ptr<Step> depthwise_conv(const Anchored& a) {
   Conv c = conv_of(a);
   if (!is_depthwise(a, c)) return nullptr;
   const auto& o = attrs<tessera::ConvOptions>(a.node());
-  const Tensor& y = a.lead();
-  Depthwise d{a.node().in[kFirst], a.node().in[kSecond], c.images, c.filters, c.axes, false, {}, {}};
+  TensorId first = a.node().in[kFirst], second = a.node().in[kSecond];
+  Depthwise d{first, second, c.images, c.filters, {}, false, {}, {}};
+  if (c.wgrad) std::swap(d.source, d.other);
   d.scaling = {o.alpha, o.beta, a.has(kC) ? a.node().in[kC] : kNone};
-  // Backward, position i meets element i - origin - q step.
-  if (c.dgrad)
-    for (ConvAxis& x : d.axes) x = {x.out, x.in, x.taps, 1, -x.origin, -x.step};
-  d.channels_last = c.filters == 1 && y.strides[1] < y.strides[y.rank() - 1];
-  d.frame.batch = {0};
-  for (int i = 2; i < y.rank(); ++i) d.frame.rows.push_back(i);
-  d.frame.columns = {1};
+  // Backward, position i meets element (i - origin - q step) / stride.
+  for (const ConvAxis& x : c.axes)
+    d.axes.push_back(c.dgrad ? DepthwiseAxis{x.out, x.in, x.taps, 1, x.stride, -x.origin, -x.step}
+                             : DepthwiseAxis{x.in, x.out, x.taps, x.stride, 1, x.origin, x.step});
+  d.channels_last = are_channels_last(a, c);
+  std::vector<int> spatial;
+  for (int i = 2; i < a.out().rank(); ++i) spatial.push_back(i);
+  if (c.wgrad) {
+    d.frame = {{0}, {1}, spatial};
+    return build_depthwise_gradient(a, d);
+  }
+  d.frame = {{0}, spatial, {1}};
   if (!d.channels_last) std::swap(d.frame.rows, d.frame.columns);
   return build_depthwise(a, d);
 }
@@ -272,13 +282,21 @@ std::vector<Problem<T>> conv_problems(const Anchored& a) {
   return list;
 }
 
-double conv_waste(const Anchored& a) {
+double conv_seconds(const Anchored& a, double flops_per_second, int threads) {
+  // Measured: fractions of the peak, and what lines cost one thread besides.
+  constexpr double kProduct = 0.65, kLines = 0.3, kElement = 0.2e-9, kLine = 40e-9, kTap = 5e-9;
   Conv c = conv_of(a);
-  double factor = 1;
+  double flops = region_flops(a.region);
+  if (const Tensor& y = *(c.dgrad ? c.x : c.y); is_depthwise(a, c) && y.numel() > 0) {
+    auto elements = static_cast<double>(y.numel()), lines = elements / static_cast<double>(y.dims[y.rank() - 1]);
+    if (are_channels_last(a, c)) lines /= static_cast<double>(y.dims[1]);
+    double besides = elements * kElement + lines * (kLine + kTap * static_cast<double>(c.taps));
+    return flops / (kLines * flops_per_second) + besides / threads;
+  }
   // Products with the zeros between the strides.
   if (c.dgrad && !has_phases(c, conv_frame(a, c)))
-    for (const ConvAxis& x : c.axes) factor *= static_cast<double>(x.stride);
-  return factor;
+    for (const ConvAxis& x : c.axes) flops *= static_cast<double>(x.stride);
+  return flops / (kProduct * flops_per_second);
 }
 
 template std::vector<Problem<float>> conv_problems(const Anchored&);

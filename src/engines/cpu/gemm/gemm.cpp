@@ -14,7 +14,7 @@ namespace {
 
 // Part of the machine's multiply-adds that large products and convolutions reach, packing included. Those of bytes are
 // counted in multiply-adds of 16-bit numbers, which take twice as long. AMX waits for the second cache.
-constexpr double kEfficiency = 0.82, kConvEfficiency = 0.65, kBytes = 1.8, kTiles = 0.25;
+constexpr double kEfficiency = 0.82, kBytes = 1.8, kTiles = 0.25;
 
 double peak(Packing p, const Rates& r) {
   switch (p) {
@@ -235,9 +235,9 @@ class GemmEngine : public Engine {
       if (Reason why = lower_epilogue(r, anchor, &a.epilogue); !why) return why;
       if (Reason why = kind->check(a); !why) return why;
     }
-    double part = a.node().op->family == Family::conv ? kConvEfficiency : kEfficiency;
-    double waste = a.node().op->family == Family::conv ? conv_waste(a) : 1;
-    double arithmetic = region_flops(r) * waste / (part * peak(kind->packing(a), d.rates));
+    double most = peak(kind->packing(a), d.rates);
+    double arithmetic =
+        a.node().op->family == Family::conv ? conv_seconds(a, most, d.units) : region_flops(r) / (kEfficiency * most);
     double seconds = std::max(region_bytes(r) / d.bytes_per_second, arithmetic) + 2 * d.step_seconds;
     return one_way(seconds, [kind, a = std::move(a)] { return kind->build(a); });
   }

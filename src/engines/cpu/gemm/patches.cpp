@@ -8,17 +8,6 @@ namespace {
 
 constexpr int64_t kZeros = -1;
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
-
-Dims index_of(int64_t flat, const Dims& sizes) {
-  Dims index = sizes;
-  for (int i = sizes.size() - 1; i >= 0; --i) {
-    index[i] = flat % sizes[i];
-    flat /= sizes[i];
-  }
-  return index;
-}
-
 }  // namespace
 
 template <class T>

@@ -88,7 +88,7 @@ Problem<T> matmul_problem(const Anchored& a);
 
 Reason check_conv(const Anchored& a);
 Packing conv_packing(const Anchored& a);
-double conv_waste(const Anchored& a);  // multiply-adds for each one that counts
+double conv_seconds(const Anchored& a, double flops_per_second, int threads);  // of arithmetic
 // The products that together make the result.
 template <class T>
 std::vector<Problem<T>> conv_problems(const Anchored& a);

@@ -20,16 +20,6 @@ constexpr int64_t kGrain = 32 * 1024;
 constexpr int64_t kPhaseCost = 400;
 static_assert(kGrain % 8 == 0, "pieces of results of single bits are whole bytes");
 
-Dims index_of(int64_t flat, const Dims& dims) {
-  if (flat == 0) return Dims::filled(dims.size(), 0);  // most often: spares the divisions
-  Dims index = dims;
-  for (int i = dims.size() - 1; i >= 0; --i) {
-    index[i] = flat % dims[i];
-    flat /= dims[i];
-  }
-  return index;
-}
-
 // The running value of a reduction before its first element.
 union Start {
   double real;
