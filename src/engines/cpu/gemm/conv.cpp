@@ -284,7 +284,7 @@ std::vector<Problem<T>> conv_problems(const Anchored& a) {
 
 double conv_seconds(const Anchored& a, double flops_per_second, int threads) {
   // Measured: fractions of the peak, and what lines cost one thread besides.
-  constexpr double kProduct = 0.65, kLines = 0.3, kElement = 0.2e-9, kLine = 40e-9, kTap = 5e-9;
+  constexpr double kProduct = 0.65, kLines = 0.3, kElement = 0.2e-9, kLine = 40e-9, kTap = 2e-9;
   Conv c = conv_of(a);
   double flops = region_flops(a.region);
   if (const Tensor& y = *(c.dgrad ? c.x : c.y); is_depthwise(a, c) && y.numel() > 0) {

@@ -19,7 +19,7 @@ constexpr int64_t kBlockElements = 8192;  // sums that are made before the epilo
 struct Phase {
   int64_t first, every, first_tap, taps_apart;
   DepthwiseAxis axis;
-  std::vector<Tap> taps = {};
+  Taps taps = {};
 };
 
 std::vector<Phase> phases_of(const DepthwiseAxis& a) {
@@ -98,12 +98,12 @@ class DepthwiseStep : public Step {
   struct Own {
     float *sums, *apart;  // apart: those of a phase
     SourceRows::Own rows;
-    LineTerm* terms;
+    LineRow* lines;
     std::byte* scratch;
   };
   Own take(Pieces& p) const {
-    return {p.take<float>(block_ * piece_ * each_), p.take<float>(piece_), rows_.take(p),
-            p.take<LineTerm>(rows_.taps()), p.take<std::byte>(static_cast<int64_t>(epilogue_.scratch_bytes()))};
+    return {p.take<float>(block_ * piece_ * each_), p.take<float>(piece_), rows_.take(p), p.take<LineRow>(rows_.rows()),
+            p.take<std::byte>(static_cast<int64_t>(epilogue_.scratch_bytes()))};
   }
   size_t own_bytes() const {
     Pieces p(nullptr);
@@ -162,19 +162,17 @@ class DepthwiseStep : public Step {
     float* to = together ? first : own.apart;
     if (!together) std::fill_n(to, mine.to - mine.from, 0.0f);
     int64_t apart = d_.channels_last ? p.every * each_ : 1;
+    for (size_t i = 0; i < rows.size(); ++i) own.lines[i] = {rows[i].x, weights + (rows[i].tap + p.first_tap) * each_};
     each_part(p.taps, mine, [&](size_t tap, size_t end, Span part) {
-      int64_t count = 0;
-      for (const SourceRows::Row& row : rows) {
-        const float* w = weights + (row.tap + p.first_tap) * each_;
-        for (size_t t = tap; t < end; ++t)
-          own.terms[count++] = {rows_.met(row, p.taps[t], part.from),
-                                w + static_cast<int64_t>(t) * p.taps_apart * each_};
-      }
+      int64_t weight = p.taps_apart * each_;
+      LineTaps taps = {std::span(p.taps.at).subspan(tap, end - tap), static_cast<int64_t>(tap) * weight, weight};
+      std::span<const LineRow> lines(own.lines, rows.size());
       float* at = to + (part.from - mine.from) * apart;
+      int64_t n = part.to - part.from, shift = part.from * rows_.step();
       if (d_.channels_last)
-        line_kernels().channels(part.to - part.from, channels_, rows_.step(), apart, count, own.terms, at);
+        line_kernels().channels(n, channels_, rows_.step(), apart, shift, lines, taps, at);
       else
-        line_kernels().positions(part.to - part.from, count, own.terms, at);
+        line_kernels().positions(n, shift, lines, taps, at);
     });
     if (!together)
       for (int64_t i = 0; i < mine.to - mine.from; ++i) first[i * p.every] = to[i];

@@ -58,12 +58,12 @@ class DepthwiseGradientStep : public Step {
   struct Own {
     float* dy;
     SourceRows::Own rows;
-    GradientTerm* terms;
+    GradientRow* lines;
     float* results;
     std::byte* scratch;
   };
   Own take(Pieces& p) const {
-    return {p.take<float>(piece_ * each_), rows_.take(p), p.take<GradientTerm>(rows_.taps()),
+    return {p.take<float>(piece_ * each_), rows_.take(p), p.take<GradientRow>(rows_.rows()),
             p.take<float>(result_channels_ * rows_.taps()),
             p.take<std::byte>(static_cast<int64_t>(epilogue_.scratch_bytes()))};
   }
@@ -89,17 +89,16 @@ class DepthwiseGradientStep : public Step {
       const float* dy = read_gradient(args, plane, image, at, span, own.dy);
       int64_t offset = image * x_.strides[0] + plane / d_.multiplier * x_.strides[1];
       auto rows = rows_.find(args.tensors[d_.source], offset, at, span, own.rows);
+      for (size_t i = 0; i < rows.size(); ++i) own.lines[i] = {rows[i].x, sums + rows[i].tap * floats_};
+      std::span<const GradientRow> of(own.lines, rows.size());
       each_part(taps_, span, [&](size_t tap, size_t end, Span met) {
-        int64_t count = 0;
-        for (const SourceRows::Row& row : rows)
-          for (size_t t = tap; t < end; ++t)
-            own.terms[count++] = {rows_.met(row, taps_[t], met.from),
-                                  sums + (row.tap + static_cast<int64_t>(t)) * floats_};
+        LineTaps taps = {std::span(taps_.at).subspan(tap, end - tap), static_cast<int64_t>(tap) * floats_, floats_};
         const float* from = dy + (met.from - span.from) * each_;
+        int64_t n = met.to - met.from, shift = met.from * rows_.step();
         if (d_.channels_last)
-          line_kernels().channels_gradient(met.to - met.from, channels_, rows_.step(), count, own.terms, from);
+          line_kernels().channels_gradient(n, channels_, rows_.step(), shift, of, taps, from);
         else
-          line_kernels().positions_gradient(met.to - met.from, count, own.terms, from);
+          line_kernels().positions_gradient(n, shift, of, taps, from);
       });
     }
   }
@@ -148,7 +147,7 @@ class DepthwiseGradientStep : public Step {
   DepthwiseAxis axis_;
   int64_t piece_;
   SourceRows rows_;
-  std::vector<Tap> taps_;
+  Taps taps_;
   int64_t units_, slices_;  // parts of lines of dy; what is summed apart
   int64_t result_channels_;
 };

@@ -4,31 +4,39 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace tsr::cpu {
 
-// What a tap adds: elements from x on, times weights from w on.
-struct LineTerm {
+// A row of a source, where its elements would begin, and the weights of its first tap.
+struct LineRow {
   const float *x, *w;
 };
-
-// What a tap gains in the gradient of the filter: products with elements from x on.
-struct GradientTerm {
+// In the gradient of the filter: the sums of its first tap.
+struct GradientRow {
   const float* x;
   float* sum;
 };
+// Taps that meet elements of a row: which, counted from where it begins, how far behind those of the row's first tap
+// the first weights or sums lie, and how far apart they are.
+struct LineTaps {
+  std::span<const int64_t> at;
+  int64_t begin, apart;
+};
 
+// Each loop is about all rows and taps; positions begin `shift` elements behind what the taps say.
 struct LineKernels {
-  // sum[i] += x[i] * w[0] of all terms, for n positions
-  void (*positions)(int64_t n, int64_t terms, const LineTerm* t, float* sum);
-  // sum[p * apart + i] += x[p * step + i] * w[i] of all terms, for n positions and all channels
-  void (*channels)(int64_t n, int64_t channels, int64_t step, int64_t apart, int64_t terms, const LineTerm* t,
-                   float* sum);
-  // sum[j] of each term gains those products x[i] * dy[i] that lane j of a vector meets, for n positions
-  void (*positions_gradient)(int64_t n, int64_t terms, const GradientTerm* t, const float* dy);
-  // sum[i] += x[p * step + i] * dy[p * channels + i] of each term, for n positions and all channels
-  void (*channels_gradient)(int64_t n, int64_t channels, int64_t step, int64_t terms, const GradientTerm* t,
-                            const float* dy);
+  // sum[i] += x[i] * w[0], for n positions
+  void (*positions)(int64_t n, int64_t shift, std::span<const LineRow> rows, const LineTaps& taps, float* sum);
+  // sum[p * apart + i] += x[p * step + i] * w[i], for n positions and all channels
+  void (*channels)(int64_t n, int64_t channels, int64_t step, int64_t apart, int64_t shift,
+                   std::span<const LineRow> rows, const LineTaps& taps, float* sum);
+  // sum[j] gains those products x[i] * dy[i] that lane j of a vector meets, for n positions
+  void (*positions_gradient)(int64_t n, int64_t shift, std::span<const GradientRow> rows, const LineTaps& taps,
+                             const float* dy);
+  // sum[i] += x[p * step + i] * dy[p * channels + i], for n positions and all channels
+  void (*channels_gradient)(int64_t n, int64_t channels, int64_t step, int64_t shift, std::span<const GradientRow> rows,
+                            const LineTaps& taps, const float* dy);
 };
 constexpr int kMostLanes = 16;  // of a vector
 const LineKernels& line_kernels();

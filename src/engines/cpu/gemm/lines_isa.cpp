@@ -2,6 +2,7 @@
 // Compiled once for each instruction set, with TESSERA_ISA naming the namespace. Sums stay in registers while the terms
 // pass.
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "engines/cpu/gemm/lines.hpp"
@@ -70,120 +71,149 @@ struct Part {
 };
 #endif
 
-// N vectors of a line, of the last one a part, all taps.
+using Rows = std::span<const LineRow>;
+using GradientRows = std::span<const GradientRow>;
+
+// N vectors of a line, of the last one a part.
 constexpr int kVectors = 8;
 template <int N>
-void line_block(const Part& part, int64_t terms, const LineTerm* t, int64_t at, float* sum) {
+void line_block(const Part& part, int64_t shift, Rows rows, const LineTaps& taps, float* sum) {
   Vector<kLanes> s[N];
 #pragma GCC unroll 8
-  for (int v = 0; v < N; ++v) s[v] = v + 1 < N ? load<kLanes>(sum + at + v * kLanes) : part.load(sum + at + v * kLanes);
-  for (int64_t k = 0; k < terms; ++k) {
-    const float* x = t[k].x + at;
-    float w = *t[k].w;
+  for (int v = 0; v < N; ++v) s[v] = v + 1 < N ? load<kLanes>(sum + v * kLanes) : part.load(sum + v * kLanes);
+  for (const LineRow& row : rows) {
+    const float *from = row.x + shift, *w = row.w + taps.begin;
+    for (int64_t at : taps.at) {
+      const float* x = from + at;
 #pragma GCC unroll 8
-    for (int v = 0; v < N; ++v) s[v] += (v + 1 < N ? load<kLanes>(x + v * kLanes) : part.load(x + v * kLanes)) * w;
+      for (int v = 0; v < N; ++v) s[v] += (v + 1 < N ? load<kLanes>(x + v * kLanes) : part.load(x + v * kLanes)) * *w;
+      w += taps.apart;
+    }
   }
 #pragma GCC unroll 8
-  for (int v = 0; v + 1 < N; ++v) std::memcpy(sum + at + v * kLanes, &s[v], sizeof s[v]);
-  part.store(sum + at + (N - 1) * kLanes, s[N - 1]);
+  for (int v = 0; v + 1 < N; ++v) std::memcpy(sum + v * kLanes, &s[v], sizeof s[v]);
+  part.store(sum + (N - 1) * kLanes, s[N - 1]);
 }
 
 template <size_t... I>
-void line_blocks(int64_t n, int64_t terms, const LineTerm* t, float* sum, std::index_sequence<I...>) {
-  using Block = void (*)(const Part&, int64_t, const LineTerm*, int64_t, float*);
+void line_blocks(int64_t n, int64_t shift, Rows rows, const LineTaps& taps, float* sum, std::index_sequence<I...>) {
+  using Block = void (*)(const Part&, int64_t, Rows, const LineTaps&, float*);
   static constexpr Block kBlocks[] = {line_block<static_cast<int>(I) + 1>...};
   for (int64_t at = 0; at < n; at += kVectors * kLanes) {
     int64_t rest = n - at, vectors = rest < kVectors * kLanes ? (rest + kLanes - 1) / kLanes : kVectors;
     int64_t last = rest - (vectors - 1) * kLanes;
-    kBlocks[vectors - 1](Part(last < kLanes ? last : kLanes), terms, t, at, sum);
+    kBlocks[vectors - 1](Part(last < kLanes ? last : kLanes), shift + at, rows, taps, sum + at);
   }
 }
 
-void positions(int64_t n, int64_t terms, const LineTerm* t, float* sum) {
-  line_blocks(n, terms, t, sum, std::make_index_sequence<kVectors>());
+void positions(int64_t n, int64_t shift, Rows rows, const LineTaps& taps, float* sum) {
+  line_blocks(n, shift, rows, taps, sum, std::make_index_sequence<kVectors>());
 }
 
-// A vector of channels at N positions, all taps.
+// A vector of channels at N positions.
 template <int Lanes, int N>
-void channel_block(int64_t step, int64_t apart, int64_t terms, const LineTerm* t, int64_t at, int64_t channel,
+void channel_block(int64_t step, int64_t apart, int64_t shift, Rows rows, const LineTaps& taps, int64_t channel,
                    float* sum) {
-  float* to = sum + at * apart + channel;
   Vector<Lanes> s[N];
 #pragma GCC unroll 8
-  for (int p = 0; p < N; ++p) s[p] = load<Lanes>(to + p * apart);
-  for (int64_t k = 0; k < terms; ++k) {
-    const float* x = t[k].x + at * step + channel;
-    Vector<Lanes> w = load<Lanes>(t[k].w + channel);
+  for (int p = 0; p < N; ++p) s[p] = load<Lanes>(sum + p * apart + channel);
+  for (const LineRow& row : rows) {
+    const float *from = row.x + shift + channel, *weight = row.w + taps.begin + channel;
+    for (int64_t at : taps.at) {
+      Vector<Lanes> w = load<Lanes>(weight);
 #pragma GCC unroll 8
-    for (int p = 0; p < N; ++p) s[p] += load<Lanes>(x + p * step) * w;
+      for (int p = 0; p < N; ++p) s[p] += load<Lanes>(from + at + p * step) * w;
+      weight += taps.apart;
+    }
   }
 #pragma GCC unroll 8
-  for (int p = 0; p < N; ++p) std::memcpy(to + p * apart, &s[p], sizeof s[p]);
+  for (int p = 0; p < N; ++p) std::memcpy(sum + p * apart + channel, &s[p], sizeof s[p]);
 }
 
 template <int Lanes, int N>
-void all_channels(int64_t channels, int64_t step, int64_t apart, int64_t terms, const LineTerm* t, int64_t at,
+void all_channels(int64_t channels, int64_t step, int64_t apart, int64_t shift, Rows rows, const LineTaps& taps,
                   int64_t from, float* sum) {
-  for (; channels - from >= Lanes; from += Lanes) channel_block<Lanes, N>(step, apart, terms, t, at, from, sum);
-  if constexpr (Lanes > 1) all_channels<Lanes / 2, N>(channels, step, apart, terms, t, at, from, sum);
+  for (; channels - from >= Lanes; from += Lanes) channel_block<Lanes, N>(step, apart, shift, rows, taps, from, sum);
+  if constexpr (Lanes > 1) all_channels<Lanes / 2, N>(channels, step, apart, shift, rows, taps, from, sum);
 }
 
-void channels(int64_t n, int64_t channels, int64_t step, int64_t apart, int64_t terms, const LineTerm* t, float* sum) {
+void channels(int64_t n, int64_t channels, int64_t step, int64_t apart, int64_t shift, Rows rows, const LineTaps& taps,
+              float* sum) {
   int64_t at = 0;
-  for (; n - at >= 8; at += 8) all_channels<kLanes, 8>(channels, step, apart, terms, t, at, 0, sum);
-  for (; n - at >= 2; at += 2) all_channels<kLanes, 2>(channels, step, apart, terms, t, at, 0, sum);
-  for (; n - at >= 1; at += 1) all_channels<kLanes, 1>(channels, step, apart, terms, t, at, 0, sum);
+  auto run = [&]<int N>(std::integral_constant<int, N>) {
+    for (; n - at >= N; at += N)
+      all_channels<kLanes, N>(channels, step, apart, shift + at * step, rows, taps, 0, sum + at * apart);
+  };
+  run(std::integral_constant<int, 8>());
+  run(std::integral_constant<int, 2>());
+  run(std::integral_constant<int, 1>());
 }
 
 // --- gradients of N taps
 template <int N>
-void line_gradient(int64_t n, const GradientTerm* t, const float* dy) {
+void line_gradient(int64_t n, const float* x, const int64_t* at, float* sum, int64_t apart, const float* dy) {
   Vector<kLanes> s[N];
 #pragma GCC unroll 8
-  for (int k = 0; k < N; ++k) s[k] = load<kLanes>(t[k].sum);
+  for (int k = 0; k < N; ++k) s[k] = load<kLanes>(sum + k * apart);
   auto add = [&](const auto& get) __attribute__((always_inline)) {
     Vector<kLanes> d = get(dy);
 #pragma GCC unroll 8
-    for (int k = 0; k < N; ++k) s[k] += get(t[k].x) * d;
+    for (int k = 0; k < N; ++k) s[k] += get(x + at[k]) * d;
   };
-  int64_t at = 0;
-  for (; n - at >= kLanes; at += kLanes) add([&](const float* from) { return load<kLanes>(from + at); });
-  Part part(n - at);
-  if (at < n) add([&](const float* from) { return part.load(from + at); });
+  int64_t i = 0;
+  for (; n - i >= kLanes; i += kLanes) add([&](const float* from) { return load<kLanes>(from + i); });
+  Part part(n - i);
+  if (i < n) add([&](const float* from) { return part.load(from + i); });
 #pragma GCC unroll 8
-  for (int k = 0; k < N; ++k) std::memcpy(t[k].sum, &s[k], sizeof s[k]);
-}
-
-void positions_gradient(int64_t n, int64_t terms, const GradientTerm* t, const float* dy) {
-  int64_t k = 0;
-  for (; terms - k >= 8; k += 8) line_gradient<8>(n, t + k, dy);
-  for (; terms - k >= 3; k += 3) line_gradient<3>(n, t + k, dy);
-  for (; k < terms; ++k) line_gradient<1>(n, t + k, dy);
+  for (int k = 0; k < N; ++k) std::memcpy(sum + k * apart, &s[k], sizeof s[k]);
 }
 
 template <int Lanes, int N>
-void channel_gradient(int64_t n, int64_t channels, int64_t step, const GradientTerm* t, const float* dy, int64_t from) {
+void channel_gradient(int64_t n, int64_t channels, int64_t step, const float* x, const int64_t* at, float* sum,
+                      int64_t apart, const float* dy, int64_t from) {
   for (; channels - from >= Lanes; from += Lanes) {
     Vector<Lanes> s[N];
 #pragma GCC unroll 8
-    for (int k = 0; k < N; ++k) s[k] = load<Lanes>(t[k].sum + from);
+    for (int k = 0; k < N; ++k) s[k] = load<Lanes>(sum + k * apart + from);
     for (int64_t p = 0; p < n; ++p) {
       Vector<Lanes> d = load<Lanes>(dy + p * channels + from);
 #pragma GCC unroll 8
-      for (int k = 0; k < N; ++k) s[k] += load<Lanes>(t[k].x + p * step + from) * d;
+      for (int k = 0; k < N; ++k) s[k] += load<Lanes>(x + at[k] + p * step + from) * d;
     }
 #pragma GCC unroll 8
-    for (int k = 0; k < N; ++k) std::memcpy(t[k].sum + from, &s[k], sizeof s[k]);
+    for (int k = 0; k < N; ++k) std::memcpy(sum + k * apart + from, &s[k], sizeof s[k]);
   }
-  if constexpr (Lanes > 1) channel_gradient<Lanes / 2, N>(n, channels, step, t, dy, from);
+  if constexpr (Lanes > 1) channel_gradient<Lanes / 2, N>(n, channels, step, x, at, sum, apart, dy, from);
 }
 
-void channels_gradient(int64_t n, int64_t channels, int64_t step, int64_t terms, const GradientTerm* t,
-                       const float* dy) {
-  int64_t k = 0;
-  for (; terms - k >= 8; k += 8) channel_gradient<kLanes, 8>(n, channels, step, t + k, dy, 0);
-  for (; terms - k >= 3; k += 3) channel_gradient<kLanes, 3>(n, channels, step, t + k, dy, 0);
-  for (; k < terms; ++k) channel_gradient<kLanes, 1>(n, channels, step, t + k, dy, 0);
+// f for eight taps of a row at a time, then for three, then for one: f<N>(x, elements met, sums)
+template <class F>
+void each_taps(int64_t shift, GradientRows rows, const LineTaps& taps, const F& f) {
+  for (const GradientRow& row : rows) {
+    size_t k = 0;
+    auto run = [&]<int N>(std::integral_constant<int, N> count) {
+      for (; taps.at.size() - k >= N; k += N)
+        f(count, row.x + shift, taps.at.data() + k, row.sum + taps.begin + static_cast<int64_t>(k) * taps.apart);
+    };
+    run(std::integral_constant<int, 8>());
+    run(std::integral_constant<int, 3>());
+    run(std::integral_constant<int, 1>());
+  }
+}
+
+void positions_gradient(int64_t n, int64_t shift, GradientRows rows, const LineTaps& taps, const float* dy) {
+  each_taps(shift, rows, taps,
+            [&]<int N>(std::integral_constant<int, N>, const float* x, const int64_t* at, float* sum) {
+              line_gradient<N>(n, x, at, sum, taps.apart, dy);
+            });
+}
+
+void channels_gradient(int64_t n, int64_t channels, int64_t step, int64_t shift, GradientRows rows,
+                       const LineTaps& taps, const float* dy) {
+  each_taps(shift, rows, taps,
+            [&]<int N>(std::integral_constant<int, N>, const float* x, const int64_t* at, float* sum) {
+              channel_gradient<kLanes, N>(n, channels, step, x, at, sum, taps.apart, dy, 0);
+            });
 }
 
 }  // namespace

@@ -90,15 +90,15 @@ const float* SourceRows::copy(const void* x, int64_t offset, Span span, float* t
   return to - first * each_;
 }
 
-std::vector<Tap> SourceRows::taps_of(const DepthwiseAxis& a) const {
-  std::vector<Tap> list;
+Taps SourceRows::taps_of(const DepthwiseAxis& a) const {
+  Taps taps;
   for (int64_t q = 0; q < a.taps; ++q) {
     int64_t shift = a.origin + q * a.step, from = std::clamp<int64_t>(ceil_div(-shift, a.stride), 0, a.out);
-    Span met = {from, std::clamp<int64_t>(floor_div(a.in - 1 - shift, a.stride) + 1, from, a.out)};
     int64_t index = floor_div(shift, phases_);
-    list.push_back({met, channels_last_ ? shift * pitch_ : (shift - index * phases_) * capacity_ + index});
+    taps.met.push_back({from, std::clamp<int64_t>(floor_div(a.in - 1 - shift, a.stride) + 1, from, a.out)});
+    taps.at.push_back(channels_last_ ? shift * pitch_ : (shift - index * phases_) * capacity_ + index);
   }
-  return list;
+  return taps;
 }
 
 }  // namespace tsr::cpu

@@ -38,10 +38,11 @@ struct Span {
   int64_t from, to;
 };
 
-// A tap along the last axis: the positions that meet elements with it, and where in a row the first position would.
-struct Tap {
-  Span met;
-  int64_t offset;
+// Taps along the last axis: the positions that meet elements with each, and which element of a row the first position
+// would meet.
+struct Taps {
+  std::vector<Span> met;
+  std::vector<int64_t> at;
 };
 
 class SourceRows {
@@ -65,16 +66,13 @@ class SourceRows {
   void begin(const Own& own) const;
   // Rows that taps of the line `at` (indices along all axes but the last) meet, of the channel that begins at `offset`.
   std::span<const Row> find(const void* x, int64_t offset, const Dims& at, Span span, const Own& own) const;
-  // The taps of the last axis, or of one of its phases, which has no divisor.
-  std::vector<Tap> taps_of(const DepthwiseAxis& a) const;
-  // What a tap meets from a position on.
-  const float* met(const Row& row, const Tap& tap, int64_t position) const {
-    return row.x + position * step_ + tap.offset;
-  }
+  // Those of the last axis, or of one of its phases, which has no divisor.
+  Taps taps_of(const DepthwiseAxis& a) const;
   // From what one position meets to what the next does.
   int64_t step() const { return step_; }
 
   const Dims& lead() const { return lead_; }  // positions along all axes but the last
+  int64_t rows() const { return rows_; }      // that a line can meet
   int64_t taps() const { return rows_ * last_.taps; }
 
  private:
@@ -93,17 +91,18 @@ class SourceRows {
 // Calls f(first tap, end, positions) for parts of a span so that each tap is there once for every position where it
 // meets an element. Where all do, and along borders where most do, taps come together.
 template <class F>
-void each_part(std::span<const Tap> taps, Span span, const F& f) {
+void each_part(const Taps& taps, Span span, const F& f) {
   constexpr int64_t kBorder = 16;
-  if (taps.empty()) return;
-  Span first = taps.front().met, last = taps.back().met;
+  const std::vector<Span>& met = taps.met;
+  if (met.empty()) return;
+  Span first = met.front(), last = met.back();
   int64_t low = std::clamp(std::max(first.from, last.from), span.from, span.to),
           high = std::clamp(std::min(first.to, last.to), span.from, span.to);
   if (low >= high) low = high = span.to;
   auto border = [&](Span s) {
     size_t all = 0, begin = 0;  // taps that meet elements everywhere follow one another
-    for (size_t tap = 0; tap < taps.size(); ++tap) {
-      Span m = taps[tap].met;
+    for (size_t tap = 0; tap < met.size(); ++tap) {
+      Span m = met[tap];
       if (m.from <= s.from && m.to >= s.to) {
         if (all++ == 0) begin = tap;
         continue;
@@ -114,7 +113,7 @@ void each_part(std::span<const Tap> taps, Span span, const F& f) {
     if (all > 0) f(begin, begin + all, s);
   };
   for (int64_t at = span.from; at < low; at += kBorder) border({at, std::min(at + kBorder, low)});
-  if (low < high) f(size_t{0}, taps.size(), Span{low, high});
+  if (low < high) f(size_t{0}, met.size(), Span{low, high});
   for (int64_t at = high; at < span.to; at += kBorder) border({at, std::min(at + kBorder, span.to)});
 }
 
