@@ -28,11 +28,17 @@ struct Phase {
   std::vector<int64_t> first, step, first_tap, tap_step;  // by axis
 };
 
+bool has_strides(const Conv& c) {
+  return std::any_of(c.axes.begin(), c.axes.end(), [](const ConvAxis& x) { return x.stride > 1; });
+}
+
 bool channels_last(const Anchored& a, const Conv& c) {
   int last = a.out().rank() - 1;
   if (a.epilogue.has_reduction) return a.reduces(1);
   // Few channels waste most of a register block as columns; as rows they waste nothing.
   if ((c.dgrad ? c.channels : c.filters) < 8) return false;
+  // Only positions that are rows come in phases, which saves more than it costs to write channels far apart.
+  if (c.dgrad && has_strides(c)) return true;
   const Tensor& y = a.lead();
   return y.strides[1] < y.strides[last] || y.numel() == y.dims[0] * y.dims[1];
 }
@@ -180,10 +186,7 @@ Packing conv_packing(const Anchored& a) {
 
 namespace {
 
-bool has_phases(const Conv& c, const Frame& f) {
-  return c.dgrad && f.batch.empty() &&
-         std::any_of(c.axes.begin(), c.axes.end(), [](const ConvAxis& x) { return x.stride > 1; });
-}
+bool has_phases(const Conv& c, const Frame& f) { return c.dgrad && f.batch.empty() && has_strides(c); }
 
 // Narrows axis d of a phase to positions p, p + stride, ...
 void narrow(Phase& phase, size_t d, int64_t p) {

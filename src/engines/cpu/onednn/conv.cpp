@@ -84,15 +84,17 @@ double seconds(const Region& r, const Device& d) {
   double bytes = region_bytes(r);
   for (TensorId id : {t.x, t.y})
     if (g.tensor(id).strides[kChannel] != 1) bytes += 2 * static_cast<double>(g.tensor(id).bytes());
-  // Measured: fractions of the peak where each channel is for itself. Lines alone are products with one row, or with as
-  // many channels as a vector has.
-  constexpr double kPlanes = 0.35, kGradient = 0.05, kLines = 0.02;
+  // Measured: of lines alone, layouts cost more and gradients of filters are slow; and fractions of the peak where each
+  // channel is for itself: lines are products with one row then, or with as many channels as a vector has.
+  constexpr double kLines = 1.8, kPlanesApart = 0.35, kGradientApart = 0.05, kLinesApart = 0.02;
   tsr::ConvShape c = tsr::conv_shape(g, n);
   double seconds = product_seconds(r, d, bytes);
-  if (c.groups == 1 || c.channels > 1) return seconds;
-  bool apart = g.tensor(t.x).strides[kChannel] != 1;
-  double part = c.axes.size() == 1 || (c.wgrad && apart) ? kLines : c.wgrad ? kGradient : kPlanes;
-  return std::max(seconds, region_flops(r) / (part * d.rates.f32));
+  bool lines = c.axes.size() == 1, apart = g.tensor(t.x).strides[kChannel] != 1;
+  if (c.groups > 1 && c.channels == 1) {
+    double part = lines || (c.wgrad && apart) ? kLinesApart : c.wgrad ? kGradientApart : kPlanesApart;
+    return std::max(seconds, region_flops(r) / (part * d.rates.f32));
+  }
+  return lines && (c.wgrad || (apart && !c.dgrad)) ? kLines * seconds : seconds;
 }
 
 // --- descriptions of the three directions in terms of x, w and y
