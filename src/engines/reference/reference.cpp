@@ -76,7 +76,9 @@ float neighbour(float v, uint64_t seed) {
 
 template <class T>
 Array<T> read(const Memory& m, const Ints* lengths) {
-  Array<T> a(m.tensor.dims);
+  // What a packed sequence lacks has no bits set: a zero, but in e8m0 a power of two.
+  constexpr std::byte kNothing[16] = {};
+  Array<T> a(m.tensor.dims, m.ragged ? load<T>(m.tensor.dtype, kNothing, 0) : T{});
   each_element(m, lengths, [&](int64_t offset, int64_t i) { a[i] = load<T>(m.tensor.dtype, m.data, offset); });
   return a;
 }
