@@ -16,6 +16,25 @@ namespace {
 using namespace slots::matmul;
 bool handles(const Node& n) { return n.op == &ops::matmul; }
 
+// Of a value for each column oneDNN 2.6 asks where it lies by code that ends the process, or slowly, unless rows and
+// batches of the result follow one another in the order of its dimensions.
+Reason check_columns(const Graph& g, const Chain& c) {
+  const Tensor& y = g.tensor(c.result);
+  int64_t inner = 1;
+  bool in_order = true;
+  for (int i = y.rank(); i-- > 0;) {
+    if (y.dims[i] == 1) continue;
+    in_order = in_order && y.strides[i] >= inner;
+    inner = y.strides[i] * y.dims[i];
+  }
+  if (in_order) return Reason::yes();
+  for (const PostOp& p : c.ops)
+    if (p.operand != kNone && spread(g.tensor(p.operand), y.dims, y.rank() - 1) == Spread::channel)
+      return Reason::no("input ", describe(g.tensor(p.operand)), " has a value for each column of ", describe(y),
+                        ", whose dimensions are not in order in memory");
+  return Reason::yes();
+}
+
 Reason check(const Region& r) {
   const Graph& g = *r.graph;
   const Node& n = g.node(r.nodes[0]);
@@ -23,6 +42,7 @@ Reason check(const Region& r) {
     if (n.in[i] != kNone) return Reason::no("input ", describe(g.tensor(n.in[i])), " gives sizes for each batch");
   Chain c;
   if (Reason why = read_chain(r, g.tensor(n.out[0]).rank() - 1, {}, c); !why) return why;
+  if (Reason why = check_columns(g, c); !why) return why;
   for (TensorId t : {n.in[kA], n.in[kB], c.result})
     if (Reason why = check_tensor(g.tensor(t)); !why) return why;
   return check_product(n, g.tensor(n.in[kA]), g.tensor(n.in[kB]), g.tensor(n.in[kA]).dims.back());
