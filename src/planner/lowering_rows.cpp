@@ -52,8 +52,10 @@ void reduce(Lowering& l, const Node& n) {
     case ReduceMode::min:
     case ReduceMode::max:
       return l.define(n.out[0], l.reduce(o.mode, x));
-    case ReduceMode::amax:
-      return l.define(n.out[0], l.reduce(ReduceMode::max, l.apply(M::abs, x)));
+    case ReduceMode::amax: {  // 0 of nothing, where the maximum is -inf
+      bool empty = l.graph().tensor(n.in[0]).numel() == 0;
+      return l.define(n.out[0], l.reduce(empty ? ReduceMode::add : ReduceMode::max, l.apply(M::abs, x)));
+    }
     case ReduceMode::norm1:
       return l.define(n.out[0], l.reduce(ReduceMode::add, l.apply(M::abs, x)));
     case ReduceMode::avg:

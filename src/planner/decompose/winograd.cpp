@@ -224,8 +224,15 @@ class Winograd {
     const Dims& y = g_.tensor(n_.out[0]).dims;
     for (const auto* list : {&n.in, &n.out})
       for (TensorId t : *list)
-        if (t != kNone && g_.tensor(t).dims.size() > y.size())
-          decline("tensor ", describe(g_.tensor(t)), " has more dimensions than ", spelling(n_));
+        if (t != kNone && !fits(g_.tensor(t).dims, y))
+          decline("tensor ", describe(g_.tensor(t)), " has other sizes than ", spelling(n_));
+  }
+  // Does it repeat along dimensions of y, or have their sizes?
+  static bool fits(const Dims& d, const Dims& y) {
+    int missing = y.size() - d.size();
+    for (int i = 0; missing >= 0 && i < d.size(); ++i)
+      if (d[i] != 1 && d[i] != y[i + missing]) return false;
+    return missing >= 0;
   }
   // Positions (i, j) of every tile in a tensor that follows the results.
   TensorId in_tiles(TensorId outer, const Dims& dims, int64_t i, int64_t j) {
