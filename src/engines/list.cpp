@@ -28,6 +28,7 @@
 #include "engines/cuda/rnn/rnn.hpp"
 #include "engines/cuda/rope/rope.hpp"
 #include "engines/cuda/special/special.hpp"
+#include "engines/cuda/thin/thin.hpp"
 #include "engines/cuda/wgmma/wgmma.hpp"
 #include "engines/reference/reference.hpp"
 #include "engines/view/view.hpp"
@@ -60,6 +61,7 @@ std::span<const Engine* const> all_engines() {
       &cuda::rnn_engine(),
       &cuda::depthwise_engine(),
       &cuda::groups_engine(),
+      &cuda::thin_engine(),
       &cuda::wgmma_engine(),
       &cuda::mma_engine(),
       &cuda::gemm_engine(),
