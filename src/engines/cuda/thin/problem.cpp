@@ -94,23 +94,25 @@ int64_t blocks_of(const ThinProblem& m, const ThinChoice& c, const Device& d) {
 
 namespace {
 
-// Not measured: what decoding reaches with as much under way, and what instructions take.
+// Not measured: what decoding reaches with as much under way, what instructions take, and barriers.
 double modelled_seconds(const ThinProblem& m, const ThinChoice& c, const Region& r, const Device& d) {
-  constexpr double kMemory = 0.8, kAround = 3e-6, kMeeting = 1e-6, kSharedBytes = 128, kLanes = 128;
+  constexpr double kMemory = 0.8, kAround = 3e-6, kBarrier = 0.3e-6, kMeeting = 1e-6;
+  constexpr double kLanes = 128, kSharedBytes = 128;  // of a multiprocessor, in a clock
   constexpr double kOwn = 6;  // instructions for an element of a column, beside what computes it
   auto real = [](int64_t v) { return static_cast<double>(v); };
   double blocks = real(blocks_of(m, c, d)), clock = d.rates.f32 / d.units / (2 * kLanes);
-  double units = real(ceil_div(m.column_count, int64_t{dev::kThinColumns})), shares = blocks / c.cluster;
-  double uneven = std::max(1.0, std::ceil(units / shares) * shares / units);
-  // Some multiprocessors have nothing to do, and of many columns the last few keep a part of them busy.
-  double memory = region_limits(r, d).memory * std::max(1.0, 0.7 * d.units / blocks) * uneven;
-  double elements = real(m.column_count * m.depth) / blocks;  // of a block
+  int64_t all_units = ceil_div(m.column_count, int64_t{dev::kThinColumns});
+  double units = std::ceil(real(all_units) * c.cluster / blocks);  // of a block
   double instructions = kOwn + (m.computed ? real(static_cast<int64_t>(m.computed->prologue.expr().code.size())) : 0);
-  double clocks = elements * std::max(instructions / kLanes, 8.0 * m.row_blocks() / 8 / kSharedBytes);
+  double elements = real(dev::kThinColumns * m.depth) / c.cluster;  // of a unit
+  double clocks = elements * std::max(instructions / kLanes, real(m.row_blocks()) / kSharedBytes);
+  // What waits at barriers computes nothing, but memory goes on. Few blocks cannot ask for all that it gives.
+  double busy = std::min(d.bytes_per_second * kMemory, 1.4 * d.bytes_per_second * blocks / d.units);
+  double bytes = region_limits(r, d).memory * d.bytes_per_second / real(all_units) * blocks / c.cluster;
+  double unit = std::max(bytes / busy, clocks / clock + kBarrier + (c.cluster > 1 ? kMeeting : 0));
   // Every block reads the rows, from the cache.
   double rows = blocks / c.cluster * real(m.row_count * m.depth) * 2 / (1.3 * d.bytes_per_second);
-  return d.step_seconds + kAround + rows + (c.cluster > 1 ? kMeeting : 0) +
-         std::max(memory / kMemory, clocks * uneven / clock);
+  return d.step_seconds + kAround + rows + units * unit;
 }
 
 }  // namespace
