@@ -35,6 +35,10 @@ double region_flops(const Region& r) {
   return total;
 }
 
+int64_t most_parts(const Region& r, double bytes) {
+  return std::max<int64_t>(1, static_cast<int64_t>(region_bytes(r) / std::max(bytes, 1.0)));
+}
+
 Limits region_limits(const Region& r, const Device& d) {
   Limits l = {region_bytes(r) / d.bytes_per_second, 0};
   for (NodeId n : r.nodes)

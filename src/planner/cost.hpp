@@ -11,6 +11,10 @@ namespace tsr {
 double region_bytes(const Region& r);
 double region_flops(const Region& r);
 
+// Into how many parts of so many bytes blocks may divide sums that they leave in the workspace: together parts take no
+// more than the region's tensors.
+int64_t most_parts(const Region& r, double bytes);
+
 // Seconds below which the machine cannot do it: the time to move the bytes, and to do the arithmetic.
 struct Limits {
   double memory = 0, arithmetic = 0;

@@ -84,10 +84,13 @@ void direct(const GemmArgs& g) {
   constexpr int kOperands = C::kOperands;
   auto& table = *reinterpret_cast<InnerTable<kDirectDepth>*>(shared_memory());
   u32 splits = u32(g.splits), split = blockIdx.x % splits;
-  int begin = int(split) * kDirectDepth, left = int(g.depth) - begin, terms = left < kDirectDepth ? left : kDirectDepth;
-  describe_all(g, begin, terms, table);
+  // Of a split: as many tables as there are for each, but for the last, which has what is left.
+  int depth = int(g.depth), tables = (depth + kDirectDepth - 1) / kDirectDepth;
+  int each = (tables + int(splits) - 1) / int(splits) * kDirectDepth, begin = int(split) * each;
+  int end = depth - begin < each ? depth : begin + each;
   i64 first_row, first_column;
-  if (!find_place<V, ROWS>(g, blockIdx.x / splits, first_row, first_column)) return;
+  bool there = find_place<V, ROWS>(g, blockIdx.x / splits, first_row, first_column);
+  if (!there) first_row = first_column = 0;
   Place<kOperands> column(g.space.columns, first_column,
                           [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
   i64 step_a = g.space.columns.count ? g.space.columns.axis[0].a : 0;
@@ -114,21 +117,28 @@ void direct(const GemmArgs& g) {
 #pragma unroll
     for (int k = 0; k < kOperands; ++k) to[i][k] = column.epilogue[k] + row.epilogue[k];
   }
-  for (int k = 0; k < terms; ++k) {
-    L y[V];
-    fetch<L, B, V>(b + table.offset[1][k], step_b, y);
+#pragma unroll 1
+  for (int first = begin; first < end; first += kDirectDepth) {
+    int terms = end - first < kDirectDepth ? end - first : kDirectDepth;
+    if (first > begin) __syncthreads();  // the table before was read
+    describe_all(g, first, terms, table);
+    for (int k = 0; there && k < terms; ++k) {
+      L y[V];
+      fetch<L, B, V>(b + table.offset[1][k], step_b, y);
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-      bool inside = first_row + i < g.row_count;
+      for (int i = 0; i < ROWS; ++i) {
+        bool inside = first_row + i < g.row_count;
 #pragma unroll
-      for (int d = 0; d < A::kPositions; ++d) inside = inside && u32(at[i][d] + table.at[d][k]) < u32(g.bounds[d]);
-      if (!inside) continue;
-      L x[V];
-      fetch<L, A, V>(a[i] + table.offset[0][k], step_a, x);
+        for (int d = 0; d < A::kPositions; ++d) inside = inside && u32(at[i][d] + table.at[d][k]) < u32(g.bounds[d]);
+        if (!inside) continue;
+        L x[V];
+        fetch<L, A, V>(a[i] + table.offset[0][k], step_a, x);
 #pragma unroll
-      for (int v = 0; v < V; ++v) sum[i][v] += x[v] * y[v];
+        for (int v = 0; v < V; ++v) sum[i][v] += x[v] * y[v];
+      }
     }
   }
+  if (!there) return;
   typename C::Rows r = known_to_all<C>(g.epilogue);
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {

@@ -117,7 +117,8 @@ std::vector<Choice> choices(const Problem& p, const TileKind& k, bool direct, co
                    static_cast<double>(p.batches()) * static_cast<double>(p.residues);
     if (tiles * t.rows > static_cast<double>(kMostBlocks)) continue;
     auto blocks = static_cast<int64_t>(tiles);
-    for (int64_t splits = 1; splits <= kMostSplits; splits *= 2) {
+    int64_t most = std::min(kMostSplits, most_parts(r, tiles * t.height * t.width * info(k.sum).bits / 8));
+    for (int64_t splits = 1; splits <= most; splits *= 2) {
       if (splits > 1 && (blocks * splits > int64_t{4} * d.units || p.depth() / splits < kLeastDepth)) break;
       double time = std::max(memory, seconds(p, t, blocks, splits, k, d)) + d.step_seconds;
       all.push_back({&t, splits, time + (p.moe ? 2 : k.reduced ? 1 : 0) * d.step_seconds});
@@ -125,11 +126,12 @@ std::vector<Choice> choices(const Problem& p, const TileKind& k, bool direct, co
   }
   if (direct) {
     constexpr double kDirectEfficiency = 0.06, kLatency = 40e-9;  // a thread waits for every term
-    int64_t splits = std::max<int64_t>(1, ceil_div(p.depth(), dev::kDirectDepth));
     double outputs = static_cast<double>(p.row_count() * p.column_count()) * static_cast<double>(p.batches());
+    int64_t splits =
+        std::clamp<int64_t>(ceil_div(p.depth(), dev::kDirectDepth), 1, most_parts(r, outputs * info(k.sum).bits / 8));
     double parts = splits > 1 ? 2 * static_cast<double>(splits) * outputs * 8 / d.bytes_per_second : 0;
     double time = region_flops(r) / (rate_of(k, d) * kDirectEfficiency) + parts +
-                  static_cast<double>(std::min<int64_t>(p.depth(), dev::kDirectDepth) + splits) * kLatency;
+                  static_cast<double>(ceil_div(p.depth(), splits) + splits) * kLatency;
     if (static_cast<double>(splits) * (outputs / 256 + 1) < static_cast<double>(kMostBlocks))
       all.push_back({nullptr, splits, std::max(memory, time) + (splits > 1 ? 2 : 1) * d.step_seconds});
   }

@@ -245,7 +245,8 @@ std::vector<GroupsChoice> groups_choices(const GroupsProblem& p, const Region& r
       c.tap_rows = std::max(1, std::min(p.rows.taps, kMostSums / (p.columns.taps * 4)));
       if (c.shared_bytes(p) > d.shared_bytes || c.patches(p) * c.tiles(p) * c.parts(p) > kMostBlocks) continue;
       if (p.filter_gradient)
-        c.shares = std::clamp<int64_t>(int64_t{kResident} * d.units / (c.tiles(p) * c.parts(p)), 1, c.patches(p));
+        c.shares = std::clamp<int64_t>(int64_t{kResident} * d.units / (c.tiles(p) * c.parts(p)), 1,
+                                       std::min(c.patches(p), most_parts(r, 4.0 * static_cast<double>(p.sums()))));
       c.seconds = seconds_of(p, c, r, d) + (p.reduction.over == dev::Reduced::nothing ? 0 : d.step_seconds);
       list.push_back(c);
     }

@@ -230,11 +230,13 @@ int threads_of(const WgmmaTiling& t) { return t.rows / 64 * 128 + (t.blocks == 1
 // Where tiles are fewer than find room, the inner dimension is split.
 std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, const Device& d) {
   std::vector<WgmmaChoice> list;
+  int64_t part_elements = part_lines_of(m) * pitch_of(m),
+          room = most_parts(r, 4.0 * static_cast<double>(part_elements));
   for (const WgmmaTiling& t : kTiles) {
     if (!fits(m, t)) continue;
     auto add = [&](int64_t splits) {
       constexpr int64_t kMostElements = int64_t{1} << 31;
-      if (splits > 0 && part_lines_of(m) * pitch_of(m) * splits >= kMostElements) return;
+      if (splits > 0 && part_elements * splits >= kMostElements) return;
       WgmmaChoice c{t, static_cast<int>(splits)};
       constexpr int kFewest = 2;
       if (stages_of(m, c, d) < kFewest) return;
@@ -244,7 +246,7 @@ std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, cons
     add(0);
     if (t.turns || m.windows.size() > 1 || m.reduction.over != dev::Reduced::nothing) continue;
     constexpr int64_t kLeastSteps = 4;
-    int64_t most = std::min(room_for(t, d) / tiles_of(m, t), kinds_of(m)[0].steps / kLeastSteps);
+    int64_t most = std::min({room_for(t, d) / tiles_of(m, t), kinds_of(m)[0].steps / kLeastSteps, room});
     for (int64_t splits : {most, most / 2})
       if (splits > 1) add(splits);
   }
