@@ -2,6 +2,7 @@
 #include "engines/cuda/products/layout.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 namespace tsr::cuda {
@@ -211,6 +212,29 @@ std::vector<OperandPlan::Access> ProductLayout::epilogue_access() const {
   std::vector<OperandPlan::Access> all;
   for (size_t k = 0; k < epilogue_.operands().size(); ++k) all.push_back(epilogue_access(k));
   return all;
+}
+
+Reason computed_strides(const Prologue& p, int side, const ProductLoop& neighbours, const ProductLoop& inner,
+                        const ProductLoop& batch, const Move& along, int64_t chunk, std::vector<ComputedStrides>* to) {
+  const Expr& e = p.expr();
+  int64_t length = e.split_axis < 0 ? 0 : e.space[e.split_axis + 1];
+  if (length && (along.axis != e.split_axis || length < chunk || (length & (length - 1)) != 0))
+    return Reason::no("blocks of ", length,
+                      " elements that share a value, not along the inner dimension or no power of 2");
+  for (size_t k = 0; k < p.operands().size(); ++k) {
+    int64_t inside = inner.before[side][k];
+    ComputedStrides s{neighbours.before[side][k], inside, batch.before[side][k], inside};
+    if (length) {
+      const Dims& strides = p.operands()[k].strides;
+      int64_t parts = strides[e.split_axis], within = strides[e.split_axis + 1];
+      if (within == 0)
+        s.inner = parts, s.shift = std::countr_zero(static_cast<uint64_t>(length));
+      else if (parts != within * length)
+        return Reason::no("blocks of ", describe(p.graph().tensor(p.result())), " do not follow each other in memory");
+    }
+    to->push_back(s);
+  }
+  return Reason::yes();
 }
 
 }  // namespace tsr::cuda

@@ -73,4 +73,16 @@ class ProductLayout {
   int vector_ = 1;
 };
 
+// How far what an operand is computed of moves, for kernels that know one axis each of rows or columns, the inner
+// dimension and batches. Where elements of a block share a value, so many bits (`shift`) of an inner position do not
+// count.
+struct ComputedStrides {
+  int64_t neighbour, inner, batch, step;  // step: between elements that are computed at once
+  int shift = 0;
+};
+// By operand of what computes a side, `chunk` elements at once. Blocks must lie along the inner dimension, whole chunks
+// in each.
+Reason computed_strides(const Prologue& p, int side, const ProductLoop& neighbours, const ProductLoop& inner,
+                        const ProductLoop& batch, const Move& along, int64_t chunk, std::vector<ComputedStrides>* to);
+
 }  // namespace tsr::cuda

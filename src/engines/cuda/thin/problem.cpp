@@ -44,32 +44,16 @@ Reason check_pieces(const Tensor& t, int64_t inner, int64_t pitch) {
   return Reason::yes();
 }
 
-Reason match_computed(const ProductLoop& columns, const ProductLoop& inner, const Move& along, ThinComputed& to) {
-  const Prologue& p = to.prologue;
-  const Expr& e = p.expr();
-  const Tensor& result = p.graph().tensor(p.result());
-  int64_t length = e.split_axis < 0 ? 0 : e.space[e.split_axis + 1];
-  if (length && (along.axis != e.split_axis || length < kEight || (length & (length - 1)) != 0))
-    return Reason::no("blocks of ", length,
-                      " elements that share a value, not along the inner dimension or no power of 2");
-  for (size_t k = 0; k < p.operands().size(); ++k) {
-    const OperandPlan& o = p.operands()[k];
-    ThinComputed::Strides s{columns.before[1][k], inner.before[1][k]};
-    bool shared = s.inner == 0;  // by all elements that are computed at once
-    if (length) {
-      int64_t parts = o.strides[e.split_axis], within = o.strides[e.split_axis + 1];
-      if (within == 0)
-        s.inner = parts, s.shift = std::countr_zero(static_cast<uint64_t>(length)), shared = true;
-      else if (parts != within * length)
-        return Reason::no("blocks of ", describe(result), " do not follow each other in memory");
-    }
-    to.strides.push_back(s);
-    if (k == p.lead_number())
-      to.access.push_back(OperandPlan::given);
-    else
-      to.access.push_back(shared && o.tensor != kNone ? OperandPlan::same : OperandPlan::strided);
+// Operands that all elements share which are computed at once are loaded once.
+std::vector<OperandPlan::Access> access_of(const ThinComputed& c) {
+  std::vector<OperandPlan::Access> all;
+  for (size_t k = 0; k < c.strides.size(); ++k) {
+    bool in_memory = c.prologue.operands()[k].tensor != kNone;
+    all.push_back(k == c.prologue.lead_number()         ? OperandPlan::given
+                  : in_memory && c.strides[k].step == 0 ? OperandPlan::same
+                                                        : OperandPlan::strided);
   }
-  return Reason::yes();
+  return all;
 }
 
 }  // namespace
@@ -193,8 +177,12 @@ std::optional<ThinProblem> find_thin(const Region& r, const Device& d, Reason* w
   if (Reason reason = check_pieces(read, inner.side[1], column.side[1]); !reason) return decline(reason);
   m.row_pitch = row.side[0] * 2, m.column_pitch = column.side[1] * m.bits / 8;
   for (size_t k = 0; k < m.epilogue.operands().size(); ++k) m.strides.push_back({row.epilogue[k], column.epilogue[k]});
-  if (m.computed)
-    if (Reason reason = match_computed(column, inner, p.inner[0].b, *m.computed); !reason) return decline(reason);
+  if (m.computed) {
+    ThinComputed& c = *m.computed;
+    if (Reason reason = computed_strides(c.prologue, 1, column, inner, one, p.inner[0].b, kEight, &c.strides); !reason)
+      return decline(reason);
+    c.access = access_of(c);
+  }
   constexpr int64_t kMost = int64_t{1} << 30;
   for (int64_t size : {m.column_count, m.depth})
     if (size > kMost) return decline(Reason::no("a dimension of ", size, " elements, the limit is ", kMost));

@@ -13,11 +13,7 @@ namespace tsr::cuda {
 // What computes the elements of columns.
 struct ThinComputed {
   Prologue prologue;
-  struct Strides {
-    int64_t column, inner;
-    int shift = 0;  // of inner positions, see dev::ThinPrologue
-  };
-  std::vector<Strides> strides;  // by operand of the prologue
+  std::vector<ComputedStrides> strides;  // by operand of the prologue
   std::vector<OperandPlan::Access> access;
 };
 

@@ -55,8 +55,8 @@ class ThinStep : public Step {
     bound_.numbers(to.numbers, code, g, [](TensorId id) { return id; });
     for (size_t k = 0; k < c.strides.size(); ++k) {
       const OperandPlan& o = c.prologue.operands()[k];
-      const ThinComputed::Strides& s = c.strides[k];
-      to.operands[k] = {nullptr, s.inner, s.column, s.inner, s.shift};
+      const ComputedStrides& s = c.strides[k];
+      to.operands[k] = {nullptr, s.step, s.neighbour, s.inner, s.shift};
       if (o.kind != Instr::load || o.tensor == kNone) continue;
       bound_.pointer(to.operands[k].data, o.tensor);
       read_.push_back(o.tensor);

@@ -2,7 +2,6 @@
 #include "engines/cuda/wgmma/problem.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "engines/cuda/toolkit/wgmma_text.hpp"
@@ -328,7 +327,7 @@ Reason match_conv(const Graph& g, const Node& n, WgmmaProblem& m) {
 }
 
 Reason match_computed(const ProductLayout& memory, const ProductLoop& neighbours, const ProductLoop& inner,
-                      const ProductLoop& batch, int side, WgmmaComputed& to) {
+                      const ProductLoop& batch, const Move& move, int side, WgmmaComputed& to) {
   auto [name, chunk, vectors] = memory.access(side);
   const Tensor& t = to.prologue.graph().tensor(to.prologue.result());
   if (!vectors) return Reason::no("what ", describe(t), " is computed of does not lie side by side");
@@ -348,20 +347,10 @@ Reason match_computed(const ProductLayout& memory, const ProductLoop& neighbours
           along = to.across ? neighbours.size : inner.size;
   to.raw.dims = {along * bits / unit, to.across ? inner.size : neighbours.size, apart ? batch.size : 1};
   to.raw.strides = {to.raw.element_bytes, pitch * bits / 8, apart * bits / 8};
-  const Expr& e = to.prologue.expr();
-  for (size_t k = 0; k < to.prologue.operands().size(); ++k) {
-    WgmmaComputed::Strides s{neighbours.before[side][k], inner.before[side][k], batch.before[side][k],
-                             memory.chunk_loop(side)->before[side][k]};
-    if (e.split_axis >= 0) {
-      const Dims& strides = to.prologue.operands()[k].strides;
-      int64_t parts = strides[e.split_axis], within = strides[e.split_axis + 1], length = e.space[e.split_axis + 1];
-      if (within == 0)
-        s.inner = parts, s.shift = std::countr_zero(static_cast<uint64_t>(length));
-      else if (parts != within * length)
-        return Reason::no("blocks of ", describe(t), " do not follow each other in memory");
-    }
-    to.strides.push_back(s);
-  }
+  constexpr int64_t kChunk = 8;
+  if (Reason why = computed_strides(to.prologue, side, neighbours, inner, batch, move, kChunk, &to.strides); !why)
+    return why;
+  for (size_t k = 0; to.across && k < to.strides.size(); ++k) to.strides[k].step = neighbours.before[side][k];
   return Reason::yes();
 }
 
@@ -393,24 +382,16 @@ Reason match_matmul(const Region& r, const Problem& p, WgmmaProblem& m) {
     WgmmaOperand& o = side == 0 ? m.a : m.b;
     std::optional<WgmmaComputed>& computed = m.computed[static_cast<size_t>(side)];
     if (computed) o.inner = 1;  // as it is put into shared memory
-    Reason why = computed ? match_computed(memory, side == 0 ? rows : columns, inner, batch, side, *computed)
+    const ProductAxis& sum = p.inner[0];
+    Reason why = computed ? match_computed(memory, side == 0 ? rows : columns, inner, batch, side == 0 ? sum.a : sum.b,
+                                           side, *computed)
                           : check_operand(g, o);
     if (!why) return why;
   }
   return Reason::yes();
 }
 
-// Blocks of elements that share a value lie along the inner dimension, and chunks within them.
-Reason check_blocks(const Expr& e, const Move& inner) {
-  if (e.split_axis < 0) return Reason::yes();
-  constexpr int64_t kChunk = 8;
-  int64_t length = e.space[e.split_axis + 1];
-  if (inner.axis == e.split_axis && length >= kChunk && (length & (length - 1)) == 0) return Reason::yes();
-  return Reason::no("blocks of ", length,
-                    " elements that share a value, not along the inner dimension or no power of 2");
-}
-
-Reason find_prologues(const CutRegion& cut, const Node& n, const Problem& p, const Device& d, WgmmaProblem& m) {
+Reason find_prologues(const CutRegion& cut, const Node& n, const Device& d, WgmmaProblem& m) {
   if (!cut.has_prologue()) return Reason::yes();
   if (static_cast<int64_t>(sizeof(dev::WgmmaComputedArgs)) > d.argument_bytes)
     return Reason::no("work before ", spelling(n), " needs launches with ", sizeof(dev::WgmmaComputedArgs),
@@ -419,7 +400,6 @@ Reason find_prologues(const CutRegion& cut, const Node& n, const Problem& p, con
     if (cut.before[side].nodes.empty()) continue;
     const Prologue& computed = m.computed[side].emplace(WgmmaComputed{Prologue(cut.before[side]), {}, {}}).prologue;
     if (Reason why = computed.check(dev::WgmmaPrologue::kOperands); !why) return why;
-    if (Reason why = check_blocks(computed.expr(), side == 0 ? p.inner[0].a : p.inner[0].b); !why) return why;
   }
   return Reason::yes();
 }
@@ -447,7 +427,7 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, const Device& d, Reason*
   bool whole = n.compute == DType::i32;
   WgmmaProblem m{.anchor = anchor,
                  .epilogue = Epilogue(cut.rest, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling)};
-  if (Reason reason = find_prologues(cut, n, p, d, m); !reason) return decline(reason);
+  if (Reason reason = find_prologues(cut, n, d, m); !reason) return decline(reason);
   if (turned) turn(p), std::swap(m.computed[0], m.computed[1]);
   m.type = g.tensor(p.a).dtype, m.sum = whole ? DType::i32 : DType::f32;
   m.promotes = !whole && m.element_bytes() == 1 && !allows_fast_sums(n);

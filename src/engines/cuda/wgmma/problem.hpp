@@ -24,11 +24,7 @@ struct WgmmaOperand {
 // What computes an operand, some elements at once.
 struct WgmmaComputed {
   Prologue prologue;
-  struct Strides {
-    int64_t neighbour, inner, batch, step;
-    int shift = 0;  // of inner positions, see dev::WgmmaPrologue
-  };
-  std::vector<Strides> strides;  // by operand of the prologue
+  std::vector<ComputedStrides> strides;  // by operand of the prologue
   std::vector<OperandPlan::Access> access;
   int vector = 1;
   bool across = false;

@@ -107,7 +107,7 @@ class WgmmaStep : public Step {
       bound_.numbers(to.numbers, code, g, [](TensorId id) { return id; });
       for (size_t k = 0; k < c.strides.size(); ++k) {
         const OperandPlan& o = c.prologue.operands()[k];
-        const WgmmaComputed::Strides& s = c.strides[k];
+        const ComputedStrides& s = c.strides[k];
         to.operands[k] = {nullptr, s.step, s.neighbour, s.inner, s.batch, s.shift};
         if (o.kind != Instr::load || o.tensor == kNone) continue;
         bound_.pointer(to.operands[k].data, o.tensor);
