@@ -131,6 +131,35 @@ void Decomposition::clear(TensorId t) {
   end_stage();
 }
 
+void Decomposition::clear_frame(TensorId t, const Dims& part, const Dims& low) {
+  const Dims sizes = tensor(t).dims, strides = tensor(t).strides;
+  struct Strip {
+    Dims sizes;
+    int64_t at;
+  };
+  std::vector<Strip> strips;
+  Dims left = sizes;  // what strips of the axes so far have not taken
+  int64_t inside = 0, taken = 0;
+  for (int i = 0; i < sizes.size(); ++i) {
+    int64_t before = std::min(std::max<int64_t>(-low[i], 0), sizes[i]), behind = sizes[i] - before - part[i];
+    for (auto [size, at] : {std::pair(before, int64_t{0}), std::pair(behind, before + part[i])}) {
+      if (size <= 0) continue;
+      Strip strip{left, inside + at * strides[i]};
+      strip.sizes[i] = size;
+      taken += volume(strip.sizes);
+      strips.push_back(std::move(strip));
+    }
+    left[i] = part[i], inside += before * strides[i];
+  }
+  if (strips.empty()) return;
+  // What another stage costs, as bytes; and pieces of what lies side by side cost as much as all of it.
+  constexpr int64_t kStage = 8 << 20;
+  int last = sizes.size() - 1;
+  int64_t saved = (volume(sizes) - taken) * info(tensor(t).dtype).bits / 8;
+  if (part[last] != sizes[last] || saved <= static_cast<int64_t>(strips.size() - 1) * kStage) return clear(t);
+  for (const Strip& strip : strips) clear(reshaped(t, strip.sizes, strides, strip.at));
+}
+
 TensorId Decomposition::framed(TensorId outer, const Dims& dims, const Dims& strides, const Dims& sizes,
                                const Dims& low, DType type) {
   TensorId to = temporary(type, sizes);
@@ -141,7 +170,7 @@ TensorId Decomposition::framed(TensorId outer, const Dims& dims, const Dims& str
     part[i] = std::max<int64_t>(std::min(dims[i] - skipped, sizes[i] - empty), 0);
     from += skipped * strides[i], at += empty * packed[i];
   }
-  if (part != sizes) clear(to);
+  clear_frame(to, part, low);
   if (volume(part) == 0) return to;
   apply(tessera::PointwiseMode::identity, wide_type(type), view(outer, part, strides, from), kNone,
         part == sizes ? to : reshaped(to, part, packed, at));

@@ -63,6 +63,8 @@ class Decomposition : public Builder {
   TensorId keep(Tensor t) override { return graph_.add_tensor(std::move(t)); }  // values inside a stage
   std::vector<TensorId> keep(Node n) override;
   TensorId add_placed(Tensor t, Place p);
+  // Zeros around the part that framed() fills.
+  void clear_frame(TensorId t, const Dims& part, const Dims& low);
 
   const Graph& outer_;
   Graph graph_;

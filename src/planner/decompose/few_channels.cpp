@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of pictures with few channels, as those of first layers, of which tensor cores would get no rows: taps
-// along the last axis become channels, and the rest is a convolution of more channels whose filter has one tap there.
-// Where channels lie side by side, a window along that axis is a run of memory, and windows are rows that overlap: of
-// the pictures themselves, or of a copy with zeros around that axis and behind the channels. Where such rows cannot
-// begin at whole 16 bytes, or would be too long, each window is copied from there.
+// Convolutions of pictures with few channels, as those of first layers, of which tensor cores would get no rows, or
+// rows that are mostly empty: taps along the last axis become channels, and the rest is a convolution of more channels
+// whose filter has one tap there. Where channels lie side by side, a window along that axis is a run of memory, and
+// windows are rows that overlap: of the pictures themselves, or of a copy with zeros around that axis and behind the
+// channels. Where such rows cannot begin at whole 16 bytes, or would be too long, each window is copied from there.
 #include <bit>
 #include <map>
 
@@ -19,6 +19,10 @@ namespace {
 using M = tessera::PointwiseMode;
 
 constexpr int64_t kRow = 128, kPiece = 16;  // bytes of a row of tensor cores' operands, and of what rows are made of
+constexpr int64_t kMostRows = 2;            // of all taps along the last axis
+
+// Rows that elements of a position take.
+int64_t rows_of(const ConvShape& c, int64_t elements) { return ceil_div(elements * info(c.x->dtype).bits, 8 * kRow); }
 
 // Channels with those that are zeros, and taps with those that fill the last piece of a filter's row.
 struct Widened {
@@ -34,8 +38,8 @@ Widened widened(const ConvShape& c) {
     while (w.all() % each != 0) ++w.taps;
     return w;
   };
-  for (int64_t channels = c.channels; channels <= each && last.step == 1; ++channels)
-    if (last.stride * channels % each == 0 && last.taps * channels <= kRow / kPiece * each)
+  for (int64_t channels = c.channels; channels <= ceil_div(c.channels, each) * each && last.step == 1; ++channels)
+    if (last.stride * channels % each == 0 && rows_of(c, last.taps * channels) <= kMostRows)
       return whole_pieces(channels, true);
   auto power = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(c.channels)));
   Widened narrow = whole_pieces(c.channels, false), wide = whole_pieces(power, false);
@@ -199,16 +203,16 @@ class FewChannels {
 }  // namespace
 
 bool has_few_channels(const Graph& g, const Node& n) {
-  constexpr int64_t kFew = 4;
   ConvShape c = conv_shape(g, n);
   const Tensor &a = g.tensor(n.in[0]), &b = g.tensor(n.in[1]);
   int bits = info(a.dtype).bits;
   bool takes = is_real(a.dtype) && a.dtype == b.dtype && (bits == 16 || (bits == 32 && allows_tf32(n) && !c.wgrad));
-  if (!takes || n.compute != DType::f32 || slot(n.in, 2) != kNone || c.groups != 1 || c.channels > kFew) return false;
+  if (!takes || n.compute != DType::f32 || slot(n.in, 2) != kNone || c.groups != 1) return false;
   const ConvAxis& last = c.axes.back();
   if (c.x->numel() == 0 || c.w->numel() == 0 || c.y->numel() == 0 || last.taps < 2 || last.step < 1) return false;
   Widened w = widened(c);
-  return w.all() * bits / 8 <= kRow && is_small(c, w);
+  bool fewer = rows_of(c, w.all()) < last.taps * rows_of(c, c.channels);
+  return fewer && rows_of(c, w.all()) <= (w.overlap ? kMostRows : 1) && is_small(c, w);
 }
 
 void decompose_few_channels(const Region& r, const Node& n, Decomposition& d) { FewChannels(r, n, d).write(); }
