@@ -60,10 +60,25 @@ bool is_small(const ConvShape& c, const Widened& w) {
   return lines * (windows + reach(c, w) * w.channels) <= c.x->numel() + c.w->numel() + c.y->numel();
 }
 
+// Taps of the last axis in the order of the pictures; `turned`: the filter has them the other way round.
+ConvShape in_order(ConvShape c, bool* turned = nullptr) {
+  ConvAxis& last = c.axes.back();
+  bool backwards = last.step < 0;
+  if (backwards) last.origin += (last.taps - 1) * last.step, last.step = -last.step;
+  if (turned) *turned = backwards;
+  return c;
+}
+
 class FewChannels {
  public:
   FewChannels(const Region& r, const Node& n, Decomposition& d)
-      : g_(*r.graph), r_(r), n_(n), d_(d), c_(conv_shape(g_, n)), wide_(widened(c_)), axis_(c_.axes.back()) {}
+      : g_(*r.graph),
+        r_(r),
+        n_(n),
+        d_(d),
+        c_(in_order(conv_shape(g_, n), &turned_)),
+        wide_(widened(c_)),
+        axis_(c_.axes.back()) {}
 
   void write() {
     if (c_.wgrad && r_.nodes.size() > 1) decline("work behind ", spelling(n_));
@@ -75,12 +90,17 @@ class FewChannels {
       conv.in = {d_.whole(n_.in[0]), pictures}, conv.out = {as_channels(filter)};
       d_.add(conv);
       d_.end_stage();
-      copy(part_of(filter), as_taps(n_.out[0]));
+      each_run([&](int64_t from, int64_t to, int64_t taps) {
+        copy(part_of(filter, to, taps), as_taps(n_.out[0], from, taps));
+      });
       return;
     }
     TensorId filter = d_.temporary(c_.w->dtype, taps_last(wide_));
-    d_.clear(filter);
-    copy(as_taps(n_.in[1]), part_of(filter));
+    // Taps that were added meet nothing where windows overlap.
+    if (wide_.channels > c_.channels || (wide_.taps > axis_.taps && !wide_.overlap)) d_.clear(filter);
+    each_run([&](int64_t from, int64_t to, int64_t taps) {
+      copy(as_taps(n_.in[1], from, taps), part_of(filter, to, taps));
+    });
     conv.in = {pictures, as_channels(filter)};
     std::map<TensorId, TensorId> here;
     d_.add_region(r_, conv, here, [&](TensorId t) { return d_.whole(t); });
@@ -111,12 +131,21 @@ class FewChannels {
     sizes[sizes.size() - 1] = used;
     return d_.reshaped(filter, channels_second(sizes), channels_second(strides));
   }
-  // The caller's filter, with channels last, and the part of ours that it fills.
-  TensorId as_taps(TensorId outer) {
-    return d_.view(outer, taps_last({c_.channels, axis_.taps, false}), channels_last_strides(g_.tensor(outer)));
+  // Taps of the caller's filter, with channels last, and the part of ours that they fill.
+  TensorId as_taps(TensorId outer, int64_t first, int64_t taps) {
+    const Tensor& w = g_.tensor(outer);
+    return d_.view(outer, taps_last({c_.channels, taps, false}), channels_last_strides(w),
+                   first * w.strides[w.rank() - 1]);
   }
-  TensorId part_of(TensorId filter) {
-    return d_.reshaped(filter, taps_last({c_.channels, axis_.taps, false}), d_.tensor(filter).strides);
+  TensorId part_of(TensorId filter, int64_t first, int64_t taps) {
+    const Dims& strides = d_.tensor(filter).strides;
+    return d_.reshaped(filter, taps_last({c_.channels, taps, false}), strides, first * strides[strides.size() - 2]);
+  }
+  // Taps that have the same order in both, by where they begin.
+  template <class Copy>
+  void each_run(const Copy& copy) {
+    if (!turned_) return copy(int64_t{0}, int64_t{0}, axis_.taps);
+    for (int64_t i = 0; i < axis_.taps; ++i) copy(i, axis_.taps - 1 - i, int64_t{1});
   }
 
   // --- pictures
@@ -195,6 +224,7 @@ class FewChannels {
   const Region& r_;
   const Node& n_;
   Decomposition& d_;
+  bool turned_ = false;
   ConvShape c_;
   Widened wide_;
   ConvAxis axis_;  // the last
@@ -203,13 +233,13 @@ class FewChannels {
 }  // namespace
 
 bool has_few_channels(const Graph& g, const Node& n) {
-  ConvShape c = conv_shape(g, n);
+  ConvShape c = in_order(conv_shape(g, n));
   const Tensor &a = g.tensor(n.in[0]), &b = g.tensor(n.in[1]);
   int bits = info(a.dtype).bits;
   bool takes = is_real(a.dtype) && a.dtype == b.dtype && (bits == 16 || (bits == 32 && allows_tf32(n) && !c.wgrad));
   if (!takes || n.compute != DType::f32 || slot(n.in, 2) != kNone || c.groups != 1) return false;
   const ConvAxis& last = c.axes.back();
-  if (c.x->numel() == 0 || c.w->numel() == 0 || c.y->numel() == 0 || last.taps < 2 || last.step < 1) return false;
+  if (c.x->numel() == 0 || c.w->numel() == 0 || c.y->numel() == 0 || last.taps < 2) return false;
   Widened w = widened(c);
   bool fewer = rows_of(c, w.all()) < last.taps * rows_of(c, c.channels);
   return fewer && rows_of(c, w.all()) <= (w.overlap ? kMostRows : 1) && is_small(c, w);

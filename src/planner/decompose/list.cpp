@@ -31,6 +31,7 @@ std::span<const DecompositionRule> all_decompositions() {
       {"tensor_layout", {&conv_fprop, &conv_dgrad, &conv_wgrad, &matmul}, gpu, wants_tensor_layout, check_plain,
        decompose_tensor_layout, true},
       {"few_channels", {&conv_fprop, &conv_wgrad}, gpu, has_few_channels, check_plain, decompose_few_channels, true},
+      {"turned_filter", {&conv_dgrad}, gpu, has_few_filters, check_plain, decompose_turned_filter, true},
       {"halves", {&conv_wgrad}, gpu, may_be_halved, check_plain, decompose_halves},
       {"winograd", {&conv_fprop, &conv_dgrad, &conv_wgrad}, anywhere, is_three_by_three, check_real,
        decompose_winograd, true, true},

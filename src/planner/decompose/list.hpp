@@ -18,6 +18,7 @@ bool pads_tiles(const Graph& g, const Node& n);  // with factors of blocks that 
 bool has_short_block(const Graph& g, const Node& n);
 bool wants_tensor_layout(const Graph& g, const Node& n);  // tensor cores would take copies
 bool has_few_channels(const Graph& g, const Node& n);     // of which tensor cores get no rows
+bool has_few_filters(const Graph& g, const Node& n);      // and stride 1, of a gradient of the data
 bool may_be_halved(const Graph& g, const Node& n);        // a gradient of a filter that tensor cores would round
 bool is_three_by_three(const Graph& g, const Node& n);    // a convolution at stride 1
 bool has_several_taps(const Graph& g, const Node& n);     // the same, of any sizes
@@ -37,8 +38,9 @@ void decompose_scale_tiles(const Region& r, const Node& n, Decomposition& d);  /
 void decompose_short_block(const Region& r, const Node& n, Decomposition& d);
 void decompose_box_norm(const Region& r, const Node& n, Decomposition& d);  // sums are means over windows
 void decompose_tensor_layout(const Region& r, const Node& n, Decomposition& d);
-void decompose_few_channels(const Region& r, const Node& n, Decomposition& d);  // taps become channels
-void decompose_halves(const Region& r, const Node& n, Decomposition& d);        // f32 as two numbers of bf16
+void decompose_few_channels(const Region& r, const Node& n, Decomposition& d);   // taps become channels
+void decompose_turned_filter(const Region& r, const Node& n, Decomposition& d);  // a convolution forward
+void decompose_halves(const Region& r, const Node& n, Decomposition& d);         // f32 as two numbers of bf16
 void decompose_winograd(const Region& r, const Node& n, Decomposition& d);
 void decompose_fourier(const Region& r, const Node& n, Decomposition& d);
 void decompose_narrow_attention(const Region& r, const Node& n, Decomposition& d);
