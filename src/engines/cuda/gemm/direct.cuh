@@ -30,24 +30,35 @@ void fetch(const typename D::Type* p, i64 step, L (&to)[V]) {
   }
 }
 
-// Where an index along rows or columns leads.
-template <int OPERANDS>
+// Where an index along rows or columns leads in the operands.
 struct Place {
-  i64 a, b, epilogue[OPERANDS];
-  i32 at[kSpatial];
+  i64 a = 0, b = 0;
+  i32 at[kSpatial] = {};
 
-  template <class Stride>
-  Place(const Axes<kSideAxes>& list, i64 index, const Stride& stride) : a(0), b(0), epilogue{}, at{} {
+  Place(const Axes<kSideAxes>& list, i64 index) {
     locate(list, index, [&](int i, i64 here) {
       const Axis& x = list.axis[i];
       a += here * x.a, b += here * x.b;
 #pragma unroll
       for (int d = 0; d < kSpatial; ++d) at[d] += x.dim == d ? i32(here) * x.step : 0;
-#pragma unroll
-      for (int k = 0; k < OPERANDS; ++k) epilogue[k] += here * stride(k, i);
     });
   }
 };
+
+// And where results lie.
+template <int OPERANDS>
+void locate_results(const GemmArgs& g, i64 row, i64 column, i64 (&to)[OPERANDS]) {
+#pragma unroll
+  for (int k = 0; k < OPERANDS; ++k) to[k] = 0;
+  auto add = [&](const Axes<kSideAxes>& list, i64 index, auto strides) {
+    locate(list, index, [&](int i, i64 here) {
+#pragma unroll
+      for (int k = 0; k < OPERANDS; ++k) to[k] += here * strides(k)[i];
+    });
+  };
+  add(g.space.rows, row, [&](int k) { return g.epilogue.operands[k].rows; });
+  add(g.space.columns, column, [&](int k) { return g.epilogue.operands[k].columns; });
+}
 
 // Inner positions from `first` on.
 template <int DEPTH>
@@ -81,7 +92,6 @@ bool find_place(const GemmArgs& g, u32 block, i64& row, i64& column) {
 template <template <int> class Code, int V, int ROWS, class L, class A, class B>
 void direct(const GemmArgs& g) {
   using C = Code<V>;
-  constexpr int kOperands = C::kOperands;
   auto& table = *reinterpret_cast<InnerTable<kDirectDepth>*>(shared_memory());
   u32 splits = u32(g.splits), split = blockIdx.x % splits;
   // Of a split: as many tables as there are for each, but for the last, which has what is left.
@@ -91,20 +101,17 @@ void direct(const GemmArgs& g) {
   i64 first_row, first_column;
   bool there = find_place<V, ROWS>(g, blockIdx.x / splits, first_row, first_column);
   if (!there) first_row = first_column = 0;
-  Place<kOperands> column(g.space.columns, first_column,
-                          [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
+  Place column(g.space.columns, first_column);
   i64 step_a = g.space.columns.count ? g.space.columns.axis[0].a : 0;
   i64 step_b = g.space.columns.count ? g.space.columns.axis[0].b : 0;
   const typename A::Type* a[ROWS];
   const typename B::Type* b = nullptr;
   i32 at[ROWS][kSpatial];
-  i64 to[ROWS][kOperands];
   L sum[ROWS][V] = {};
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
     bool real = first_row + i < g.row_count;
-    Place<kOperands> row(g.space.rows, real ? first_row + i : first_row,
-                         [&](int k, int j) { return g.epilogue.operands[k].rows[j]; });
+    Place row(g.space.rows, real ? first_row + i : first_row);
     i64 offset = column.a + row.a;
 #pragma unroll
     for (int d = 0; d < kSpatial; ++d) {
@@ -114,15 +121,13 @@ void direct(const GemmArgs& g) {
     }
     a[i] = static_cast<const typename A::Type*>(g.a) + offset;
     if (i == 0) b = static_cast<const typename B::Type*>(g.b) + column.b + row.b;
-#pragma unroll
-    for (int k = 0; k < kOperands; ++k) to[i][k] = column.epilogue[k] + row.epilogue[k];
   }
 #pragma unroll 1
   for (int first = begin; first < end; first += kDirectDepth) {
     int terms = end - first < kDirectDepth ? end - first : kDirectDepth;
     if (first > begin) __syncthreads();  // the table before was read
     describe_all(g, first, terms, table);
-    for (int k = 0; there && k < terms; ++k) {
+    for (int k = 0; k < terms; ++k) {
       L y[V];
       fetch<L, B, V>(b + table.offset[1][k], step_b, y);
 #pragma unroll
@@ -144,7 +149,9 @@ void direct(const GemmArgs& g) {
   for (int i = 0; i < ROWS; ++i) {
     if (first_row + i >= g.row_count) continue;
     if (splits == 1) {
-      finish_values<C, V>(g.epilogue, to[i], r, sum[i]);
+      i64 to[C::kOperands];
+      locate_results(g, first_row + i, first_column, to);
+      finish_values<C, V>(g.epilogue, to, r, sum[i]);
     } else {
       L* part = static_cast<L*>(g.partials) + (split * g.row_count + first_row + i) * g.column_count + first_column;
 #pragma unroll
@@ -159,18 +166,15 @@ void add_parts(const GemmArgs& g) {
   using C = Code<V>;
   i64 first_row, first_column;
   if (!find_place<V, 1>(g, blockIdx.x, first_row, first_column)) return;
-  Place<C::kOperands> to(g.space.columns, first_column,
-                         [&](int k, int i) { return g.epilogue.operands[k].columns[i]; });
-  Place<C::kOperands> row(g.space.rows, first_row, [&](int k, int i) { return g.epilogue.operands[k].rows[i]; });
-#pragma unroll
-  for (int k = 0; k < C::kOperands; ++k) to.epilogue[k] += row.epilogue[k];
   const L* part = static_cast<const L*>(g.partials) + first_row * g.column_count + first_column;
   L sum[V] = {};
 #pragma unroll 4
   for (i64 split = 0; split < g.splits; ++split, part += g.row_count * g.column_count)
 #pragma unroll
     for (int v = 0; v < V; ++v) sum[v] += part[v];
-  finish_values<C, V>(g.epilogue, to.epilogue, known_to_all<C>(g.epilogue), sum);
+  i64 to[C::kOperands];
+  locate_results(g, first_row, first_column, to);
+  finish_values<C, V>(g.epilogue, to, known_to_all<C>(g.epilogue), sum);
 }
 
 }  // namespace tsr::dev
