@@ -233,8 +233,8 @@ template <class L, class T>
 L from_packed(u32 bits) {
   if constexpr (kSame<T, bit> || kSame<T, u4>) return L(bits);
   if constexpr (kSame<T, i4>) return L(i32(bits << 28) >> 28);
-  float magnitude = bits & 6 ? __uint_as_float(((bits >> 1 & 3) + 126) << 23 | (bits & 1) << 22) : (bits & 1) * 0.5f;
-  return L(bits & 8 ? -magnitude : magnitude);
+  // Where f32 has its exponent and the first bit behind; scaling makes what is subnormal there right as well.
+  return L(__uint_as_float(bits << 28 & 0x80000000u | bits << 22 & 0x01c00000u) * 0x1p126f);
 }
 
 inline u32 to_e2m1(float v) {
@@ -275,10 +275,34 @@ struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Vec {
   T v[N];
 };
 
-// Elements as lanes; two bf16 of a word take one instruction each.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+// Two numbers, which f16 has all of.
+template <class T>
+void widen_pair(u16 pair, float& low, float& high) {
+  u32 both;
+  if constexpr (kSame<T, e4m3>)
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(both) : "h"(pair));
+  else
+    asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(both) : "h"(pair));
+  low = widen(f16{u16(both)}), high = widen(f16{u16(both >> 16)});
+}
+template <class T>
+constexpr bool kWidensPairs = kSame<T, e4m3> || kSame<T, e5m2>;
+#else
+template <class T>
+void widen_pair(u16, float&, float&);
+template <class T>
+constexpr bool kWidensPairs = false;
+#endif
+
+// Elements as lanes: two bf16 of a word take one instruction each, the 8-bit floats of the hardware one for two.
 template <class L, class T, int N>
 void unpack(const Vec<T, N>& from, L (&to)[N]) {
-  if constexpr (kSame<L, float> && kSame<T, bf16> && N % 2 == 0) {
+  if constexpr (kSame<L, float> && kWidensPairs<T> && N % 2 == 0) {
+    const u16* pairs = reinterpret_cast<const u16*>(&from);
+#pragma unroll
+    for (int i = 0; i < N; i += 2) widen_pair<T>(pairs[i / 2], to[i], to[i + 1]);
+  } else if constexpr (kSame<L, float> && kSame<T, bf16> && N % 2 == 0) {
     const u32* words = reinterpret_cast<const u32*>(&from);
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
