@@ -67,6 +67,15 @@ for arguments in "run nonsense --json" "run --json" "list colours --json"; do
   "$tessera" $arguments >"$work/log" 2>/dev/null
   check "errors of '$arguments' are JSON" json "d['exit_code'] == 2 and len(d['error']) > 10"
 done
+expect 2 "'a' is no number" run "$relu" --data x=values:1,a
+expect 2 "'' is no number" run "$relu" --data x=values:1,
+expect 2 "has 3 values after the colon; it takes 2" run "$relu" --data x=range:1,2,3
+expect 2 "the first number must not exceed the second" run "$relu" --data x=range:2,1
+expect 2 "must count 1 or more" run "$relu" --data x=below:0
+expect 2 "'x' u8[2]: 300 does not fit in u8" run 'x = input u8[2]; y = identity x; output y' --data x=values:1,300
+expect 2 "'1.5' is no whole number" run 'x = input u8[2]; y = identity x; output y' --data x=values:1.5
+expect 2 "input 'x' is given twice" run "$relu" --data x=ones --data x=zeros
+expect 2 "output 'y' is given twice" run "$relu" --out y="$work/a.npy" --out y="$work/b.npy"
 expect 0 "NaN 3" run 'x = input f32[6]; y = log x; output y' --data x=values:1,-1
 expect 0 "empty" run 'x = input f32[0,3]; y = relu x; output y' --check
 echo "$relu" >"$work/graph.txt"
@@ -145,6 +154,9 @@ save("e5m2", "<f1", (4,), bytes([0x3c, 0x41, 0xc2, 0x44]))
 save("e4m3", "<V1", (4,), bytes([0x38, 0x42, 0xc4, 0x48]))
 save("e2m1", "|V1", (4,), bytes([2, 4, 13, 6]))
 save("i4", "<V1", (4,), bytes([1, 14, 7, 8]))
+for i, shape in enumerate([(-2, 2), (10**20,), (2**62,), (2**40, 2**40), (1,) * 9]):
+    save(f"odd{i}", "<f4", shape, bytes(16))
+save("records", [("a", "<f4"), ("b", "<i4")], (2,), bytes(16))
 END
 for name in big columns; do
   expect 0 "1 2.5 -3 4" run 'x = input f32[2,2]; y = identity x; output y' --in x="$work/$name.npy"
@@ -156,8 +168,16 @@ for type in bf16 e5m2 e4m3; do
 done
 expect 0 "1 2 -3 4" run 'x = input e2m1[4]; y = identity x; output y f32' --in x="$work/e2m1.npy"
 expect 0 "1 -2 7 -8" run 'x = input i4[4]; y = identity x; output y i32' --in x="$work/i4.npy"
+for i in 0 1 2 3 4; do
+  expect 2 "error: " run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/odd$i.npy"
+  check "odd sizes are no internal error" bash -c "! grep -q internal '$work/log'"
+done
+expect 2 "sizes (-2, 2) are not understood" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/odd0.npy"
+expect 2 "NumPy's records, [('a', '<f4'), ('b', '<i4')]" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/records.npy"
 head -c 20 "$work/f.npy" >"$work/short.npy"
 expect 2 "truncated" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/short.npy"
+expect 2 "cannot read '$work'" run "$relu" --in x="$work"
+expect 2 "is given by --in and by --data" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/f.npy" --data x=ones
 expect 2 "is not a .npy file" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/graph.txt"
 expect 2 "cannot write" run "$relu" --out y="$work/none/y.npy"
 
