@@ -223,7 +223,7 @@ int run(const Arguments& a) {
   std::cout << "PyTorch " << (torch.version().empty() ? "is not there: no such peer" : torch.version()) << "\n";
   for (const std::string& file : case_files(a.files, "bench/suites"))
     for (const Case& c : read_case_argument(file)) {
-      if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
+      if (!is_wanted(c, a.filter)) continue;
       try {
         Row r = measure(c, a.seconds, torch);
         print_row(r);
@@ -234,7 +234,7 @@ int run(const Arguments& a) {
         std::cerr << "error: " << c.file << ":" << c.line << ": " << e.what() << "\n";
       }
     }
-  require(measured + refused > 0, "no case matches the filter '", a.filter, "'");
+  require_cases(static_cast<size_t>(measured + refused), a.filter);
   for (const Figure& f : figures(std::min(a.seconds, 1.0))) {
     std::cout << f.name << ": " << human_seconds(f.seconds) << "\n";
     Json j = {{"suite", "library"},

@@ -279,7 +279,7 @@ int bench_cuda(const CudaBench& b) {
   int refused = 0, measured = 0;
   for (const std::string& file : case_files(b.files, "bench/suites/cuda"))
     for (const Case& c : read_case_argument(file)) {
-      if (c.text.find(b.filter) == std::string::npos && c.file.find(b.filter) == std::string::npos) continue;
+      if (!is_wanted(c, b.filter)) continue;
       try {
         Row r = bench.measure(c);
         bench.print(r);
@@ -290,7 +290,7 @@ int bench_cuda(const CudaBench& b) {
         std::cerr << "error: " << c.file << ":" << c.line << ": " << e.what() << "\n";
       }
     }
-  require(measured + refused > 0, "no case matches the filter '", b.filter, "'");
+  require_cases(static_cast<size_t>(measured + refused), b.filter);
   return refused ? kFailed : kOk;
 }
 

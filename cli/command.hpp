@@ -45,8 +45,13 @@ struct PlanArguments {
 
 // Case files: those given, or all *.txt in `folder` under the working directory or, failing that, the source tree.
 std::vector<std::string> case_files(const std::vector<std::string>& given, const std::string& folder);
-// The cases of one of them. What is no file may be a case itself, a graph; `-` is standard input.
+// The cases of one of them. What is no file may be a case itself, a graph, and so may all of a file; `-` is standard
+// input.
 std::vector<Case> read_case_argument(const std::string& argument);
+// Does the graph or the file of a case contain the text of --filter?
+bool is_wanted(const Case& c, const std::string& filter);
+// Raises when there was none.
+void require_cases(size_t count, const std::string& filter);
 
 // Raises unless every engine exists and runs on the device.
 void check_engines(const std::vector<std::string>& names, const Device& d);

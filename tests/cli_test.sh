@@ -48,6 +48,10 @@ for command in run explain test bench tune list dump compile doctor exec version
 done
 expect 2 "--seed: At Most 1 required but received 2" run "$relu" --seed 1 --seed 2
 expect 2 "'-1' is no whole number >= 0" run "$relu" --seed -1
+expect 2 "'99999999999999999999' does not fit in 64 bits" run "$relu" --seed 99999999999999999999
+expect 2 "'99999999999999999999' does not fit in 64 bits" test --fuzz 99999999999999999999
+expect 2 "disallowed flag override" run "$relu" --json=5
+expect 2 "did you mean '--help'?" help
 expect 2 "--fuzz is -3" test --fuzz -3
 expect 2 "'-1' is no whole number >= 0" test --fuzz 1 --seed -1
 TESSERA_THREADS=abc expect 2 "TESSERA_THREADS='abc': it must be a whole number >= 0" run "$relu"
@@ -87,6 +91,12 @@ for command in run explain dump "test" "bench --seconds 0.01" "tune --seconds 0.
   "$tessera" $command <(echo "$relu") >"$work/log" 2>&1
   check "$command reads a pipe" test $? -eq 0
 done
+# a file that holds one graph, a statement on each line, is a case as well
+printf '# a graph\nx = input f32[2,3]\n\ny = relu x\r\noutput y\n' >"$work/lines.txt"
+for command in run "test" "bench --seconds 0.01"; do
+  expect 0 "" $command "$work/lines.txt"
+done
+expect 0 "3 passed, 0 failed, 0 skipped" test - <"$work/lines.txt"
 printf '\xef\xbb\xbf%s\n' "$relu" >"$work/mark.txt"
 expect 0 "y f32[2,3]:" run "$work/mark.txt"
 expect 0 "0 failed" test "$work/mark.txt"
@@ -214,6 +224,13 @@ check "test --json is JSON" json "len(d['failures']) == 1"
 expect 2 "no case matches" test "$work/good.txt" --filter nothing_like_this
 expect 2 "neither a file nor a graph" test "$work/none.txt"
 expect 2 "there is no engine named" test "$work/good.txt" --engine abc
+expect 2 "engine gemm_cpu accepts no case that was given" test "$relu" --engine gemm_cpu
+expect 2 "there is no case in what was given" test - </dev/null
+"$tessera" test "$relu" --filter nothing_like_this --json >"$work/log" 2>/dev/null
+check "a filter that matches nothing is one JSON value" json "d['exit_code'] == 2"
+expect 2 "--fuzz runs random graphs" test --fuzz 3 "$relu"
+expect 2 "--fuzz runs random graphs" test --fuzz 3 --filter relu
+expect 2 "--heavy is for --fuzz" test --heavy
 check "the last line sums up" bash -c "'$tessera' test '$work/good.txt' | tail -1 | grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'"
 
 expect 2 "--conversions compares device code" test --conversions
@@ -235,6 +252,7 @@ failures=$?
 expect 2 "plans for --device cpu have no kernels" compile "$work/good.txt" --device cpu
 expect 2 "there is no device 'h300'" compile "$work/good.txt" --device h300
 expect 2 "no case matches" compile "$work/good.txt" --filter nothing_like_this
+expect 2 "one or the other" dump --json --src "$relu"
 expect 0 '"op": "relu"' dump --json "$relu"
 check "dump --json is JSON" json "d['nodes'][0]['out'] == d['outputs'] == ['y']"
 
@@ -288,6 +306,7 @@ for what in ops engines dtypes settings layouts; do
 done
 expect 0 "## matmul" list ops --markdown
 expect 2 "--markdown is for" list engines --markdown
+expect 2 "exclude each other" list ops --markdown --json
 expect 2 "not in" list colours
 expect 0 "engines" doctor
 TESSERA_CUDA_DRIVER="$work/none.so" expect 0 "To use a GPU, install NVIDIA's driver" doctor
