@@ -57,6 +57,7 @@ expect 2 "'-1' is no whole number >= 0" test --fuzz 1 --seed -1
 TESSERA_THREADS=abc expect 2 "TESSERA_THREADS='abc': it must be a whole number >= 0" run "$relu"
 expect 2 "engine gemm_cuda does not run on the device cpu" run "$relu" --engine gemm_cuda
 expect 2 "engine gemm_cuda does not run on the device cpu" test --engine gemm_cuda --fuzz 1
+TESSERA_LOG=3 TESSERA_LOG_FILE="$work/none/log" expect 0 "cannot be written; lines go to standard error" run "$relu"
 "$tessera" runn >"$work/out" 2>/dev/null
 check "errors go to stderr" test ! -s "$work/out"
 
@@ -290,6 +291,8 @@ expect 0 "made by version 9.9.9" run "$softmax"
 export TESSERA_TUNING="$work/missing"
 expect 0 "cannot be read; planning by the cost model" run "$softmax"
 unset TESSERA_TUNING
+expect 2 "'/dev/full' is no file" tune "$softmax" --out /dev/full
+expect 2 "cannot write" tune "$softmax" --out "$work/none/tuning" --seconds 100
 expect 2 "exists and cannot be added to" tune "$softmax" --out "$work/cut"
 expect 0 "of the memory limit" explain --measure "$softmax"
 export TESSERA_CACHE="$work/open"
