@@ -305,7 +305,7 @@ class Parser : TextReader {
     if (n < 1 || n > 65536) error(at, "a constant has 1 to 65536 elements");
     t.constant.resize(static_cast<size_t>(byte_size(t.dtype, n)));
     for (int64_t i = 0; i < n; ++i) {
-      if (i) expect(",");
+      if (i && !accept(",")) error(peek(), cat("expected ',': a constant of sizes ", t.dims, " has ", n, " values"));
       if (is_complex(t.dtype)) {
         double re = real();
         expect(",");

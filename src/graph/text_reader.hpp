@@ -62,7 +62,7 @@ class TextReader {
       f();
     } catch (const Error& e) {
       if (e.status() != Status::bad_parameter || std::string_view(e.what()).substr(0, 5) == "line ") throw;
-      error(t, e.what());
+      fail_at(source_, t.kind == Token::end ? std::string_view() : t.text, e.what());
     }
   }
 

@@ -172,7 +172,8 @@ TEST(Text, ErrorsPointAtTheirCause) {
 
 TEST(Text, Refusals) {
   expect_refused("", {"no output"});
-  expect_refused("x = input f32[2]; y = relu x", {"no output"});
+  expect_refused("x = input f32[2]; y = relu x", {"no output: mark at least one tensor\n"});
+  expect_refused("x = const f32[3] 1,2; y = relu x; output y", {"column 21", "a constant of sizes [3] has 3 values"});
   expect_refused("x = input f32[2]; output x", {"'x' is an input"});
   expect_refused("x = input f32[2]; y = relu x; output y; output y", {"an output already"});
   expect_refused("x = input f32[2]; x = relu x; output x", {"two tensors are named 'x'"});
