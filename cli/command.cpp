@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -136,6 +135,18 @@ void write_file(const std::string& path, const std::string& content) {
   out << content;
   out.close();
   require(out.good(), "cannot write '", path, "'");
+}
+
+JsonLines::JsonLines(const std::string& path) : path_(path) {
+  if (path.empty()) return;
+  out_.open(path);
+  require(out_.good(), "cannot write '", path, "'");
+}
+
+void JsonLines::add(const Json& j) {
+  if (!out_.is_open()) return;
+  out_ << j.dump() << std::endl;
+  require(out_.good(), "cannot write '", path_, "'");
 }
 
 bool on_terminal() {

@@ -3,6 +3,7 @@
 // one leaves its action, which main() runs inside the one place that turns errors into messages and exit codes.
 #pragma once
 
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -59,6 +60,17 @@ void check_engines(const std::vector<std::string>& names, const Device& d);
 Json number(double v);  // NaN and infinities, which JSON lacks, as strings
 void print_json(const Json& j);
 void write_file(const std::string& path, const std::string& content);
+
+// A file with one JSON value on each line, each there when it was added; nothing without a path.
+class JsonLines {
+ public:
+  explicit JsonLines(const std::string& path);
+  void add(const Json& j);
+
+ private:
+  std::string path_;
+  std::ofstream out_;
+};
 
 // Colours on a terminal only, and never with NO_COLOR set.
 enum class Colour { red, green, bold };

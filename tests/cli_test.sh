@@ -276,6 +276,9 @@ head -1 "$work/bench.json" >"$work/log"
 check "bench writes JSON lines" json "all(k in d for k in 'suite case op dtype engine ms peers ratio cpu commit'.split()) and d['peers']['copy'] > 0"
 expect 2 "no case matches" bench "$work/suite.txt" --filter nothing_like_this
 expect 2 "--candidates is for GPUs" bench "$work/suite.txt" --candidates
+expect 2 "--peer is for GPUs" bench "$work/suite.txt" --peer cudnn=libcudnn.so.9
+expect 2 "cannot write '/dev/full'" bench "$work/suite.txt" --seconds 0.01 --json /dev/full
+expect 0 "is not there for '$work/none'" bench "$work/suite.txt" --seconds 0.01 --python "$work/none"
 
 # tune: measures, remembers, and plans by what it found
 softmax='x = input f32[64,64]; y = softmax x; output y'
