@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/thread_pool.hpp"
 #include "bench_cuda.hpp"
@@ -212,29 +212,30 @@ int run(const Arguments& a) {
   if (a.device != "cpu") return bench_cuda({a.files, a.device, a.filter, a.json, a.peers, a.seconds, a.candidates});
   require(a.seconds > 0, "--seconds ", a.seconds, " must be positive");
   require(!a.candidates, "--candidates is for GPUs; `tessera tune` measures them on the CPU");
-  std::ofstream out;
-  if (!a.json.empty()) {
-    out.open(a.json);
-    require(out.good(), "cannot write '", a.json, "'");
-  }
+  require(a.peers.empty(), "--peer is for GPUs; oneDNN and PyTorch are measured where they are found");
+  JsonLines lines(a.json);
   std::string cpu = cpu_model(), revision = commit();
   int refused = 0, measured = 0;
   TorchPeer torch(a.python);
-  std::cout << "PyTorch " << (torch.version().empty() ? "is not there: no such peer" : torch.version()) << "\n";
+  std::cout << "PyTorch "
+            << (torch.version().empty() ? cat("is not there for '", a.python, "': no such peer") : torch.version())
+            << "\n";
   for (const std::string& file : case_files(a.files, "bench/suites"))
     for (const Case& c : read_case_argument(file)) {
-      if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
+      if (!is_wanted(c, a.filter)) continue;
+      std::optional<Row> r;
       try {
-        Row r = measure(c, a.seconds, torch);
-        print_row(r);
-        ++measured;
-        if (out.is_open()) out << row_json(r, cpu, revision).dump() << std::endl;
+        r = measure(c, a.seconds, torch);
       } catch (const Error& e) {
         ++refused;
         std::cerr << "error: " << c.file << ":" << c.line << ": " << e.what() << "\n";
+        continue;
       }
+      ++measured;
+      print_row(*r);
+      lines.add(row_json(*r, cpu, revision));
     }
-  require(measured + refused > 0, "no case matches the filter '", a.filter, "'");
+  require_cases(static_cast<size_t>(measured + refused), a.filter);
   for (const Figure& f : figures(std::min(a.seconds, 1.0))) {
     std::cout << f.name << ": " << human_seconds(f.seconds) << "\n";
     Json j = {{"suite", "library"},
@@ -248,7 +249,7 @@ int run(const Arguments& a) {
               {"limit_fraction", nullptr},
               {"cpu", cpu},
               {"commit", revision}};
-    if (out.is_open()) out << j.dump() << std::endl;
+    lines.add(j);
   }
   return refused ? kFailed : kOk;
 }

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/hash.hpp"
 #include "command.hpp"
@@ -271,26 +271,24 @@ class Bench {
 int bench_cuda(const CudaBench& b) {
   require(b.seconds > 0, "--seconds ", b.seconds, " must be positive");
   Bench bench(b);
-  std::ofstream out;
-  if (!b.json.empty()) {
-    out.open(b.json);
-    require(out.good(), "cannot write '", b.json, "'");
-  }
+  JsonLines lines(b.json);
   int refused = 0, measured = 0;
   for (const std::string& file : case_files(b.files, "bench/suites/cuda"))
     for (const Case& c : read_case_argument(file)) {
-      if (c.text.find(b.filter) == std::string::npos && c.file.find(b.filter) == std::string::npos) continue;
+      if (!is_wanted(c, b.filter)) continue;
+      std::optional<Row> r;
       try {
-        Row r = bench.measure(c);
-        bench.print(r);
-        ++measured;
-        if (out.is_open()) out << bench.to_json(r).dump() << std::endl;
+        r = bench.measure(c);
       } catch (const Error& e) {
         ++refused;
         std::cerr << "error: " << c.file << ":" << c.line << ": " << e.what() << "\n";
+        continue;
       }
+      ++measured;
+      bench.print(*r);
+      lines.add(bench.to_json(*r));
     }
-  require(measured + refused > 0, "no case matches the filter '", b.filter, "'");
+  require_cases(static_cast<size_t>(measured + refused), b.filter);
   return refused ? kFailed : kOk;
 }
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -43,6 +42,13 @@ std::string read_text(const std::string& name) {
   return text.substr(0, kMark.size()) == kMark ? text.substr(kMark.size()) : text;
 }
 
+// Lines after the first continue the case.
+std::string as_one_case(const std::string& graph) {
+  std::string text;
+  for (char c : graph) text += c == '\n' ? "\n " : std::string(1, c);
+  return text;
+}
+
 }  // namespace
 
 std::shared_ptr<const Graph> read_graph(const std::string& argument) {
@@ -52,11 +58,22 @@ std::shared_ptr<const Graph> read_graph(const std::string& argument) {
 }
 
 std::vector<Case> read_case_argument(const std::string& argument) {
-  if (!is_graph(argument)) return parse_cases(read_text(argument), argument);
-  // Lines after the first continue the graph.
-  std::string text;
-  for (char c : argument) text += c == '\n' ? "\n " : std::string(1, c);
-  return parse_cases(text, "graph");
+  bool given = is_graph(argument);
+  std::string text = given ? argument : read_text(argument), file = given ? "graph" : argument;
+  if (text.rfind("tessera-graph ", 0) == 0) text = print_graph(load_graph(text)), given = true;
+  std::vector<Case> cases = parse_cases(text, file);
+  // A first line that is no whole graph begins one, a statement a line.
+  bool begun = !cases.empty() && cases[0].error.empty() && cases[0].text.find("output") == std::string::npos;
+  return given || begun ? parse_cases(as_one_case(text), file) : cases;
+}
+
+bool is_wanted(const Case& c, const std::string& filter) {
+  return c.text.find(filter) != std::string::npos || c.file.find(filter) != std::string::npos;
+}
+
+void require_cases(size_t count, const std::string& filter) {
+  require(count > 0,
+          filter.empty() ? "there is no case in what was given" : cat("no case matches the filter '", filter, "'"));
 }
 
 void check_engines(const std::vector<std::string>& names, const Device& d) {
@@ -118,6 +135,18 @@ void write_file(const std::string& path, const std::string& content) {
   out << content;
   out.close();
   require(out.good(), "cannot write '", path, "'");
+}
+
+JsonLines::JsonLines(const std::string& path) : path_(path) {
+  if (path.empty()) return;
+  out_.open(path);
+  require(out_.good(), "cannot write '", path, "'");
+}
+
+void JsonLines::add(const Json& j) {
+  if (!out_.is_open()) return;
+  out_ << j.dump() << std::endl;
+  require(out_.good(), "cannot write '", path_, "'");
 }
 
 bool on_terminal() {

@@ -3,6 +3,7 @@
 // one leaves its action, which main() runs inside the one place that turns errors into messages and exit codes.
 #pragma once
 
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -45,8 +46,13 @@ struct PlanArguments {
 
 // Case files: those given, or all *.txt in `folder` under the working directory or, failing that, the source tree.
 std::vector<std::string> case_files(const std::vector<std::string>& given, const std::string& folder);
-// The cases of one of them. What is no file may be a case itself, a graph; `-` is standard input.
+// The cases of one of them. What is no file may be a case itself, a graph, and so may all of a file; `-` is standard
+// input.
 std::vector<Case> read_case_argument(const std::string& argument);
+// Does the graph or the file of a case contain the text of --filter?
+bool is_wanted(const Case& c, const std::string& filter);
+// Raises when there was none.
+void require_cases(size_t count, const std::string& filter);
 
 // Raises unless every engine exists and runs on the device.
 void check_engines(const std::vector<std::string>& names, const Device& d);
@@ -54,6 +60,17 @@ void check_engines(const std::vector<std::string>& names, const Device& d);
 Json number(double v);  // NaN and infinities, which JSON lacks, as strings
 void print_json(const Json& j);
 void write_file(const std::string& path, const std::string& content);
+
+// A file with one JSON value on each line, each there when it was added; nothing without a path.
+class JsonLines {
+ public:
+  explicit JsonLines(const std::string& path);
+  void add(const Json& j);
+
+ private:
+  std::string path_;
+  std::ofstream out_;
+};
 
 // Colours on a terminal only, and never with NO_COLOR set.
 enum class Colour { red, green, bold };

@@ -131,11 +131,9 @@ class Compiler {
 std::vector<Case> read_all(const Arguments& a) {
   std::vector<Case> cases;
   for (const std::string& file : case_files(a.files, "tests/kernels"))
-    for (Case& c : read_case_argument(file)) {
-      bool wanted = c.text.find(a.filter) != std::string::npos || c.file.find(a.filter) != std::string::npos;
-      if (wanted && c.error.empty()) cases.push_back(std::move(c));
-    }
-  require(!cases.empty(), "no case matches the filter '", a.filter, "'");
+    for (Case& c : read_case_argument(file))
+      if (is_wanted(c, a.filter) && c.error.empty()) cases.push_back(std::move(c));
+  require_cases(cases.size(), a.filter);
   return cases;
 }
 

@@ -62,6 +62,8 @@ void print_sass(const std::string& cubin) {
 }
 
 int run(const Arguments& a) {
+  require(!a.json || !(a.source || a.ptx || a.sass || a.log),
+          "--json prints the graph, --src, --ptx, --sass and --log ", "kernels: one or the other");
   if (a.json) return print_json(graph_json(*read_graph(a.plan.graph))), kOk;
   Device d = a.plan.pick_device();
   require(d.kind == DeviceKind::cuda, "plans for --device ", a.plan.device,

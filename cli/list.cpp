@@ -263,6 +263,7 @@ struct Arguments {
 
 int run(const Arguments& a) {
   require(!a.markdown || a.what == "ops", "--markdown is for `list ops` only");
+  require(!a.markdown || !a.json, "--markdown and --json exclude each other");
   if (a.markdown)
     ops_markdown();
   else if (a.json)

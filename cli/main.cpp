@@ -54,7 +54,7 @@ void suggest_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
   if (word.empty() || word[0] == '-' || std::find(names.begin(), names.end(), word) != names.end()) return;
-  std::string near = nearest(word, names);
+  std::string near = word == "help" ? "--help" : nearest(word, names);
   fail(Status::bad_parameter, "there is no command '", word, "'", near.empty() ? "." : "; did you mean '" + near + "'?",
        " Commands: ", any_of_text(names));
 }

@@ -2,9 +2,24 @@
 #include "parser.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <utility>
 
 namespace tsr::cli {
+namespace {
+
+// CLI11 takes the largest number for one that is too large.
+template <class T>
+void check_whole(CLI::Option* option, const std::string& problem) {
+  option->check([problem](const std::string& text) {
+    T v = 0;
+    auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), v);
+    if (bad == std::errc::result_out_of_range) return "'" + text + "' does not fit in 64 bits";
+    return bad == std::errc() && end == text.data() + text.size() ? std::string() : "'" + text + "' " + problem;
+  });
+}
+
+}  // namespace
 
 Option& Option::required() {
   option_->required();
@@ -44,16 +59,14 @@ Option Command::add_option(const std::string& name, std::vector<std::string>& va
 }
 
 Option Command::add_option(const std::string& name, int64_t& value, const std::string& text) {
-  return Option(app_->add_option(name, value, text));
+  CLI::Option* option = app_->add_option(name, value, text);
+  check_whole<int64_t>(option, "is no whole number");
+  return Option(option);
 }
 
 Option Command::add_option(const std::string& name, uint64_t& value, const std::string& text) {
   CLI::Option* option = app_->add_option(name, value, text);
-  // Otherwise -1 would become the largest number.
-  option->check([](const std::string& v) {
-    bool whole = !v.empty() && v.find_first_not_of("0123456789") == std::string::npos;
-    return whole ? std::string() : "'" + v + "' is no whole number >= 0";
-  });
+  check_whole<uint64_t>(option, "is no whole number >= 0");  // otherwise -1 would become the largest number
   return Option(option);
 }
 
@@ -62,7 +75,7 @@ Option Command::add_option(const std::string& name, double& value, const std::st
 }
 
 void Command::add_flag(const std::string& name, bool& value, const std::string& text) {
-  app_->add_flag(name, value, text);
+  app_->add_flag(name, value, text)->disable_flag_override();  // --json=5 is no way to write it
 }
 
 void Command::positionals_at_end() { app_->positionals_at_end(); }

@@ -29,7 +29,7 @@ struct Named {
   std::string value;
 };
 
-// Splits NAME=VALUE arguments and finds the tensors among `candidates`.
+// Splits NAME=VALUE arguments and finds the tensors among `candidates`, each at most once.
 std::vector<Named> resolve(const std::vector<std::string>& arguments, const Graph& g,
                            const std::vector<TensorId>& candidates, const char* what) {
   std::vector<std::string> names;
@@ -43,6 +43,7 @@ std::vector<Named> resolve(const std::vector<std::string>& arguments, const Grap
     bool found = t != kNone && std::find(candidates.begin(), candidates.end(), t) != candidates.end();
     require(found, "the graph has no ", what, " named '", name, "'; ", what,
             "s: ", names.empty() ? "none" : any_of_text(names));
+    for (const Named& other : out) require(other.tensor != t, what, " '", name, "' is given twice");
     out.push_back({t, a.substr(eq + 1)});
   }
   return out;
@@ -151,6 +152,8 @@ int run(const Arguments& a) {
   spec.seed = a.seed;
   for (const Named& d : resolve(a.data, *g, g->inputs(), "input")) {
     check_data_kind(d.value);
+    for (const Named& f : in)
+      require(f.tensor != d.tensor, "input '", g->tensor(d.tensor).name, "' is given by --in and by --data");
     spec.by_name[g->tensor(d.tensor).name] = d.value;
   }
   settle_offsets(*g, in, spec);
@@ -210,7 +213,7 @@ void add_run(Command& app) {
   c.add_option(
        "--data", a->data,
        "NAME=KIND: random data of an input: normal, positive, integers, extreme, special, zeros, ones, below:N, "
-       "range:LO,HI or values:A,B,... (repeatable)")
+       "places:N, range:LO,HI or values:A,B,... (repeatable)")
       .one_value();
   c.add_option("--seed", a->seed, "seed of random inputs").show_default();
   c.add_flag("--check", a->check, "compare the outputs with the oracle; exit code 1 when they differ");

@@ -64,6 +64,11 @@ int run(const Arguments& a) {
   require(a.every > 0, "--every is ", a.every, "; it must be 1 or more");
   require(a.fuzz >= 0, "--fuzz is ", a.fuzz, "; it must be a number of graphs");
   require(a.seconds >= 0, "--seconds is ", a.seconds, "; it must be positive");
+  bool chosen = !a.files.empty() || !a.filter.empty() || a.every != 1;
+  require(a.fuzz == 0 || !chosen, "--fuzz runs random graphs: case files, --filter and --every say nothing about them");
+  require(a.fuzz > 0 || !a.heavy, "--heavy is for --fuzz");
+  require(!a.conversions || (!chosen && a.fuzz == 0), "--conversions runs no cases: they go without files, --filter, ",
+          "--every and --fuzz");
   Tally tally;
   std::vector<std::string> failures;
   Progress progress(a.json);
@@ -96,11 +101,13 @@ int run(const Arguments& a) {
       return in_time();
     });
   } else if (!a.conversions) {
+    size_t cases_run = 0;
     for (const std::string& file : case_files(a.files, "tests/cases")) {
       std::vector<Case> cases = read_case_argument(file);
       for (size_t i = 0; i < cases.size() && in_time(); i += static_cast<size_t>(a.every)) {
         Case& c = cases[i];
-        if (c.text.find(a.filter) == std::string::npos && c.file.find(a.filter) == std::string::npos) continue;
+        if (!is_wanted(c, a.filter)) continue;
+        ++cases_run;
         c.data.seed += a.seed;
         if (cudnn)
           cudnn->run(c, tally);
@@ -109,6 +116,9 @@ int run(const Arguments& a) {
         progress.show(file, static_cast<int64_t>(i + 1), static_cast<int64_t>(cases.size()), tally);
       }
     }
+    if (!stopped) require_cases(cases_run, a.filter);
+    require(stopped || tally.passed + tally.failed + tally.skipped > 0, "engine ", a.engine,
+            " accepts no case that was given");
   }
   progress.clear();
   for (const Engine* e : all_engines()) {
@@ -138,7 +148,6 @@ int run(const Arguments& a) {
     std::string sum = cat(tally.passed, " passed, ", tally.failed, " failed, ", tally.skipped, " skipped");
     std::cout << paint(tally.failed ? Colour::red : Colour::green, sum) << "\n";
   }
-  require(stopped || tally.passed + tally.failed + tally.skipped > 0, "no case matches the filter '", a.filter, "'");
   return tally.failed ? kFailed : kOk;
 }
 

@@ -48,11 +48,16 @@ for command in run explain test bench tune list dump compile doctor exec version
 done
 expect 2 "--seed: At Most 1 required but received 2" run "$relu" --seed 1 --seed 2
 expect 2 "'-1' is no whole number >= 0" run "$relu" --seed -1
+expect 2 "'99999999999999999999' does not fit in 64 bits" run "$relu" --seed 99999999999999999999
+expect 2 "'99999999999999999999' does not fit in 64 bits" test --fuzz 99999999999999999999
+expect 2 "disallowed flag override" run "$relu" --json=5
+expect 2 "did you mean '--help'?" help
 expect 2 "--fuzz is -3" test --fuzz -3
 expect 2 "'-1' is no whole number >= 0" test --fuzz 1 --seed -1
 TESSERA_THREADS=abc expect 2 "TESSERA_THREADS='abc': it must be a whole number >= 0" run "$relu"
 expect 2 "engine gemm_cuda does not run on the device cpu" run "$relu" --engine gemm_cuda
 expect 2 "engine gemm_cuda does not run on the device cpu" test --engine gemm_cuda --fuzz 1
+TESSERA_LOG=3 TESSERA_LOG_FILE="$work/none/log" expect 0 "cannot be written; lines go to standard error" run "$relu"
 "$tessera" runn >"$work/out" 2>/dev/null
 check "errors go to stderr" test ! -s "$work/out"
 
@@ -67,6 +72,15 @@ for arguments in "run nonsense --json" "run --json" "list colours --json"; do
   "$tessera" $arguments >"$work/log" 2>/dev/null
   check "errors of '$arguments' are JSON" json "d['exit_code'] == 2 and len(d['error']) > 10"
 done
+expect 2 "'a' is no number" run "$relu" --data x=values:1,a
+expect 2 "'' is no number" run "$relu" --data x=values:1,
+expect 2 "has 3 values after the colon; it takes 2" run "$relu" --data x=range:1,2,3
+expect 2 "the first number must not exceed the second" run "$relu" --data x=range:2,1
+expect 2 "must count 1 or more" run "$relu" --data x=below:0
+expect 2 "'x' u8[2]: 300 does not fit in u8" run 'x = input u8[2]; y = identity x; output y' --data x=values:1,300
+expect 2 "'1.5' is no whole number" run 'x = input u8[2]; y = identity x; output y' --data x=values:1.5
+expect 2 "input 'x' is given twice" run "$relu" --data x=ones --data x=zeros
+expect 2 "output 'y' is given twice" run "$relu" --out y="$work/a.npy" --out y="$work/b.npy"
 expect 0 "NaN 3" run 'x = input f32[6]; y = log x; output y' --data x=values:1,-1
 expect 0 "empty" run 'x = input f32[0,3]; y = relu x; output y' --check
 echo "$relu" >"$work/graph.txt"
@@ -78,6 +92,12 @@ for command in run explain dump "test" "bench --seconds 0.01" "tune --seconds 0.
   "$tessera" $command <(echo "$relu") >"$work/log" 2>&1
   check "$command reads a pipe" test $? -eq 0
 done
+# a file that holds one graph, a statement on each line, is a case as well
+printf '# a graph\nx = input f32[2,3]\n\ny = relu x\r\noutput y\n' >"$work/lines.txt"
+for command in run "test" "bench --seconds 0.01"; do
+  expect 0 "" $command "$work/lines.txt"
+done
+expect 0 "3 passed, 0 failed, 0 skipped" test - <"$work/lines.txt"
 printf '\xef\xbb\xbf%s\n' "$relu" >"$work/mark.txt"
 expect 0 "y f32[2,3]:" run "$work/mark.txt"
 expect 0 "0 failed" test "$work/mark.txt"
@@ -145,6 +165,9 @@ save("e5m2", "<f1", (4,), bytes([0x3c, 0x41, 0xc2, 0x44]))
 save("e4m3", "<V1", (4,), bytes([0x38, 0x42, 0xc4, 0x48]))
 save("e2m1", "|V1", (4,), bytes([2, 4, 13, 6]))
 save("i4", "<V1", (4,), bytes([1, 14, 7, 8]))
+for i, shape in enumerate([(-2, 2), (10**20,), (2**62,), (2**40, 2**40), (1,) * 9]):
+    save(f"odd{i}", "<f4", shape, bytes(16))
+save("records", [("a", "<f4"), ("b", "<i4")], (2,), bytes(16))
 END
 for name in big columns; do
   expect 0 "1 2.5 -3 4" run 'x = input f32[2,2]; y = identity x; output y' --in x="$work/$name.npy"
@@ -156,8 +179,16 @@ for type in bf16 e5m2 e4m3; do
 done
 expect 0 "1 2 -3 4" run 'x = input e2m1[4]; y = identity x; output y f32' --in x="$work/e2m1.npy"
 expect 0 "1 -2 7 -8" run 'x = input i4[4]; y = identity x; output y i32' --in x="$work/i4.npy"
+for i in 0 1 2 3 4; do
+  expect 2 "error: " run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/odd$i.npy"
+  check "odd sizes are no internal error" bash -c "! grep -q internal '$work/log'"
+done
+expect 2 "sizes (-2, 2) are not understood" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/odd0.npy"
+expect 2 "NumPy's records, [('a', '<f4'), ('b', '<i4')]" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/records.npy"
 head -c 20 "$work/f.npy" >"$work/short.npy"
 expect 2 "truncated" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/short.npy"
+expect 2 "cannot read '$work'" run "$relu" --in x="$work"
+expect 2 "is given by --in and by --data" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/f.npy" --data x=ones
 expect 2 "is not a .npy file" run 'x = input f32[2,2]; y = relu x; output y' --in x="$work/graph.txt"
 expect 2 "cannot write" run "$relu" --out y="$work/none/y.npy"
 
@@ -194,6 +225,13 @@ check "test --json is JSON" json "len(d['failures']) == 1"
 expect 2 "no case matches" test "$work/good.txt" --filter nothing_like_this
 expect 2 "neither a file nor a graph" test "$work/none.txt"
 expect 2 "there is no engine named" test "$work/good.txt" --engine abc
+expect 2 "engine gemm_cpu accepts no case that was given" test "$relu" --engine gemm_cpu
+expect 2 "there is no case in what was given" test - </dev/null
+"$tessera" test "$relu" --filter nothing_like_this --json >"$work/log" 2>/dev/null
+check "a filter that matches nothing is one JSON value" json "d['exit_code'] == 2"
+expect 2 "--fuzz runs random graphs" test --fuzz 3 "$relu"
+expect 2 "--fuzz runs random graphs" test --fuzz 3 --filter relu
+expect 2 "--heavy is for --fuzz" test --heavy
 check "the last line sums up" bash -c "'$tessera' test '$work/good.txt' | tail -1 | grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'"
 
 expect 2 "--conversions compares device code" test --conversions
@@ -215,6 +253,7 @@ failures=$?
 expect 2 "plans for --device cpu have no kernels" compile "$work/good.txt" --device cpu
 expect 2 "there is no device 'h300'" compile "$work/good.txt" --device h300
 expect 2 "no case matches" compile "$work/good.txt" --filter nothing_like_this
+expect 2 "one or the other" dump --json --src "$relu"
 expect 0 '"op": "relu"' dump --json "$relu"
 check "dump --json is JSON" json "d['nodes'][0]['out'] == d['outputs'] == ['y']"
 
@@ -237,6 +276,9 @@ head -1 "$work/bench.json" >"$work/log"
 check "bench writes JSON lines" json "all(k in d for k in 'suite case op dtype engine ms peers ratio cpu commit'.split()) and d['peers']['copy'] > 0"
 expect 2 "no case matches" bench "$work/suite.txt" --filter nothing_like_this
 expect 2 "--candidates is for GPUs" bench "$work/suite.txt" --candidates
+expect 2 "--peer is for GPUs" bench "$work/suite.txt" --peer cudnn=libcudnn.so.9
+expect 2 "cannot write '/dev/full'" bench "$work/suite.txt" --seconds 0.01 --json /dev/full
+expect 0 "is not there for '$work/none'" bench "$work/suite.txt" --seconds 0.01 --python "$work/none"
 
 # tune: measures, remembers, and plans by what it found
 softmax='x = input f32[64,64]; y = softmax x; output y'
@@ -252,6 +294,8 @@ expect 0 "made by version 9.9.9" run "$softmax"
 export TESSERA_TUNING="$work/missing"
 expect 0 "cannot be read; planning by the cost model" run "$softmax"
 unset TESSERA_TUNING
+expect 2 "'/dev/full' is no file" tune "$softmax" --out /dev/full
+expect 2 "cannot write" tune "$softmax" --out "$work/none/tuning" --seconds 100
 expect 2 "exists and cannot be added to" tune "$softmax" --out "$work/cut"
 expect 0 "of the memory limit" explain --measure "$softmax"
 export TESSERA_CACHE="$work/open"
@@ -268,6 +312,7 @@ for what in ops engines dtypes settings layouts; do
 done
 expect 0 "## matmul" list ops --markdown
 expect 2 "--markdown is for" list engines --markdown
+expect 2 "exclude each other" list ops --markdown --json
 expect 2 "not in" list colours
 expect 0 "engines" doctor
 TESSERA_CUDA_DRIVER="$work/none.so" expect 0 "To use a GPU, install NVIDIA's driver" doctor

@@ -79,6 +79,33 @@ int main(void) {
     cudnnGetLastErrorString(text, sizeof text);
     printf("%d %s\n", status, status ? text : "fine");
   }
+  // The same holds for workspaces.
+  cudnnTensorDescriptor_t dx, dy;
+  cudnnFilterDescriptor_t dw;
+  cudnnConvolutionDescriptor_t c;
+  float *x, *w, *y;
+  char* space;
+  size_t bytes;
+  cudnnCreateTensorDescriptor(&dx);
+  cudnnCreateTensorDescriptor(&dy);
+  cudnnCreateFilterDescriptor(&dw);
+  cudnnCreateConvolutionDescriptor(&c);
+  cudnnSetTensor4dDescriptor(dx, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 8, 16, 32, 32);
+  cudnnSetTensor4dDescriptor(dy, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 8, 32, 32, 32);
+  cudnnSetFilter4dDescriptor(dw, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 32, 16, 3, 3);
+  cudnnSetConvolution2dDescriptor(c, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+  cudnnGetConvolutionForwardWorkspaceSize(h, dx, dw, c, dy, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, &bytes);
+  cudaMalloc((void**)&x, 8 * 16 * 32 * 32 * 4);
+  cudaMalloc((void**)&w, 32 * 16 * 9 * 4);
+  cudaMalloc((void**)&y, 8 * 32 * 32 * 32 * 4);
+  cudaMalloc((void**)&space, bytes);
+  for (int i = 0; i < 4; ++i) {
+    void* given = i == 0 ? 0 : i == 1 ? (void*)host : i == 2 ? space + 16 : space;
+    int status = cudnnConvolutionForward(h, &one, dx, x, dw, w, c, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                                         given, bytes, &zero, dy, y);
+    cudnnGetLastErrorString(text, sizeof text);
+    printf("workspace %d: %d %s\n", i, status, status ? text : "fine");
+  }
   return 0;
 }
 END
@@ -86,6 +113,10 @@ ${CC:-cc} -I"$source/include/cudnn" "$work/pointers.c" -o "$work/pointers" "$bui
 expect 0 "2000 cudnnSoftmaxForward: 'x' f32[1,4,8,8] takes 1024 bytes, but the memory at " "$tessera" exec --device cpu -- "$work/pointers"
 expect 0 "which is no memory of cudaMalloc or its like, or was freed" "$tessera" exec --device cpu -- "$work/pointers"
 expect 0 "0 fine" "$tessera" exec --device cpu -- "$work/pointers"
+expect 0 "workspace 0: 2000 cudnnConvolutionForward: the workspace is a null pointer, its size " "$tessera" exec --device cpu -- "$work/pointers"
+expect 0 "workspace 1: 2000 cudnnConvolutionForward: the workspace was given " "$tessera" exec --device cpu -- "$work/pointers"
+expect 0 "workspace 2: 2000 cudnnConvolutionForward: the workspace is said to have " "$tessera" exec --device cpu -- "$work/pointers"
+expect 0 "workspace 3: 0 fine" "$tessera" exec --device cpu -- "$work/pointers"
 expect 0 "xDesc=FLOAT [1,4,8,8] strides [256,64,8,1]" \
   env CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG=stdout "$tessera" exec --device cpu -- "$work/pointers"
 # a program that holds CUDA's runtime is told so: by two texts that every such runtime has

@@ -67,6 +67,11 @@ Tensor abs(Tensor x);
 Tensor max(Tensor a, Tensor b);
 Tensor min(Tensor a, Tensor b);
 Tensor pow(Tensor a, Tensor b);
+Tensor max(Tensor a, double b);
+Tensor min(Tensor a, double b);
+Tensor pow(Tensor a, double b);
+Tensor sin(Tensor x);
+Tensor cos(Tensor x);
 Tensor identity(Tensor x);
 Tensor select(Tensor condition, Tensor yes, Tensor no);
 

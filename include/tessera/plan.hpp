@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstddef>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -181,6 +182,12 @@ template <class T, size_t N>
 Binding bind(Tensor t, std::span<T, N> memory) {
   void* data = const_cast<std::remove_const_t<T>*>(memory.data());
   return {std::move(t), data, memory.size_bytes(), element_type<T>(), !std::is_const_v<T>};
+}
+
+// The same for a vector or an array, which must outlive the execution.
+template <std::ranges::contiguous_range R>
+Binding bind(Tensor t, R& memory) {
+  return bind(std::move(t), std::span(memory));
 }
 
 }  // namespace tessera

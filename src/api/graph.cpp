@@ -157,9 +157,7 @@ Tensor Graph::scalar(std::string_view name, DType type) {
   return state_->handle(state_->graph.add_tensor(t));
 }
 
-Tensor Graph::constant(double value, DType type) {
-  return state_->handle(state_->graph.add_tensor(tsr::make_scalar_constant(type, value)));
-}
+Tensor Graph::constant(double value, DType type) { return constant(std::vector<double>{value}, {1}, type); }
 
 Tensor Graph::constant(const std::vector<double>& values, const Ints& dims, DType type) {
   tsr::Tensor t;
@@ -170,7 +168,12 @@ Tensor Graph::constant(const std::vector<double>& values, const Ints& dims, DTyp
   require(!values.empty() && t.numel() == static_cast<int64_t>(values.size()), "a constant of sizes ", t.dims,
           " needs as many values, ", values.size(), " given");
   t.constant.resize(static_cast<size_t>(tsr::byte_size(type, t.numel())));
-  for (size_t i = 0; i < values.size(); ++i) tsr::store(type, t.constant.data(), static_cast<int64_t>(i), values[i]);
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    double v = values[static_cast<size_t>(i)];
+    tsr::store(type, t.constant.data(), i, v);
+    require(tsr::is_real(type) || tsr::is_complex(type) || tsr::load<double>(type, t.constant.data(), i) == v,
+            "a constant of ", type, " cannot be ", v);
+  }
   return state_->handle(state_->graph.add_tensor(std::move(t)));
 }
 

@@ -138,6 +138,11 @@ Tensor abs(Tensor x) { return call("abs", {x}); }
 Tensor max(Tensor a, Tensor b) { return call("max", {a, b}); }
 Tensor min(Tensor a, Tensor b) { return call("min", {a, b}); }
 Tensor pow(Tensor a, Tensor b) { return call("pow", {a, b}); }
+Tensor max(Tensor a, double b) { return max(a, scalar_like(a, b)); }
+Tensor min(Tensor a, double b) { return min(a, scalar_like(a, b)); }
+Tensor pow(Tensor a, double b) { return pow(a, scalar_like(a, b)); }
+Tensor sin(Tensor x) { return call("sin", {x}); }
+Tensor cos(Tensor x) { return call("cos", {x}); }
 Tensor identity(Tensor x) { return call("identity", {x}); }
 Tensor select(Tensor condition, Tensor yes, Tensor no) { return call("select", {yes, no, condition}); }
 

@@ -59,13 +59,22 @@ bool log_enabled(int level) {
   return level <= limit;
 }
 
+static std::FILE* open_log() {
+  std::string path = setting("TESSERA_LOG_FILE");
+  std::FILE* file = path.empty() ? stderr : std::fopen(path.c_str(), "a");
+  if (file) return file;
+  std::fprintf(stderr, "tessera[1] TESSERA_LOG_FILE='%s' cannot be written; lines go to standard error\n",
+               path.c_str());
+  return stderr;
+}
+
 void log_line(int level, const std::string& text) {
   if (!log_enabled(level)) return;
-  static const std::string path = setting("TESSERA_LOG_FILE");
-  static std::FILE* out = path.empty() ? stderr : std::fopen(path.c_str(), "a");
+  static std::FILE* out = open_log();
   static std::mutex lock;
   std::lock_guard guard(lock);
-  if (out) std::fprintf(out, "tessera[%d] %s\n", level, text.c_str()), std::fflush(out);
+  std::fprintf(out, "tessera[%d] %s\n", level, text.c_str());
+  std::fflush(out);
 }
 
 }  // namespace tsr

@@ -161,6 +161,10 @@ void* Call::stage(void* workspace) {
   return workspace;
 }
 
+void Call::check_space(const void* workspace, size_t bytes) const {
+  if (handle_.device.kind == DeviceKind::cpu) check_workspace(workspace, bytes);
+}
+
 void Call::execute(void* workspace, size_t bytes, bool own_workspace) {
   size_t needed = workspace_bytes(*plan_);
   demand(own_workspace || bytes >= needed, CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "the workspace has ", bytes,

@@ -59,6 +59,7 @@ class Call {
   template <class Make>
   void run_in(void* workspace, size_t workspace_bytes, const Make& make) {
     size_t needed = this->workspace_bytes(*plan(make));
+    if (needed > 0) check_space(workspace, workspace_bytes);
     bool serves = workspace && workspace_bytes >= needed;
     execute(workspace, workspace_bytes, !serves);
   }
@@ -110,7 +111,8 @@ class Call {
   bool find_plan();
   void make_plan(void (*make)(const void*, Maker&), const void* f);
   void execute(void* workspace, size_t bytes, bool own_workspace);
-  bool record(void* workspace) const;  // of a handle on the CPU
+  void check_space(const void* workspace, size_t bytes) const;  // is it what the caller says?
+  bool record(void* workspace) const;                           // of a handle on the CPU
   void log_factors() const;
   // Calls f(binding, argument) for what the graph reads and writes; not every graph needs every argument.
   template <class F>

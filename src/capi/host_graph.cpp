@@ -200,26 +200,40 @@ bool has_host_graphs() {
   return any_runtime([](const Runtime& r) { return r.is_ours(); });
 }
 
-void check_memory(const Graph& g, std::span<const Binding> bindings) {
-  if (!has_host_graphs()) return;
+// Bytes from there to the end of the memory, where the stand-in knows; raises for memory that it never gave.
+static std::optional<size_t> room_at(const std::string& what, const void* data) {
   // Elsewhere programs of our own tests hand over memory of the process.
   static const bool all_ours = std::getenv("TESSERA_EXEC_FOLDERS") != nullptr;
+  std::optional<size_t> room;
+  for (const Runtime& r : runtimes())
+    if (std::optional<size_t> found = r.room(data); found && room.value_or(Runtime::kForeign) == Runtime::kForeign)
+      room = found;
+  demand(room != Runtime::kForeign || !all_ours, CUDNN_STATUS_BAD_PARAM, what, " was given ", address(data),
+         ", which is no memory of cudaMalloc or its like, or was freed");
+  return room;
+}
+
+void check_memory(const Graph& g, std::span<const Binding> bindings) {
+  if (!has_host_graphs()) return;
   for (const Binding& b : bindings) {
     TensorId id = g.find_uid(b.uid);
     if (id == kNone || !b.data) continue;
     const Tensor& t = g.tensor(id);
     if (t.by_value || t.numel() == 0) continue;
-    std::optional<size_t> room;
-    for (const Runtime& r : runtimes())
-      if (std::optional<size_t> found = r.room(b.data); found && room.value_or(Runtime::kForeign) == Runtime::kForeign)
-        room = found;
-    demand(room != Runtime::kForeign || !all_ours, CUDNN_STATUS_BAD_PARAM, describe(t), " was given ", address(b.data),
-           ", which is no memory of cudaMalloc or its like, or was freed");
+    std::optional<size_t> room = room_at(describe(t), b.data);
     // Of packed sequences only the offsets tell how much there is.
     if (!room || t.ragged != kNone) continue;
     demand(*room >= static_cast<size_t>(t.bytes()), CUDNN_STATUS_BAD_PARAM, describe(t), " takes ", t.bytes(),
            " bytes, but the memory at ", address(b.data), " ends after ", *room);
   }
+}
+
+void check_workspace(const void* workspace, size_t bytes) {
+  if (!has_host_graphs() || bytes == 0) return;
+  demand(workspace, CUDNN_STATUS_BAD_PARAM, "the workspace is a null pointer, its size ", bytes);
+  std::optional<size_t> room = room_at("the workspace", workspace);
+  demand(!room || *room >= bytes, CUDNN_STATUS_BAD_PARAM, "the workspace is said to have ", bytes,
+         " bytes, but the memory at ", address(workspace), " ends after ", room.value_or(0));
 }
 
 bool is_host_graph(cudaGraph_t graph) {

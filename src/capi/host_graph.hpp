@@ -42,6 +42,7 @@ bool has_host_graphs();  // whether the program's CUDA runtime is our stand-in
 // Memory of a program that runs on our stand-in. Where that gave it some, pointers that a graph's tensors get must be
 // the stand-in's (under `tessera exec`), and have room for them. Raises BAD_PARAM: a GPU would read something else.
 void check_memory(const Graph& g, std::span<const Binding> bindings);
+void check_workspace(const void* workspace, size_t bytes);  // the same for that of a call which needs one
 bool is_host_graph(cudaGraph_t graph);
 // Puts the execution into an empty graph, or into one that was filled by this before, in place of what is there.
 void fill_host_graph(cudaGraph_t graph, Later work);

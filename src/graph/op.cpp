@@ -78,13 +78,22 @@ std::vector<std::string> all_spellings() {
   return names;
 }
 
+std::string hint_from_elsewhere(std::string_view word, std::span<const ElsewhereName> names,
+                                const std::vector<std::string>& known) {
+  for (const ElsewhereName& e : names)
+    if (e.name == word && std::find(known.begin(), known.end(), e.here) != known.end())
+      return cat("; here it is '", e.here, "'", e.how.empty() ? "" : ", ", e.how);
+  return "";
+}
+
 std::string hint_for_operation(std::string_view word) {
   for (const OpSpec* o : all_ops())
     if (o->name == word)
       return cat("; it has a name for each mode, such as '", o->mode_prefix, o->modes[0], o->mode_suffix, "'");
-  for (const ElsewhereName& e : names_elsewhere())
-    if (e.name == word) return cat("; here it is '", e.here, "'", e.how.empty() ? "" : ", ", e.how);
-  std::string near = nearest(word, all_spellings());
+  std::vector<std::string> known = all_spellings();
+  std::string here = hint_from_elsewhere(word, names_elsewhere(), known);
+  if (!here.empty()) return here;
+  std::string near = nearest(word, known);
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 

@@ -126,12 +126,17 @@ std::optional<Spelled> find_spelling(std::string_view text);
 std::vector<std::string> all_spellings();  // aliases among them
 // What to say of a word that is no operation: "; did you mean 'relu'?".
 std::string hint_for_operation(std::string_view word);
-// What other libraries call an operation, and what to write here.
+// What other libraries call an operation, an option or a data type, and what to write here.
 struct ElsewhereName {
   std::string_view name, here;
   std::string_view how = {};  // if the name is not all
 };
 std::span<const ElsewhereName> names_elsewhere();
+std::span<const ElsewhereName> options_elsewhere();
+std::span<const ElsewhereName> dtypes_elsewhere();
+// "; here it is 'pad'" if one of them has this name and what to write is among `known`, or nothing.
+std::string hint_from_elsewhere(std::string_view word, std::span<const ElsewhereName> names,
+                                const std::vector<std::string>& known);
 // For operations spelled by their mode: sets the mode of `to` to that of `from`.
 void copy_mode(const OpSpec& op, const std::any& from, std::any& to);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <set>
 #include <unordered_map>
 
 #include "graph/default_types.hpp"
@@ -44,6 +45,12 @@ class Parser : TextReader {
   }
 
  private:
+  [[noreturn]] void unknown_type(const Token& word) const {
+    std::vector<std::string> names;
+    for (const DTypeInfo& i : dtypes()) names.emplace_back(i.name);
+    unknown(word, "data type", names, hint_from_elsewhere(word.text, dtypes_elsewhere(), names));
+  }
+
   // dtype [dims] [:layout]
   bool is_type() const { return peek().kind == Token::word && find_dtype(peek().text); }
   void type(Tensor& t) {
@@ -54,11 +61,7 @@ class Parser : TextReader {
       word = expect_word("a data type");
       d = find_dtype(word.text);
     }
-    if (!d) {
-      std::vector<std::string> names;
-      for (const DTypeInfo& i : dtypes()) names.emplace_back(i.name);
-      unknown(word, "data type", names);
-    }
+    if (!d) unknown_type(word);
     t.dtype = *d;
     t.dtype_given = true;
     if (is("[")) {
@@ -302,7 +305,7 @@ class Parser : TextReader {
     if (n < 1 || n > 65536) error(at, "a constant has 1 to 65536 elements");
     t.constant.resize(static_cast<size_t>(byte_size(t.dtype, n)));
     for (int64_t i = 0; i < n; ++i) {
-      if (i) expect(",");
+      if (i && !accept(",")) error(peek(), cat("expected ',': a constant of sizes ", t.dims, " has ", n, " values"));
       if (is_complex(t.dtype)) {
         double re = real();
         expect(",");
@@ -310,7 +313,10 @@ class Parser : TextReader {
       } else if (is_real(t.dtype)) {
         store(t.dtype, t.constant.data(), i, real());
       } else {
-        store(t.dtype, t.constant.data(), i, integer());
+        Token number = peek();
+        int64_t v = integer();
+        store(t.dtype, t.constant.data(), i, v);
+        if (load<int64_t>(t.dtype, t.constant.data(), i) != v) error(number, cat(v, " does not fit in ", t.dtype));
       }
     }
   }
@@ -402,15 +408,16 @@ class Parser : TextReader {
     n.op = &spec;
     n.attrs = spelled->options;
     std::vector<Body> bodies;
+    std::set<std::string_view> options;  // that were given
     size_t position = 0;
     bool variadic = !spec.in.empty() && spec.in.back().kind == Slot::variadic;
     while (is_operand()) {
       if (peek().kind == Token::word && is("=", 1)) {
-        named_argument(scope, n, head, bodies, depth);
+        named_argument(scope, n, head, bodies, options, depth);
         continue;
       }
       if (position >= spec.in.size() && !variadic)
-        error(peek(), cat(head.text, " takes at most ", spec.in.size(), " inputs"));
+        error(peek(), cat(head.text, " takes at most ", spec.in.size(), spec.in.size() == 1 ? " input" : " inputs"));
       TensorId id = operand(scope, n.in, depth);
       if (position < spec.in.size() || variadic) {
         if (n.in.size() <= position) n.in.resize(position + 1, kNone);
@@ -428,18 +435,24 @@ class Parser : TextReader {
     return place(scope, std::move(n), std::move(targets), head);
   }
 
-  void named_argument(Scope& scope, Node& n, const Token& head, std::vector<Body>& bodies, int depth) {
+  void named_argument(Scope& scope, Node& n, const Token& head, std::vector<Body>& bodies,
+                      std::set<std::string_view>& options, int depth) {
     Token key = take();
     take();
+    auto once = [&] {
+      if (!options.insert(key.text).second) error(key, cat("option '", key.text, "' is given twice"));
+    };
     if (key.text == "compute") {
+      once();
       Token v = expect_word("a data type");
       auto d = find_dtype(v.text);
-      if (!d) error(v, "expected a data type");
+      if (!d) unknown_type(v);
       n.compute = *d;
       n.compute_given = true;
       return;
     }
     if (is("{")) {
+      once();
       bodies.push_back({key, position() + 1});
       skip_braces();
       return;
@@ -453,6 +466,7 @@ class Parser : TextReader {
       n.in[i] = operand(scope, n.in, depth);
       return;
     }
+    once();
     option(n, key, head);
   }
 
@@ -482,7 +496,7 @@ class Parser : TextReader {
     }
     for (const Slot& s : n.op->in)
       if (s.kind != Slot::variadic) names.emplace_back(s.name);
-    unknown(key, cat("option of ", head.text), names);
+    unknown(key, cat("option of ", head.text), names, hint_from_elsewhere(key.text, options_elsewhere(), names));
   }
 
   void set(bool* v) {

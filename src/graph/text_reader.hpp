@@ -49,9 +49,11 @@ class TextReader {
     fail_at(source_, t.text, message);
   }
   template <class Range>
-  [[noreturn]] void unknown(const Token& t, std::string_view what, const Range& candidates) const {
+  [[noreturn]] void unknown(const Token& t, std::string_view what, const Range& candidates,
+                            std::string hint = {}) const {
     std::string near = nearest(t.text, candidates);
-    error(t, cat("unknown ", what, " '", t.text, "'", near.empty() ? "" : "; did you mean '" + near + "'?"));
+    if (hint.empty() && !near.empty()) hint = "; did you mean '" + near + "'?";
+    error(t, cat("unknown ", what, " '", t.text, "'", hint));
   }
   // Errors of graph building get the position of the statement that caused them.
   template <class F>
@@ -60,7 +62,7 @@ class TextReader {
       f();
     } catch (const Error& e) {
       if (e.status() != Status::bad_parameter || std::string_view(e.what()).substr(0, 5) == "line ") throw;
-      error(t, e.what());
+      fail_at(source_, t.kind == Token::end ? std::string_view() : t.text, e.what());
     }
   }
 

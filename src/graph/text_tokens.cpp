@@ -88,7 +88,9 @@ std::vector<Token> tokenize(std::string_view s) {
     } else if (std::string_view("=,;:[](){}@*/").find(c) != std::string_view::npos) {
       tokens.push_back({Token::symbol, s.substr(i++, 1)});
     } else {
-      fail_at(s, s.substr(i, 1), "this character has no meaning here");
+      bool name = static_cast<unsigned char>(c) >= 128;  // of another alphabet
+      fail_at(s, s.substr(i, 1),
+              cat("this character has no meaning here", name ? "; a name that has it stands in quotes" : ""));
     }
   }
   tokens.push_back({Token::end, {}});

@@ -2,6 +2,7 @@
 #include "harness/buffers.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -15,25 +16,22 @@ namespace {
 constexpr size_t kBand = 256;
 constexpr std::byte kBandByte{0xa5}, kPoison{0xff};
 
-Ints numbers_after_colon(const std::string& kind) {
-  Ints v;
-  size_t at = kind.find(':');
-  while (at != std::string::npos && at + 1 < kind.size()) {
-    size_t end = 0;
-    v.push_back(std::stoll(kind.substr(at + 1), &end));
-    at = kind.find(',', at + 1);
+// What stands behind the colon, between commas.
+template <class T>
+std::vector<T> after_colon(const std::string& kind) {
+  std::vector<T> values;
+  size_t colon = kind.find(':');
+  if (colon == std::string::npos) return values;
+  for (size_t at = colon + 1, end = 0; end != std::string::npos; at = end + 1) {
+    end = kind.find(',', at);
+    std::string word = kind.substr(at, end == std::string::npos ? end : end - at);
+    T v = 0;
+    auto [stop, bad] = std::from_chars(word.data(), word.data() + word.size(), v);
+    require(bad == std::errc() && stop == word.data() + word.size(), "data '", kind, "': '", word, "' is no ",
+            std::is_integral_v<T> ? "whole number of 64 bits" : "number");
+    values.push_back(v);
   }
-  return v;
-}
-
-std::vector<double> reals_after_colon(const std::string& kind) {
-  std::vector<double> v;
-  size_t at = kind.find(':');
-  while (at != std::string::npos && at + 1 < kind.size()) {
-    v.push_back(std::stod(kind.substr(at + 1)));
-    at = kind.find(',', at + 1);
-  }
-  return v;
+  return values;
 }
 
 double sample(const std::string& kind, const std::vector<double>& args, uint64_t seed, uint64_t stream, uint64_t i) {
@@ -104,22 +102,32 @@ double random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
 }
 
 void check_data_kind(const std::string& kind) {
-  std::vector<double> args = reals_after_colon(kind);
   std::string base = kind.substr(0, kind.find(':'));
-  size_t needed = base == "below" || base == "places" || base == "values" ? 1 : base == "range" ? 2 : 0;
-  require(args.size() >= needed, "data '", kind, "' needs values after a colon");
-  (void)sample(base, args, 0, 0, 0);
+  size_t least = base == "below" || base == "places" || base == "values" ? 1 : base == "range" ? 2 : 0;
+  require(kind != base || least == 0, "data '", kind, "' needs values after a colon");
+  auto args = after_colon<double>(kind);
+  if (args.size() >= least) (void)sample(base, args, 0, 0, 0);  // raises for a name that does not exist
+  require(base == "values" || args.size() == least, "data '", kind, "' has ", args.size(),
+          " values after the colon; it takes ", least);
+  bool count = base == "below" || base == "places";
+  require(!count || (args[0] >= 1 && std::isfinite(args[0])), "data '", kind, "' must count 1 or more");
+  require(base != "range" || args[0] <= args[1], "data '", kind, "': the first number must not exceed the second");
 }
 
 void fill(const Tensor& t, void* data, int64_t count, const DataSpec& spec) {
   std::string kind = data_kind(t, spec), base = kind.substr(0, kind.find(':'));
   uint64_t stream = hash_text(t.name);
   if (base == "values" && is_integer(t.dtype)) {
-    Ints values = numbers_after_colon(kind);
-    for (int64_t i = 0; i < count; ++i) store(t.dtype, data, i, values.at(static_cast<size_t>(i) % values.size()));
+    Ints values = after_colon<int64_t>(kind);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t v = values.at(static_cast<size_t>(i) % values.size());
+      store(t.dtype, data, i, v);
+      require(load<int64_t>(t.dtype, data, i) == v, "data '", kind, "' of ", describe(t), ": ", v, " does not fit in ",
+              t.dtype);
+    }
     return;
   }
-  std::vector<double> args = reals_after_colon(kind);
+  auto args = after_colon<double>(kind);
   for (int64_t i = 0; i < count; ++i) {
     double v = sample(base, args, spec.seed, stream, static_cast<uint64_t>(i));
     if (is_complex(t.dtype))

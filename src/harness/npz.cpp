@@ -2,7 +2,9 @@
 #include "harness/npz.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -13,7 +15,7 @@ namespace {
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  require(in.good(), "cannot read '", path, "'");
+  require(in.good() && !std::filesystem::is_directory(path), "cannot read '", path, "'");
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -25,17 +27,32 @@ T little(std::string_view s, size_t at) {
 }
 
 // The value of a key in NumPy's header dictionary, up to the next comma outside brackets.
-std::string header_value(std::string_view header, std::string_view key) {
+std::string header_value(std::string_view header, std::string_view key, const std::string& name) {
   size_t at = header.find("'" + std::string(key) + "'");
-  require(at != std::string_view::npos, "npy header has no ", key);
+  require(at != std::string_view::npos, name, ": the .npy header has no ", key);
   at = header.find(':', at) + 1;
   size_t end = at;
   for (int depth = 0; end < header.size(); ++end) {
     char c = header[end];
-    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
     if (depth == 0 && (c == ',' || c == '}')) break;
   }
   return std::string(header.substr(at, end - at));
+}
+
+// The numbers of a shape, "(2, 3)".
+Dims sizes_of(std::string_view shape, const std::string& name) {
+  Ints sizes;
+  for (size_t at = shape.find_first_of("-0123456789"); at != std::string_view::npos;
+       at = shape.find_first_of("-0123456789", at)) {
+    int64_t size = -1;
+    auto [end, bad] = std::from_chars(shape.data() + at, shape.data() + shape.size(), size);
+    require(bad == std::errc() && size >= 0, name, ": sizes", shape, " are not understood");
+    sizes.push_back(size);
+    at = static_cast<size_t>(end - shape.data());
+  }
+  require(sizes.size() <= kMaxRank, name, " has ", sizes.size(), " dimensions; a tensor has at most ", kMaxRank);
+  return Dims(sizes);
 }
 
 // What golden values are made of.
@@ -82,28 +99,22 @@ std::vector<char> row_major(const std::vector<char>& columns, const Dims& dims, 
 }  // namespace
 
 NpyArray parse_npy(std::string_view s, const std::string& name) {
-  require(s.size() >= 10 && s.substr(0, 6) == "\x93NUMPY", name, " is not a .npy file");
+  require(s.size() >= 12 && s.substr(0, 6) == "\x93NUMPY", name, " is not a .npy file");
   bool v1 = s[6] == 1;
   size_t length = v1 ? little<uint16_t>(s, 8) : little<uint32_t>(s, 8), start = (v1 ? 10 : 12) + length;
   require(start <= s.size(), name, ": the .npy header is truncated");
   std::string_view header = s.substr(v1 ? 10 : 12, length);
   NpyArray a;
-  std::string descr = header_value(header, "descr"), shape = header_value(header, "shape");
+  std::string descr = header_value(header, "descr", name);
+  require(descr.find('[') == std::string::npos, name, ": NumPy's records,", descr, ", are not understood");
   a.descr = descr.substr(descr.find('\'') + 1, descr.rfind('\'') - descr.find('\'') - 1);
-  bool columns = header_value(header, "fortran_order").find("True") != std::string::npos;
-  for (size_t i = 0; i < shape.size();) {
-    if (!std::isdigit(static_cast<unsigned char>(shape[i]))) {
-      ++i;
-      continue;
-    }
-    size_t end = 0;
-    a.dims.push_back(std::stoll(shape.substr(i), &end));
-    i += end;
-  }
+  bool columns = header_value(header, "fortran_order", name).find("True") != std::string::npos;
+  a.dims = sizes_of(header_value(header, "shape", name), name);
   size_t element = element_bytes(a.descr, name);
   int64_t n = volume(a.dims);
-  auto bytes = static_cast<size_t>(n) * element;
-  require(s.size() - start >= bytes, name, ": ", s.size() - start, " bytes of data, sizes ", a.dims, " need ", bytes);
+  require((s.size() - start) / element >= static_cast<size_t>(n), name, ": ", s.size() - start,
+          " bytes of data, sizes ", a.dims, " of ", a.descr, " need more");
+  size_t bytes = static_cast<size_t>(n) * element;
   a.bytes.assign(s.begin() + static_cast<std::ptrdiff_t>(start),
                  s.begin() + static_cast<std::ptrdiff_t>(start + bytes));
   if (columns) a.bytes = row_major(a.bytes, a.dims, element);

@@ -2,6 +2,7 @@
 #include "harness/tune.hpp"
 
 #include <cmath>
+#include <filesystem>
 #include <future>
 
 #include "base/cache_folder.hpp"
@@ -100,6 +101,9 @@ Attempt* tune_step(const PlannedStep& step, const Device& d, const PlanOptions& 
 }
 
 Tuning existing(const std::string& path) {
+  std::error_code unknown;
+  std::filesystem::file_status there = std::filesystem::status(path, unknown);
+  require(!std::filesystem::exists(there) || std::filesystem::is_regular_file(there), "'", path, "' is no file");
   auto text = read_file(path);
   if (!text) return {};
   try {
@@ -120,6 +124,7 @@ void tune(const std::shared_ptr<const Graph>& g, const Device& d, const TuneRequ
   require_present(d);
   require(d.kind == DeviceKind::cpu || is_gpu(d), "device ", d.name,
           ": the time of emulated kernels says nothing about a GPU; tune on cpu or cuda");
+  require(write_file_atomically(path, tuning.save()), "cannot write '", path, "'");  // before the time is spent
   std::string machine = tuning_machine(d);
   auto plan = make_plan(g, d, r.options);
   int changed = 0;

@@ -147,6 +147,10 @@ TEST(Binding, SpansCarryTheirSize) {
         plan.run({bind(m.x, std::span(x)), bind(m.y, std::span(y)), bind(m.z, std::span(constant))});
       },
       {"output 'z'", "constant memory"});
+  std::array<float, 6> w{};
+  plan.run({bind(m.x, constant), bind(m.y, y), bind(m.z, w)});
+  EXPECT_EQ(w[5], 22);
+  expect_error([&] { plan.run({bind(m.x, x), bind(m.y, y), bind(m.z, constant)}); }, {"output 'z'", "constant memory"});
   // Of a bare pointer nothing is known.
   plan.run({{m.x, x.data()}, {m.y, y.data()}, {m.z, z.data()}});
 }

@@ -59,6 +59,25 @@ TEST(Api, SubgraphsMayUseTensorsAroundThem) {
   EXPECT_EQ(Graph::parse(g.text()).text(), g.text());
 }
 
+TEST(Api, NumbersStandForOperands) {
+  Graph g;
+  Tensor x = g.input("x", DType::f32, {3});
+  Tensor y = g.output(max(min(pow(x, 2), 5), 1) + sin(x) * sin(x) + cos(x) * cos(x), "y");
+  Buffer bx(x), by(y);
+  bx.set(std::vector<double>{0.5, -2, 3});
+  g.plan().run({bind(x, bx), bind(y, by)});
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(by.get(i), std::vector<double>({2, 5, 6})[i], 1e-6);
+}
+
+TEST(Api, ConstantsFitTheirType) {
+  Graph g;
+  EXPECT_EQ(g.constant(127, DType::i8).dtype(), DType::i8);
+  expect_error([&] { g.constant(300, DType::i8); }, {"a constant of i8 cannot be 300"});
+  expect_error([&] { g.constant(1.5, DType::i32); }, {"a constant of i32 cannot be 1.5"});
+  expect_error([&] { g.constant({0, NAN}, {2}, DType::i64); }, {"a constant of i64 cannot be nan"});
+  expect_error([&] { g.constant(2, DType::boolean); }, {"a constant of bool cannot be 2"});
+}
+
 TEST(Api, MistakesAreNamed) {
   Graph g, other;
   Tensor x = g.input("x", DType::f32, {2, 3}), z = other.input("z", DType::f32, {2, 3});

@@ -120,6 +120,30 @@ TEST(Text, NamesOfOtherLibrariesLeadToOperations) {
     EXPECT_TRUE(find_spelling(e.here)) << e.name;
     EXPECT_FALSE(find_spelling(e.name)) << e.name;
   }
+  for (const ElsewhereName& e : dtypes_elsewhere()) {
+    EXPECT_TRUE(find_dtype(e.here)) << e.name;
+    EXPECT_FALSE(find_dtype(e.name)) << e.name;
+  }
+  expect_refused("x = input float32[2]; y = relu x; output y", {"unknown data type 'float32'; here it is 'f32'"});
+  expect_refused("x = input f32[2]; y = relu x compute=half; output y", {"'half'; here it is 'f16'"});
+  expect_refused("x = input f32[2]; y = softmax x dim=0; output y", {"option of softmax 'dim'; here it is 'axes'"});
+  expect_refused("x = input f32[2]; y = argmax x dim=0; output y", {"option of argmax 'dim'; here it is 'axis'"});
+  expect_refused("x = input f32[2]; y = maximum x x; output y", {"'maximum'; here it is 'max'"});
+}
+
+TEST(Text, OptionsAreGivenOnce) {
+  expect_refused("x = input f32[2]; y = relu x slope=1 slope=2; output y",
+                 {"column 38", "option 'slope' is given twice"});
+  expect_refused("x = input f32[2]; y = relu x compute=f32 compute=f64; output y", {"'compute' is given twice"});
+  expect_refused(
+      "x = input f32[2]; y = reduce_by x axes=0 combine={ a b -> add a b } combine={ a b -> mul a b }; output y",
+      {"'combine' is given twice"});
+}
+
+TEST(Text, ConstantsFitTheirType) {
+  expect_refused("x = const i8 300; y = neg x; output y", {"column 14", "300 does not fit in i8"});
+  expect_refused("x = const u4[2] 1,-1; y = identity x; output y", {"column 19", "-1 does not fit in u4"});
+  expect_refused("x = const bool 2; y = logical_not x; output y", {"2 does not fit in bool"});
 }
 
 TEST(Text, ErrorsPointAtTheirCause) {
@@ -148,7 +172,8 @@ TEST(Text, ErrorsPointAtTheirCause) {
 
 TEST(Text, Refusals) {
   expect_refused("", {"no output"});
-  expect_refused("x = input f32[2]; y = relu x", {"no output"});
+  expect_refused("x = input f32[2]; y = relu x", {"no output: mark at least one tensor\n"});
+  expect_refused("x = const f32[3] 1,2; y = relu x; output y", {"column 21", "a constant of sizes [3] has 3 values"});
   expect_refused("x = input f32[2]; output x", {"'x' is an input"});
   expect_refused("x = input f32[2]; y = relu x; output y; output y", {"an output already"});
   expect_refused("x = input f32[2]; x = relu x; output x", {"two tensors are named 'x'"});

@@ -69,7 +69,10 @@ class Execution {
 
  private:
   void run(std::span<const Binding> bindings, void* stream) const {
-    if (sized_.plan->device().kind == DeviceKind::cpu) check_memory(sized_.plan->source(), bindings);
+    if (sized_.plan->device().kind == DeviceKind::cpu) {
+      check_memory(sized_.plan->source(), bindings);
+      if (workspace_) check_workspace(workspace_, sized_.told);
+    }
     sized_.plan->execute_within(bindings, workspace_, workspace_ ? sized_.told : 0, stream);
   }
 
