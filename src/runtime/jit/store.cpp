@@ -69,8 +69,8 @@ std::string pack_folder() {
       Dl_info here;
       if (dladdr(reinterpret_cast<void*>(&pack_folder), &here) != 0) {
         fs::path library = fs::path(here.dli_fname).parent_path();
-        for (const char* folder : {"kernels", "tessera/kernels", "lib/tessera/kernels"})
-          places.push_back(library / folder);  // libcudnn.so.9, libtessera.so, the Python module
+        for (const char* name : {"kernels", "tessera/kernels", "lib/tessera/kernels"})
+          places.push_back(library / name);  // libcudnn.so.9, libtessera.so, the Python module
       }
     }
     for (const fs::path& p : places)
