@@ -147,7 +147,7 @@ void Decomposition::clear_frame(TensorId t, const Dims& part, const Dims& low) {
       Strip strip{left, inside + at * strides[i]};
       strip.sizes[i] = size;
       taken += volume(strip.sizes);
-      strips.push_back(std::move(strip));
+      strips.push_back(strip);
     }
     left[i] = part[i], inside += before * strides[i];
   }

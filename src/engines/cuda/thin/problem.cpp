@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "engines/cuda/thin/args.cuh"
 #include "graph/ops/list.hpp"
