@@ -20,8 +20,8 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string filter, engine, record, cudnn, device = "cpu";
-  int64_t fuzz = 0, every = 1;
+  std::string filter, engine, record, cudnn, kind, device = "cpu";
+  int64_t fuzz = 0, every = 1, ways = 1;
   uint64_t seed = 0;
   double seconds = 0;
   bool heavy = false, conversions = false, json = false;
@@ -67,6 +67,8 @@ int run(const Arguments& a) {
   bool chosen = !a.files.empty() || !a.filter.empty() || a.every != 1;
   require(a.fuzz == 0 || !chosen, "--fuzz runs random graphs: case files, --filter and --every say nothing about them");
   require(a.fuzz > 0 || !a.heavy, "--heavy is for --fuzz");
+  require(a.fuzz > 0 || a.kind.empty(), "--kind is for --fuzz");
+  require(a.ways > 0, "--ways is ", a.ways, "; it must be 1 or more");
   require(!a.conversions || (!chosen && a.fuzz == 0), "--conversions runs no cases: they go without files, --filter, ",
           "--every and --fuzz");
   Tally tally;
@@ -74,6 +76,7 @@ int run(const Arguments& a) {
   Progress progress(a.json);
   RunnerOptions o;
   o.engine = a.engine;
+  o.ways = a.ways;
   o.device = find_device(a.device);
   require_present(o.device);
   if (!a.engine.empty()) check_engines({a.engine}, o.device);
@@ -96,7 +99,8 @@ int run(const Arguments& a) {
           "name --device cuda or emulated");
   if (a.conversions || (everything && o.device.kind == DeviceKind::cuda)) run_conversions(o, tally);
   if (a.fuzz > 0) {
-    run_fuzz(a.fuzz, a.seed, a.heavy ? random_heavy_graph : random_graph, o, tally, [&](int64_t done) {
+    MakeCase make = a.heavy || !a.kind.empty() ? heavy_cases(a.kind) : random_case;
+    run_fuzz(a.fuzz, a.seed, make, o, tally, [&](int64_t done) {
       progress.show("random graphs", done, a.fuzz, tally);
       return in_time();
     });
@@ -163,6 +167,8 @@ void add_test(Command& app) {
   c.add_option("--cudnn", a->cudnn, "through this libcudnn.so.9 instead, as a client of cuDNN");
   c.add_option("--fuzz", a->fuzz, "run this many random graphs instead of case files");
   c.add_flag("--heavy", a->heavy, "with --fuzz: one heavy operation a graph, at larger sizes");
+  c.add_option("--kind", a->kind, "with --fuzz: heavy operations of this kind, such as attention or product");
+  c.add_option("--ways", a->ways, "how many candidates of each engine run: its choice, then others").show_default();
   c.add_flag("--conversions", a->conversions, "compare the device's conversions of all bit patterns instead");
   c.add_option("--seconds", a->seconds, "start no further case or random graph after this time");
   c.add_option("--every", a->every, "only every Nth case of each file").show_default();

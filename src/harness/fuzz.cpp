@@ -2,11 +2,11 @@
 #include "harness/fuzz.hpp"
 
 #include <algorithm>
-#include <random>
 #include <unordered_map>
 
 #include "graph/ragged.hpp"
 #include "graph/text.hpp"
+#include "harness/fuzz_kinds.hpp"
 
 namespace tsr {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 // Grows a graph by trying operations on random tensors; what the graph refuses is dropped.
 class Generator {
  public:
-  explicit Generator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15ull + 1) {}
+  explicit Generator(uint64_t seed) : draw_(seed) {}
 
   Graph run() {
     rank_ = pick(1, 4);
@@ -28,11 +28,11 @@ class Generator {
   }
 
  private:
-  int pick(int lo, int hi) { return lo + static_cast<int>(random_() % static_cast<uint64_t>(hi - lo + 1)); }
-  bool chance(int percent) { return pick(1, 100) <= percent; }
+  int pick(int lo, int hi) { return static_cast<int>(draw_.pick(lo, hi)); }
+  bool chance(int percent) { return draw_.chance(percent); }
   template <class T>
   T pick_of(std::initializer_list<T> v) {
-    return *(v.begin() + pick(0, static_cast<int>(v.size()) - 1));
+    return draw_.of(v);
   }
 
   TensorId input(bool integer = false) {
@@ -51,7 +51,7 @@ class Generator {
   Dims random_strides(const Dims& dims) {
     int order[kMaxRank];
     for (int i = 0; i < dims.size(); ++i) order[i] = i;
-    if (chance(30)) std::shuffle(order, order + dims.size(), random_);
+    if (chance(30)) std::shuffle(order, order + dims.size(), draw_.engine());
     Dims s = permuted_strides(dims, order);
     if (chance(15))
       for (int64_t& v : s) v *= 2;
@@ -135,7 +135,7 @@ class Generator {
   void permute(TensorId a) {
     std::vector<int> order;
     for (int i = 0; i < g_.tensor(a).rank(); ++i) order.push_back(i);
-    std::shuffle(order.begin(), order.end(), random_);
+    std::shuffle(order.begin(), order.end(), draw_.engine());
     std::string perm;
     for (int i : order) perm += (perm.empty() ? "" : ",") + std::to_string(i);
     statement("transpose " + name(a) + " perm=" + perm);
@@ -283,7 +283,7 @@ class Generator {
     return offsets;
   }
 
-  std::mt19937_64 random_;
+  fuzz::Draw draw_;
   Graph g_;
   Dims base_;
   int rank_ = 1, count_ = 0;
@@ -334,7 +334,11 @@ Graph extract(const Graph& g, const std::vector<TensorId>& wanted, const std::ve
 
 }  // namespace
 
-Graph random_graph(uint64_t seed) { return Generator(seed).run(); }
+Case random_case(uint64_t seed) {
+  Case c;
+  c.text = print_graph(Generator(seed).run());
+  return c;
+}
 
 Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails) {
   Graph best = g;
@@ -358,46 +362,44 @@ Graph shrink(const Graph& g, const std::function<bool(const Graph&)>& fails) {
   return best;
 }
 
-void run_fuzz(int64_t count, uint64_t seed, MakeGraph make, const RunnerOptions& o, Tally& tally,
+void run_fuzz(int64_t count, uint64_t seed, const MakeCase& make, const RunnerOptions& o, Tally& tally,
               const std::function<bool(int64_t done)>& go_on) {
   RunnerOptions quiet = o;
   for (int64_t i = 0; i < count && go_on(i); ++i) {
     uint64_t s = seed + static_cast<uint64_t>(i);
     Case c;
-    c.file = "fuzz";
-    c.line = static_cast<int>(s);
-    c.data.seed = s;
-    auto run = [&](const Graph& g, Tally& t) {
-      c.text = print_graph(g);
-      run_case(c, quiet, t);
-    };
     std::string first;
     quiet.on_failure = [&](const std::string& why) { first = first.empty() ? why : first; };
     Tally mine;
-    Graph g;
     try {
-      g = make(s);
-      run(g, mine);
+      c = make(s);
     } catch (const std::exception& e) {
       ++mine.failed;
       first = cat("the generator raised: ", e.what());
     }
+    c.file = "fuzz";
+    c.line = static_cast<int>(s);
+    c.data.seed = s;
+    if (mine.failed == 0) run_case(c, quiet, mine);
     tally.passed += mine.passed;
     tally.failed += mine.failed;
     tally.skipped += mine.skipped;
     for (auto& [why, n] : mine.skip_reasons) tally.skip_reasons[why] += n;
     for (auto& [name, n] : mine.by_engine) tally.by_engine[name] += n;
     if (mine.failed == 0) continue;
-    if (g.finalized()) {
-      first.clear();
-      Graph small = shrink(g, [&](const Graph& candidate) {
+    if (!c.text.empty()) {
+      auto run = [&](const Graph& g) {
+        c.text = print_graph(g);
         Tally t;
-        run(candidate, t);
+        run_case(c, quiet, t);
         return t.failed > 0;
-      });
-      first.clear();
-      Tally t;
-      run(small, t);
+      };
+      try {
+        Graph small = shrink(parse_graph(c.text), run);
+        first.clear();
+        run(small);
+      } catch (const Error&) {  // the text is no graph: that is the failure
+      }
     }
     if (o.on_failure)
       o.on_failure(cat("seed ", s, " (repeat with the same options and --fuzz 1 --seed ", s, "), shrunk: ", first));

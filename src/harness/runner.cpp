@@ -199,6 +199,29 @@ std::vector<const DecompositionRule*> rules_for(const Graph& g, const Device& d)
   return rules;
 }
 
+// Other candidates of an engine than its choice, at most so many, drawn by the seed: whatever steps of the plan have
+// them.
+std::vector<std::string> other_ways(const std::shared_ptr<const Graph>& g, const Device& d, const PlanOptions& o,
+                                    const Engine& e, int64_t count, uint64_t seed) {
+  if (count <= 0) return {};
+  Query query(g, d, o.recognise);
+  std::vector<std::string> ways;
+  auto plan = make_plan(query, o);
+  for (const PlannedStep& step : plan->steps()) {
+    if (step.engine != &e || step.inside >= 0) continue;
+    for (const Config& c : query.asked(step.region.nodes).answer(e).configs)
+      if (std::string way = to_string(c); way != to_string(step.config)) ways.push_back(std::move(way));
+  }
+  std::sort(ways.begin(), ways.end());
+  ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
+  for (size_t i = 0; i < ways.size() && i < static_cast<size_t>(count); ++i) {
+    auto left = static_cast<double>(ways.size() - i);
+    std::swap(ways[i], ways[i + static_cast<size_t>(random_uniform(seed, 0, i) * left)]);
+  }
+  ways.resize(std::min(ways.size(), static_cast<size_t>(count)));
+  return ways;
+}
+
 bool has_special(const DataSpec& data) {
   return data.all == "special" ||
          std::any_of(data.by_name.begin(), data.by_name.end(), [](const auto& i) { return i.second == "special"; });
@@ -258,15 +281,16 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
         if (options.engines.empty() || e.status() != Status::not_supported) throw;
         ++tally.skipped;
         ++tally.skip_reasons[name + " alone: neither it nor the last resort takes some operation of the graph"];
-        return;
+        return false;
       }
-      if (!ran) return;
+      if (!ran) return false;
       ++tally.by_engine[name];
       for (NodeId n = 0; n < g->node_count(); ++n) ++tally.by_op[std::string(g->node(n).op->name)];
       if (why.empty())
         ++tally.passed;
       else
-        fail_case(name, why);
+        fail_case(options.config.empty() ? name : cat(name, " (", options.config, ")"), why);
+      return true;
     };
     for (const Engine* e : all_engines()) {
       std::string name(e->info().name);
@@ -275,9 +299,15 @@ void run_case(const Case& c, const RunnerOptions& o, Tally& tally) {
       std::vector<std::string> engines = {name};
       // Packed sequences come and go through copies, which the last resort of a GPU does not make.
       if (o.device.kind == DeviceKind::cuda && has_ragged(*g)) engines.emplace_back("move_cuda");
-      attempt(name, {.engines = engines, .tuned = false}, [e](const Plan& p) {
+      PlanOptions options{.engines = engines, .tuned = false};
+      auto takes_part = [e](const Plan& p) {
         return std::any_of(p.steps().begin(), p.steps().end(), [&](const PlannedStep& s) { return s.engine == e; });
-      });
+      };
+      if (!attempt(name, options, takes_part)) continue;
+      for (const std::string& way : other_ways(g, o.device, options, *e, o.ways - 1, data.seed)) {
+        options.config = way;
+        attempt(name, options, takes_part);
+      }
     }
     if (!o.engine.empty()) return;
     attempt("plan", {.tuned = false}, nullptr);

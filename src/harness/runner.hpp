@@ -19,7 +19,8 @@ struct Tally {
 
 struct RunnerOptions {
   Device device = cpu_device();
-  std::string engine;                                  // empty: all engines and the whole plan
+  std::string engine;  // empty: all engines and the whole plan
+  int64_t ways = 1;    // in which each engine runs a graph: its own choice, then others, drawn by the seed
   std::function<void(const std::string&)> on_failure;  // message with a reproducer
 };
 

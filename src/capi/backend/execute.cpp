@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C calls that run plans.
+#include <algorithm>
+
 #include "capi/backend/cuda_graph.hpp"
 #include "capi/backend/planning.hpp"
 #include "capi/host_graph.hpp"
@@ -10,10 +12,10 @@ namespace tsr::capi {
 namespace {
 
 // The plan for the sizes of a variant pack, and what it may rely on. Programs ask for the workspace when they have the
-// plan, and may execute it with larger sizes later.
+// plan, or for the sizes of a variant pack, and may execute the plan with other sizes later.
 struct Sized {
   std::shared_ptr<const Plan> plan;
-  size_t told;  // bytes of workspace that the program was told to bring
+  size_t told;  // bytes of workspace that the program brings, whichever of the two it asked for
 };
 Sized plan_for(const cudnnContext& handle, const Descriptor& plan, const Descriptor& pack) {
   std::shared_ptr<const Plan> p = plan_on(made<MadePlan>(plan), handle.device);
@@ -23,7 +25,8 @@ Sized plan_for(const cudnnContext& handle, const Descriptor& plan, const Descrip
   demand(!made<MadePlan>(plan).peers, CUDNN_STATUS_NOT_SUPPORTED,
          "VARIANT_PACK_OVERRIDE_SHAPES: norms with statistics of peers keep their sizes, which all peers share");
   cuda::RelaxedCapture allowed;
-  return {p->with_shapes(changed), told};
+  std::shared_ptr<const Plan> sized = p->with_shapes(changed);
+  return {sized, std::min(told, static_cast<size_t>(workspace_of(*sized, made<MadePlan>(plan).knobs)))};
 }
 
 const Descriptor& given_plan(cudnnBackendDescriptor_t d) {

@@ -3,6 +3,7 @@
 // the oracle, with R = float it shows what rounding every step to f32 costs, from which tolerances are derived.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <functional>
 #include <optional>
@@ -29,6 +30,14 @@ Array<T> read(const Memory& m, const Ints* lengths = nullptr);
 // Rounds to the type of the memory. Ragged tensors: as read().
 template <class T>
 void write(const Memory& m, const Array<T>& a, const Ints* lengths = nullptr);
+
+// Two units in the last place of f32 away, on the side that the seed says: what fast elementary functions and sums in
+// another order may be off by.
+inline float neighbour(float v, uint64_t seed) {
+  if (!std::isfinite(v)) return v;
+  float side = (seed * 0x9e3779b97f4a7c15ull) >> 63 ? -INFINITY : INFINITY;
+  return std::nextafter(std::nextafter(v, side), side);
+}
 
 // Tensor cores take what they multiply in 16 bits, times a factor of their own: moved runs round such numbers
 // somewhere.

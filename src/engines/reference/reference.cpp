@@ -2,7 +2,6 @@
 #include "engines/reference/reference.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
 #include "engines/reference/ops/list.hpp"
@@ -63,13 +62,6 @@ void each_element(const Memory& m, const Ints* lengths, const F& f) {
     within[0] = 0;
     f(base + t.offset(within), i);
   }
-}
-
-// Two units in the last place away: what fast elementary functions may be off by.
-float neighbour(float v, uint64_t seed) {
-  if (!std::isfinite(v)) return v;
-  float side = (seed * 0x9e3779b97f4a7c15ull) >> 63 ? -INFINITY : INFINITY;
-  return std::nextafter(std::nextafter(v, side), side);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // The relation behind the three convolutions: which elements of x and w are multiplied for which element of y.
 #pragma once
 
+#include <vector>
+
 #include "engines/reference/ops/sum_type.hpp"
 #include "graph/ops/conv.hpp"
 
@@ -12,16 +14,20 @@ template <class F>
 void each_product(const Dims& x, const Dims& w, const Dims& y, const tessera::ConvOptions& options, const F& f) {
   int spatial = x.size() - 2;
   auto o = with_defaults(options, spatial);
-  int64_t filters_per_group = w[0] / conv_groups(x, w);
-  Dims one_filter = w;
-  one_filter[0] = 1;
-  int64_t outputs = volume(y), terms = volume(one_filter);
+  Dims window = w, picture = x;  // of one channel
+  window[0] = window[1] = picture[0] = picture[1] = 1;
+  int64_t filters_per_group = w[0] / conv_groups(x, w), outputs = volume(y), window_size = volume(window);
+  int64_t picture_size = volume(picture);
+  struct Tap {
+    int64_t x, w;  // in a channel's picture and in its window
+  };
+  std::vector<Tap> taps;
   Dims at_y = Dims::filled(y.size(), 0);
   for (int64_t iy = 0; iy < outputs; ++iy, next_index(at_y, y)) {
-    int64_t first_channel = at_y[1] / filters_per_group * w[1];
+    taps.clear();
     Dims at_w = Dims::filled(w.size(), 0);
-    for (int64_t t = 0; t < terms; ++t, next_index(at_w, one_filter)) {
-      int64_t ix = at_y[0] * x[1] + first_channel + at_w[1];
+    for (int64_t t = 0; t < window_size; ++t, next_index(at_w, window)) {
+      int64_t ix = 0;
       bool inside = true;
       for (int i = 0; i < spatial; ++i) {
         auto d = static_cast<size_t>(i);
@@ -31,8 +37,12 @@ void each_product(const Dims& x, const Dims& w, const Dims& y, const tessera::Co
         inside = inside && place >= 0 && place < x[2 + i];
         ix = ix * x[2 + i] + place;
       }
-      if (inside) f(ix, at_y[1] * terms + t, iy);
+      if (inside) taps.push_back({ix, t});
     }
+    int64_t first_channel = at_y[0] * x[1] + at_y[1] / filters_per_group * w[1];
+    for (int64_t c = 0; c < w[1]; ++c)
+      for (const Tap& t : taps)
+        f((first_channel + c) * picture_size + t.x, (at_y[1] * w[1] + c) * window_size + t.w, iy);
   }
 }
 

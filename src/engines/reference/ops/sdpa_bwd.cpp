@@ -19,6 +19,14 @@ struct Gradient {
   Array<R> grad_o, stats, delta;
 };
 
+// Of a run whose values move a little.
+template <class R>
+uint64_t jitter(const Context<R>& c) {
+  for (int slot : {int{kDq}, int{kDk}, int{kDv}})
+    if (c.wants(slot)) return c.out_memory(slot).jitter;
+  return 0;
+}
+
 template <class R>
 Gradient<R> read_gradient(const Context<R>& c, const Attention<R>& a) {
   Gradient<R> g = {
@@ -28,10 +36,20 @@ Gradient<R> read_gradient(const Context<R>& c, const Attention<R>& a) {
   if (c.has(kDelta)) given = read_sequences(c, kDelta, a.len_q, a.n.sq);
   int64_t known = c.has(kDelta) ? given.dims[2] : 0;  // rows whose sums the caller gave
   g.delta = Array<R>(g.stats.dims);
+  uint64_t draw = jitter(c);
   each_row(a, [&](int64_t b, int64_t h, int64_t row) {
-    R& sum = g.delta.at(b, h, row, 0);
+    R &sum = g.delta.at(b, h, row, 0), magnitudes = 0;
     if (row < known) sum = given.at(b, h, row, 0) * a.keep_factor;
-    for (int64_t i = 0; row >= known && i < a.n.dv; ++i) sum += g.grad_o.at(b, h, row, i) * o.at(b, h, row, i);
+    for (int64_t i = 0; row >= known && i < a.n.dv; ++i) {
+      R term = g.grad_o.at(b, h, row, i) * o.at(b, h, row, i);
+      sum += term;
+      magnitudes += std::fabs(term);
+    }
+    // What it is subtracted from may be the same number, as where there is one key: then all that is left is rounding.
+    if (draw != 0 && std::isfinite(magnitudes)) {
+      auto m = static_cast<float>(magnitudes);
+      sum += static_cast<R>(neighbour(m, draw + static_cast<uint64_t>(row)) - m);
+    }
   });
   return g;
 }
@@ -104,14 +122,6 @@ void finish(const Context<R>& c, Array<R>& x, int out, int amax_out, int scale, 
   c.out(amax_out, amax(x));
   multiply(x, c.template scalar<R>(scale, R(1)));
   write_sequences(c, out, x, lengths);
-}
-
-// Of a run whose values move a little.
-template <class R>
-uint64_t jitter(const Context<R>& c) {
-  for (int slot : {int{kDq}, int{kDk}, int{kDv}})
-    if (c.wants(slot)) return c.out_memory(slot).jitter;
-  return 0;
 }
 
 template <class R>
