@@ -6,13 +6,19 @@
 namespace tsr {
 namespace {
 
-// The region without its anchor.
-Region rest_of(const Region& r, NodeId anchor) {
+using Products = std::vector<TensorId>;
+Products products_of(const Region& r, NodeId anchor, NodeId second) {
+  Products ids = {r.graph->node(anchor).out[0]};
+  if (second != kNone) ids.push_back(r.graph->node(second).out[0]);
+  return ids;
+}
+
+// The region without what makes its products.
+Region rest_of(const Region& r, const Products& products) {
   Region rest;
   rest.graph = r.graph;
   for (NodeId n : r.nodes)
-    if (n != anchor) rest.nodes.push_back(n);
-  const Node& a = r.graph->node(anchor);
+    if (!contains(products, r.graph->node(n).out[0])) rest.nodes.push_back(n);
   std::vector<TensorId> made;
   for (NodeId n : rest.nodes) {
     for (TensorId t : node_reads(*r.graph, r.graph->node(n)))
@@ -21,14 +27,15 @@ Region rest_of(const Region& r, NodeId anchor) {
       if (t != kNone) made.push_back(t);
   }
   for (TensorId t : r.outputs)
-    if (!contains(a.out, t)) rest.outputs.push_back(t);
+    if (!contains(products, t)) rest.outputs.push_back(t);
   return rest;
 }
 
 Lane lane_of(DType t) { return t == DType::f64 ? Lane::f64 : is_integer(t) ? Lane::i64 : Lane::f32; }
 
-// The value of the anchor's result: read as `type`, rounded where it is stored or where rounding is the point.
-int define_product(const Region& r, TensorId id, DType type, const Scaling& s, Lane lane, Expr& e) {
+// The value of a product, which instruction `v` loads as `type`: rounded where it is stored or where rounding is the
+// point.
+int define_product(const Region& r, TensorId id, int v, DType type, const Scaling& s, Lane lane, Expr& e) {
   const Tensor& c = r.graph->tensor(id);
   bool row = e.row_length() == 1;
   auto emit = [&](Instr i) {
@@ -38,7 +45,6 @@ int define_product(const Region& r, TensorId id, DType type, const Scaling& s, L
   };
   Lane from = lane_of(type);
   bool stored = contains(r.outputs, id);
-  int v = emit({.kind = Instr::load, .lane = from, .tensor = id});
   if (from == Lane::i64 && (s.beta != 0 || s.alpha != 1)) {  // factors make exact sums real
     from = Lane::f64;
     v = emit({.kind = Instr::convert, .lane = from, .a = v});
@@ -69,15 +75,18 @@ int define_product(const Region& r, TensorId id, DType type, const Scaling& s, L
 
 }  // namespace
 
-Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out) {
-  TensorId id = r.graph->node(anchor).out[0];
-  const Tensor& c = r.graph->tensor(id);
-  if (c.ragged != kNone) return Reason::no("output ", describe(c), " is ragged");
-  if (is_complex(c.dtype)) return Reason::no("output ", describe(c), " is complex");
-  if (info(c.dtype).vector > 1) return Reason::no("output ", describe(c), " is vectorised");
-  if (contains(r.outputs, id) && info(c.dtype).bits < 8)
-    return Reason::no("output ", describe(c), " packs several elements into a byte");
-  Region rest = rest_of(r, anchor);
+Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out, NodeId second) {
+  Products products = products_of(r, anchor, second);
+  for (TensorId id : products) {
+    const Tensor& t = r.graph->tensor(id);
+    if (t.ragged != kNone) return Reason::no("output ", describe(t), " is ragged");
+    if (is_complex(t.dtype)) return Reason::no("output ", describe(t), " is complex");
+    if (info(t.dtype).vector > 1) return Reason::no("output ", describe(t), " is vectorised");
+    if (contains(r.outputs, id) && info(t.dtype).bits < 8)
+      return Reason::no("output ", describe(t), " packs several elements into a byte");
+  }
+  const Tensor& c = r.graph->tensor(products[0]);
+  Region rest = rest_of(r, products);
   Expr scratch;
   Expr& e = out ? *out : scratch;
   e = {};
@@ -96,21 +105,29 @@ Reason lower_epilogue(const Region& r, NodeId anchor, Expr* out) {
   return Reason::yes();
 }
 
-EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, const Expr& e, DType type, const Scaling& scaling) {
+EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, const Expr& e, DType type, const Scaling& scaling,
+                               NodeId second) {
   EpilogueParts p;
-  TensorId id = r.graph->node(anchor).out[0];
-  const Tensor& c = r.graph->tensor(id);
-  Lane lane = lane_of(type);
-  for (const Instr& i : e.code)
-    if (i.kind == Instr::load && i.tensor == id) lane = i.lane;
+  Products products = products_of(r, anchor, second);
+  const Tensor& c = r.graph->tensor(products[0]);
   p.expr = e;
   p.expr.code.clear();
-  int product = define_product(r, id, type, scaling, lane, p.expr);
+  bool row = e.row_length() == 1;
+  for (TensorId id : products)
+    p.expr.code.push_back({.kind = Instr::load, .lane = lane_of(type), .row = row, .tensor = id});
+  std::vector<int> values;
+  for (size_t k = 0; k < products.size(); ++k) {
+    Lane lane = lane_of(type);
+    for (const Instr& i : e.code)
+      if (i.kind == Instr::load && i.tensor == products[k]) lane = i.lane;
+    values.push_back(define_product(r, products[k], static_cast<int>(k), type, scaling, lane, p.expr));
+  }
   std::vector<int> place;
   auto moved = [&](int i) { return i < 0 ? i : place[static_cast<size_t>(i)]; };
   for (Instr i : e.code) {
-    if (i.kind == Instr::load && i.tensor == id) {
-      place.push_back(product);
+    auto product = std::find(products.begin(), products.end(), i.tensor);
+    if (i.kind == Instr::load && product != products.end()) {
+      place.push_back(values[static_cast<size_t>(product - products.begin())]);
       continue;
     }
     i.a = moved(i.a), i.b = moved(i.b), i.c = moved(i.c);
@@ -124,12 +141,13 @@ EpilogueParts prepare_epilogue(const Region& r, NodeId anchor, const Expr& e, DT
   for (size_t i = 0; i < p.expr.code.size(); ++i) {
     Instr& x = p.expr.code[i];
     if (x.tensor == kNone) continue;
-    TensorId wanted = i == 0 ? kNone : x.tensor;
-    auto known = std::find(p.ids.begin(), p.ids.end(), wanted);
+    bool is_product = i < products.size();
+    TensorId wanted = is_product ? kNone : x.tensor;
+    auto known = is_product ? p.ids.end() : std::find(p.ids.begin(), p.ids.end(), wanted);
     x.tensor = static_cast<TensorId>(known - p.ids.begin());
     if (known != p.ids.end()) continue;
     p.ids.push_back(wanted);
-    const Tensor& like = i == 0 ? product_tensor : r.graph->tensor(wanted);
+    const Tensor& like = is_product ? product_tensor : r.graph->tensor(wanted);
     Tensor copy;
     copy.dtype = like.dtype, copy.dims = like.dims, copy.strides = like.strides;
     copy.stored = like.stored, copy.alignment = like.alignment;

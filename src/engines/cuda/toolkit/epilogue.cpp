@@ -10,7 +10,7 @@ namespace {
 
 // Says of each value whether there is one for each element of the product. Known before are only numbers that all
 // elements share; what is computed of reductions is known after them.
-void settle_rows(Expr& e, const Graph& g) {
+void settle_rows(Expr& e, const Graph& g, size_t products) {
   size_t n = e.code.size();
   auto each_operand = [&](size_t i, auto&& f) {
     for (int k : {e.code[i].a, e.code[i].b, e.code[i].c})
@@ -25,7 +25,7 @@ void settle_rows(Expr& e, const Graph& g) {
     if (!after[i] || reduces_row(e.code[i])) each_operand(i, [&](size_t k) { needed[k] = true; });
   for (size_t i = 0; i < n; ++i) {
     Instr& c = e.code[i];
-    bool element = i == 0 || c.kind == Instr::store;  // a product of one element is still an element
+    bool element = i < products || c.kind == Instr::store;  // a product of one element is still an element
     each_operand(i, [&](size_t k) { element = element || !e.code[k].row; });
     // A value for each column is one for each element, unless it is only read after a reduction of rows.
     if (c.kind == Instr::load) element = element || (needed[i] && g.tensor(c.tensor).numel() > 1);
@@ -37,9 +37,10 @@ void settle_rows(Expr& e, const Graph& g) {
 
 }  // namespace
 
-Epilogue::Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling)
-    : graph_(r.graph), parts_(prepare_epilogue(r, anchor, lowered, type, scaling)) {
-  settle_rows(parts_.expr, parts_.graph);
+Epilogue::Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling,
+                   NodeId second)
+    : graph_(r.graph), parts_(prepare_epilogue(r, anchor, lowered, type, scaling, second)) {
+  settle_rows(parts_.expr, parts_.graph, products());
   found_ = find_operands(parts_.expr, parts_.graph, &layout_);
   layout_.wide = true;
   for (auto* loops : {&layout_.outer, &layout_.inner})
@@ -108,7 +109,7 @@ int64_t Epilogue::reductions() const {
 
 int Epilogue::instructions() const {
   constexpr int kLoad = 2, kStore = 2, kCostly = 14;
-  int n = -kLoad - kStore;  // the product, and its store
+  int n = -kLoad * static_cast<int>(products()) - kStore;  // what lies in registers, and one store
   for (const Instr& c : parts_.expr.code)
     if (!c.row && c.kind != Instr::constant)
       n += c.kind == Instr::load ? kLoad : c.kind == Instr::store ? kStore : is_costly(c, false) ? kCostly : 1;
@@ -130,7 +131,7 @@ Code Epilogue::print(const std::vector<OperandPlan::Access>& access, int vector,
   Layout l = layout_;
   for (size_t k = 0; k < fixed.size(); ++k) l.outer[0].strides[k] = fixed[k] ? 0 : 1;
   for (size_t k = 0; k < access.size(); ++k) l.operands[k].access = access[k];
-  l.operands[0].access = OperandPlan::given;
+  for (size_t k = 0; k < products(); ++k) l.operands[k].access = OperandPlan::given;
   l.vector = vector;
   l.columns = over == dev::Reduced::rows;  // a thread's neighbouring columns then have values of their own
   return print_code(parts_.expr, parts_.graph, l, false, args);

@@ -3,6 +3,8 @@
 // generated code. A product alone is stored by the same means.
 #pragma once
 
+#include <algorithm>
+
 #include "engines/cuda/toolkit/code.hpp"
 #include "planner/epilogue.hpp"
 
@@ -17,7 +19,8 @@ struct Reduction {
 class Epilogue {
  public:
   // As prepare_epilogue.
-  Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling);
+  Epilogue(const Region& r, NodeId anchor, const Expr& lowered, DType type, const Scaling& scaling,
+           NodeId second = kNone);
   // Why not, if it cannot be. `most`: operands that the kernel has room for, the product among them.
   Reason check(size_t most) const;
   // For kernels that reduce. The axes of the result make rows, columns and batches.
@@ -28,7 +31,8 @@ class Epilogue {
   int64_t reductions() const;  // how many
   int instructions() const;    // for each element beyond a store of the product, estimated
 
-  const std::vector<OperandPlan>& operands() const { return layout_.operands; }  // the first is the product
+  // The first is the product; the next one the second product, where there is one.
+  const std::vector<OperandPlan>& operands() const { return layout_.operands; }
   const Tensor& tensor(const OperandPlan& o) const { return parts_.graph.tensor(o.tensor); }
   // Prints the code for `vector` columns at once; accesses of the operands are to be set. `args`: the type that holds
   // them. `fixed`: operands that are the same for every row, for kernels that load those once for several.
@@ -42,6 +46,8 @@ class Epilogue {
   TensorId id(TensorId local) const { return local == kNone ? kNone : parts_.ids[static_cast<size_t>(local)]; }
 
  private:
+  size_t products() const { return static_cast<size_t>(std::count(parts_.ids.begin(), parts_.ids.end(), kNone)); }
+
   const Graph* graph_;
   EpilogueParts parts_;
   Layout layout_;

@@ -49,6 +49,7 @@ struct WgmmaArgs {
   // Dimensions of maps: the one whose elements follow each other, then rows or columns and batches, or those of
   // pictures.
   TensorMap a, b;
+  TensorMap b_too;  // of a second product with the same left operand
   Parts reduced;
   i32 kinds;
   i32 columns, column_tiles, batches;

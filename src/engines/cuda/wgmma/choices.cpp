@@ -54,7 +54,7 @@ struct TileClocks {
   double each, last = 0;
 };
 TileClocks tile_clocks(const WgmmaProblem& m, const WgmmaTiling& t, double steps) {
-  double products = steps * step_clocks(m, t), chunks = t.columns / 64.0, strips = t.rows / 64.0;
+  double products = steps * step_clocks(m, t), chunks = own_columns(m, t) / 64.0, strips = t.rows / 64.0;
   double issued = kChunkElements * m.epilogue.instructions(), waits = 0;
   constexpr double kShared = 1.15;  // blocks are in each other's way
   if (!t.turns)
@@ -75,7 +75,8 @@ double bytes_again(const WgmmaProblem& m, const WgmmaTiling& t, double row_tiles
   };
   // The rows of a group of tiles stay; columns are read again for each group, unless all of them stay too.
   double room = static_cast<double>(d.cache_bytes) / 2, groups = std::ceil(row_tiles / kWgmmaGroup);
-  double again = bytes(m.b) < room ? 0 : bytes(m.b) * (groups - 1);
+  double right = bytes(m.b) * (m.is_paired() ? 2 : 1);
+  double again = right < room ? 0 : right * (groups - 1);
   if (bytes(m.a) / groups > room) again += bytes(m.a) * static_cast<double>(column_tiles_of(m, t) - 1);
   return again;
 }
@@ -107,7 +108,7 @@ double modelled_seconds(const WgmmaProblem& m, const WgmmaChoice& c, const Regio
   // Short pieces of the result's rows are slow to write.
   constexpr double kPieces = 1.25, kSharedMemory = 1.05;
   constexpr int kShort = 128;
-  if (c.splits == 0 && m.columns > t.columns && t.columns < kShort) memory *= kPieces;
+  if (c.splits == 0 && m.columns > own_columns(m, t) && own_columns(m, t) < kShort) memory *= kPieces;
   if (t.blocks > 1) memory *= kSharedMemory;
   memory /= kMemory;
   seconds = std::max(seconds, memory) + (1 - kHidden) * std::min(seconds, memory) + d.step_seconds;
@@ -127,12 +128,12 @@ bool fits(const WgmmaProblem& m, const WgmmaTiling& t) {
   if (m.has_prologue() && (t.cluster > 1 || t.blocks > 1 || t.rows > 128)) return false;  // a warpgroup computes them
   if (m.rows <= t.rows - 64) return false;                                                // a warpgroup for nothing
   if (m.filter_gradient && t.cluster > 1) return false;                                   // blocks do not share patches
-  if (t.turns && m.promotes) return false;  // sums of a step and of all do not fit
+  if (t.turns && (m.promotes || m.is_paired())) return false;  // sums of a step and of all do not fit
   // Nor does what long code takes beside sums, or that with more than one operand or reductions beside 160 of them.
   constexpr size_t kOperands = 3;  // the product and the result among them
   bool much = m.epilogue.operands().size() > kOperands || m.reduction.over != dev::Reduced::nothing;
   if (t.turns && (is_long(m) || (t.columns > 128 && much))) return false;
-  if (m.b.across() && t.columns / t.cluster % 64 != 0) return false;  // which come in pieces of 64
+  if (m.b.across() && own_columns(m, t) / t.cluster % 64 != 0) return false;  // which come in pieces of 64
   // Twice the registers for sums.
   return !m.promotes || (t.columns <= (t.rows > 128 ? 64 : 192) && (t.blocks == 1 || t.columns <= 64));
 }
@@ -168,7 +169,7 @@ int64_t channel_tiles_of(const WgmmaProblem& m) {
 }
 int64_t row_tiles_of(const WgmmaKind& k, const WgmmaTiling& t) { return ceil_div(k.rows, t.rows * t.cluster); }
 int64_t column_tiles_of(const WgmmaProblem& m, const WgmmaTiling& t) {
-  if (!m.filter_gradient) return ceil_div(m.columns, t.columns);
+  if (!m.filter_gradient) return ceil_div(m.columns, own_columns(m, t));
   return ceil_div(m.taps() * channel_tiles_of(m), t.columns / 64);
 }
 int64_t tiles_of(const WgmmaProblem& m, const WgmmaTiling& t) {
@@ -211,6 +212,7 @@ int64_t out_bytes(const WgmmaProblem& m, const WgmmaChoice& c) {
   return c.splits || m.filter_gradient ? 0 : c.tile.rows / 64 * 2 * 64 * 128;
 }
 int64_t stage_bytes(const WgmmaTiling& t) { return (t.rows + t.columns) * 128; }
+int own_columns(const WgmmaProblem& m, const WgmmaTiling& t) { return m.is_paired() ? t.columns / 2 : t.columns; }
 int64_t raw_bytes(const WgmmaProblem& m, const WgmmaTiling& t) {
   int64_t bits = 0;
   for (size_t side : {size_t{0}, size_t{1}})
@@ -244,7 +246,7 @@ std::vector<WgmmaChoice> choices_of(const WgmmaProblem& m, const Region& r, cons
       list.push_back(c);
     };
     add(0);
-    if (t.turns || m.windows.size() > 1 || m.reduction.over != dev::Reduced::nothing) continue;
+    if (t.turns || m.is_paired() || m.windows.size() > 1 || m.reduction.over != dev::Reduced::nothing) continue;
     constexpr int64_t kLeastSteps = 4;
     int64_t most = std::min({room_for(t, d) / tiles_of(m, t), kinds_of(m)[0].steps / kLeastSteps, room});
     for (int64_t splits : {most, most / 2})

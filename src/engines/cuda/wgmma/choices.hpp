@@ -47,6 +47,7 @@ int64_t clusters_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d
 int64_t warps_of(const WgmmaTiling& t);                                             // that multiply, of a cluster
 int64_t out_bytes(const WgmmaProblem& m, const WgmmaChoice& c);  // of shared memory, for results on their way
 int64_t stage_bytes(const WgmmaTiling& t);                       // of a place of the ring
+int own_columns(const WgmmaProblem& m, const WgmmaTiling& t);    // of the result, that a tile has
 int64_t raw_bytes(const WgmmaProblem& m, const WgmmaTiling& t);  // for what operands are computed of
 int stages_of(const WgmmaProblem& m, const WgmmaChoice& c, const Device& d);
 int threads_of(const WgmmaTiling& t);

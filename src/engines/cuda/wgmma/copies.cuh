@@ -93,13 +93,14 @@ struct PositionWalk<T, false> {
 template <class T>
 void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster, int clusters) {
   int rank = T::kCluster > 1 ? cluster_rank() : 0;
-  constexpr int kPart = T::kColumns / T::kCluster;
+  constexpr int kPart = T::kOwn / T::kCluster;
+  constexpr u32 kAll = T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0;
   RingPlace at;
   int tiles = tiles_of(a);
   for (int tile = cluster; tile < tiles; tile += clusters) {
     TilePlace p = place_of(a, tile);
     const WgmmaWindow& window = a.rows[p.kind].window;
-    int first = p.row * T::kCluster + rank, column = p.column * T::kColumns + rank * kPart;
+    int first = p.row * T::kCluster + rank, column = p.column * T::kOwn + rank * kPart;
     PatchPlace patches[T::kConsumers];
     WindowPlace position(window, T::kWindow == Windowed::left && !T::kPatches ? first * T::kRows : 0);
     if constexpr (T::kPatchRows)
@@ -123,11 +124,13 @@ void produce(const WgmmaArgs& a, char* ring, u64* full, u64* empty, int cluster,
       } else if constexpr (T::kWindow == Windowed::none) {
         fetch<T::kAAcross, T::kRows, T::kDepth>(place, &a.a, first * T::kRows, inner, p.batch * a.a_batches, ready, 0);
       }
+      char* right = place + T::kABytes + rank * kPart * 128;
       if constexpr (T::kWindow == Windowed::right)
         positions.fetch_next(place, ready);
       else
-        fetch<T::kBAcross, kPart, T::kDepth>(place + T::kABytes + rank * kPart * 128, &a.b, column, inner, b_batch,
-                                             ready, T::kCluster > 1 ? (1u << T::kCluster) - 1 : 0);
+        fetch<T::kBAcross, kPart, T::kDepth>(right, &a.b, column, inner, b_batch, ready, kAll);
+      if constexpr (T::kPaired)
+        fetch<T::kBAcross, kPart, T::kDepth>(right + T::kOwn * 128, &a.b_too, column, inner, b_batch, ready, kAll);
       at.next<T::kStages>();
     }
   }

@@ -23,6 +23,23 @@ NodeId find_product(const Region& r) {
   return kNone;
 }
 
+// A second product, beside the first.
+NodeId find_second(const Region& r, NodeId first) {
+  for (NodeId n : r.nodes)
+    if (n != first && r.graph->node(n).op == &ops::matmul) return n;
+  return kNone;
+}
+
+// The same left operand, and right ones that are alike.
+Reason check_pair(const Graph& g, const Node& n, const Node& second) {
+  const Tensor &b = g.tensor(n.in[1]), &too = g.tensor(second.in[1]);
+  bool alike = n.op == second.op && n.compute == second.compute && n.in[0] == second.in[0] && b.dims == too.dims &&
+               b.strides == too.strides && b.dtype == too.dtype && allows_tf32(n) == allows_tf32(second) &&
+               allows_fast_sums(n) == allows_fast_sums(second);
+  if (!alike) return Reason::no("the region has two products, which are not of one left operand and right ones alike");
+  return Reason::yes();
+}
+
 Reason check_node(const Region& r, const CutRegion& cut, const Node& n) {
   const Graph& g = *r.graph;
   for (size_t i = 2; i < n.in.size() && n.op == &ops::matmul; ++i)
@@ -418,15 +435,25 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, const Device& d, Reason*
   CutRegion cut;
   if (Reason reason = cut_prologues(r, anchor, &cut); !reason) return decline(reason);
   if (Reason reason = check_node(r, cut, n); !reason) return decline(reason);
+  NodeId second = find_second(r, anchor);
+  if (second != kNone) {
+    if (cut.has_prologue()) return decline(Reason::no("work before two products"));
+    if (Reason reason = check_pair(g, n, g.node(second)); !reason) return decline(reason);
+    if (Reason reason = check_node(r, cut, g.node(second)); !reason) return decline(reason);
+  }
   Expr follows;
-  if (Reason reason = lower_epilogue(cut.rest, anchor, &follows); !reason) return decline(reason);
+  if (Reason reason = lower_epilogue(cut.rest, anchor, &follows, second); !reason) return decline(reason);
   bool product = n.op == &ops::matmul;
   Problem p = product ? matmul_problem(g, n) : conv_problem(g, n);
   const Tensor& y = lead(r, g.tensor(n.out[0]));
   bool turned = product && smallest_step(p.rows, y) < smallest_step(p.columns, y);
   bool whole = n.compute == DType::i32;
   WgmmaProblem m{.anchor = anchor,
-                 .epilogue = Epilogue(cut.rest, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling)};
+                 .epilogue = Epilogue(cut.rest, anchor, follows, whole ? DType::i64 : DType::f32, p.scaling, second)};
+  if (second != kNone) {
+    if (turned) return decline(Reason::no("two products whose results lie column by column"));
+    m.b_too = g.node(second).in[1];
+  }
   if (Reason reason = find_prologues(cut, n, d, m); !reason) return decline(reason);
   if (turned) turn(p), std::swap(m.computed[0], m.computed[1]);
   m.type = g.tensor(p.a).dtype, m.sum = whole ? DType::i32 : DType::f32;

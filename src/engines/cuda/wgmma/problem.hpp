@@ -51,6 +51,9 @@ struct WgmmaProblem {
   Epilogue epilogue;  // what follows the product
   Reduction reduction{};
   WgmmaOperand a, b;
+  // The right operand of a second product with the same left one, which lies as b does; kNone: there is one product.
+  TensorId b_too = kNone;
+  bool is_paired() const { return b_too != kNone; }
   std::array<std::optional<WgmmaComputed>, 2> computed{};  // a and b; nothing: they lie in memory
   bool has_prologue() const { return computed[0] || computed[1]; }
   DType type = DType::bf16;  // of a; that of b is as wide

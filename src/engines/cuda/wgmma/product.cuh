@@ -133,6 +133,7 @@ void wgmma_product(const WgmmaArgs& a) {
   u64 *full = barriers.full, *empty = barriers.empty;
   if (threadIdx.x == 0) {
     prefetch_map(&a.a), prefetch_map(&a.b);
+    if constexpr (T::kPaired) prefetch_map(&a.b_too);
     barriers.start(1, T::kTogether * T::kCluster);
     barriers_ready();
   }

@@ -61,7 +61,7 @@ typename C::Partial& left_part(const WgmmaArgs& a, int slot, i64 piece) {
 template <class T, class C, int V, int REGISTERS>
 class Results {
   // A lane's neighbours in a row of sums are two, the next two are 8 columns further.
-  static constexpr int kPieces = 2 / V, kSteps = T::kColumns / 8 * kPieces;
+  static constexpr int kPieces = 2 / V, kSteps = T::kOwn / 8 * kPieces;
   static constexpr int column_of(int step) { return 8 * (step / kPieces) + V * (step % kPieces); }
   static constexpr int kEach = C::kFixedWords + 2 * C::kMovingWords,
                        kMost = REGISTERS / (kEach > 0 ? kEach : REGISTERS);
@@ -72,7 +72,7 @@ class Results {
   Results(const WgmmaArgs& args, const TilePlace& place, int strip, int consumer)
       : a_(args), p_(place), consumer_(consumer), strip_(strip) {
     if constexpr (T::kPatchRows) patch_ = PatchPlace(a_.rows[p_.kind].window, strip_);
-    column_ = p_.column * T::kColumns + 2 * (lane() % 4);
+    column_ = p_.column * T::kOwn + 2 * (lane() % 4);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       i64 at[C::kOperands + 1];
@@ -94,7 +94,7 @@ class Results {
     typename C::Rows known = known_to_all<C>(a_.epilogue);
     typename C::Partial of_row[2] = {nothing_yet<C>(), nothing_yet<C>()};
 #pragma unroll
-    for (int chunk = 0; chunk < T::kColumns / T::kChunk; ++chunk) {
+    for (int chunk = 0; chunk < T::kOwn / T::kChunk; ++chunk) {
       char* place = out + (stored & 1) * T::kChunkBytes;
       if constexpr (T::kStaged >= 0) {
         ++stored;
@@ -150,7 +150,10 @@ class Results {
     int first = 4 * (step / kPieces) + 2 * i + V * (step % kPieces);
     decltype(d[0] + d[0]) sums[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) sums[v] = d[first + v];
+    for (int v = 0; v < V; ++v) {
+      sums[v] = d[first + v];
+      if constexpr (T::kPaired) x_[step % kAhead][i].t1.v[v] = d[T::kOwn / 2 + first + v];
+    }
     finish_loaded<C, V>(rows_[i], o.at, x_[step % kAhead][i], known, sums, part);
   }
 
@@ -159,7 +162,7 @@ class Results {
     named_sync(1 + consumer_, 128);
     if (thread() > 0) return;
     const TensorMap* map = &a_.rows[p_.kind].c;
-    int c = p_.column * T::kColumns + chunk * T::kChunk;
+    int c = p_.column * T::kOwn + chunk * T::kChunk;
     if constexpr (T::kPatchRows)
       tensor_store<5>(map, {c, patch_.at[0], patch_.at[1], patch_.at[2] + p_.batch, patch_.at[3]}, place);
     else

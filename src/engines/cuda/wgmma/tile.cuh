@@ -15,10 +15,12 @@ namespace tsr::dev {
 // PATCHES: its positions are not one dimension of the result. PARTS: sums are left in the workspace. REDUCED: what the
 // generated code reduces. PROMOTES: sums of a step are added up outside the tensor cores, which keep only some 14 bits
 // of those of 8-bit floats. TURNS: warpgroups do not share a tile but take turns, so that one multiplies while another
-// stores.
+// stores. PAIRED: two products have the same left operand, and the same code behind them: a tile has some columns of
+// one, and then those of the other.
 enum class Windowed { none, left, right };
 template <class A, class C, bool A_ACROSS, bool B_ACROSS, int ROWS, int COLUMNS, int STAGES, int CLUSTER, int BLOCKS,
-          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS, Reduced REDUCED, bool PROMOTES, bool TURNS>
+          int STAGED, bool CLIPS, Windowed WINDOW, bool PATCHES, bool PARTS, Reduced REDUCED, bool PROMOTES, bool TURNS,
+          bool PAIRED>
 struct WgmmaTile {
   using Out = C;
   static constexpr int kStaged = STAGED;
@@ -28,6 +30,8 @@ struct WgmmaTile {
   static constexpr Reduced kReduced = REDUCED;
   static constexpr bool kAAcross = A_ACROSS, kBAcross = B_ACROSS;
   static constexpr int kRows = ROWS, kColumns = COLUMNS, kStages = STAGES, kCluster = CLUSTER;
+  static constexpr bool kPaired = PAIRED;
+  static constexpr int kOwn = PAIRED ? COLUMNS / 2 : COLUMNS;  // columns of the result
   static constexpr int kBlocks = BLOCKS;
   static constexpr int kDepth = 128 / sizeof(A);  // elements of a swizzled row
   static constexpr bool kPromotes = PROMOTES;
@@ -35,9 +39,10 @@ struct WgmmaTile {
   // Of 64 rows, that a warpgroup has of a tile; warpgroups that have the same tile.
   static constexpr int kStrips = TURNS ? kConsumers : 1, kTogether = TURNS ? 1 : kConsumers;
   static_assert(!TURNS || (kConsumers == 2 && !PARTS && !kPromotes));
+  static_assert(!PAIRED || (!PARTS && !TURNS && WINDOW == Windowed::none));
   static constexpr int kABytes = ROWS * 128, kBBytes = COLUMNS * 128, kStageBytes = kABytes + kBBytes;
   // Results leave in boxes of 64 rows by 128 or 64 bytes, two of which each warpgroup has.
-  static constexpr int kChunkRow = COLUMNS * sizeof(C) % 128 == 0 ? 128 : 64;
+  static constexpr int kChunkRow = kOwn * sizeof(C) % 128 == 0 ? 128 : 64;
   static constexpr int kChunk = kChunkRow / sizeof(C), kChunkBytes = 64 * kChunkRow;
   static constexpr int kRingBytes = STAGES * kStageBytes,
                        kOutBytes = PARTS || WINDOW == Windowed::right ? 0 : kConsumers * 2 * kChunkBytes;

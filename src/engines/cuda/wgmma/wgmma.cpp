@@ -54,9 +54,13 @@ class WgmmaStep : public Step {
       read_.push_back(m.a.tensor);
     }
     if (!m.computed[1]) {
-      TensorBox box = m.filter_gradient ? m.pictures : operand_box(m, m.b, m.columns, t.columns / t.cluster);
+      TensorBox box = m.filter_gradient ? m.pictures : operand_box(m, m.b, m.columns, own_columns(m, t) / t.cluster);
       bound_.map(args_.b, box, m.b.tensor, d);
       read_.push_back(m.b.tensor);
+      if (m.is_paired()) {
+        bound_.map(args_.b_too, box, m.b_too, d);
+        read_.push_back(m.b_too);
+      }
     }
     args_.columns = static_cast<int>(m.columns), args_.column_tiles = static_cast<int>(column_tiles_of(m, t));
     args_.batches = static_cast<int>(m.batches), args_.taps = m.filter_gradient ? static_cast<int>(m.taps()) : 1;
@@ -145,7 +149,7 @@ class WgmmaStep : public Step {
             flag(b_across), ", ", t.rows, ", ", t.columns, ", ", stages, ", ", t.cluster, ", ", t.blocks, ", ",
             c.splits ? -1 : m.staged, ", ", flag(clips(m, c)), ", tsr::dev::Windowed::", window, ", ",
             flag(m.in_patches), ", ", flag(c.splits > 0), ", ", device_name(m.reduction.over), ", ", flag(m.promotes),
-            ", ", flag(t.turns), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
+            ", ", flag(t.turns), ", ", flag(m.is_paired()), ">, tsr::dev::Product, tsr::dev::Code, ", vector_);
     program.body =
         computes_ ? cat("tsr::dev::wgmma_computed<", tile, sides, ">") : cat("tsr::dev::wgmma_product<", tile, ">");
     program.threads = threads_of(t);
@@ -241,7 +245,7 @@ class WgmmaStep : public Step {
   void map_results(const WgmmaProblem& m, const WgmmaTiling& t, const Device& d) {
     const OperandPlan& o = m.epilogue.operands()[static_cast<size_t>(m.staged)];
     const WgmmaProblem::Strides& s = m.strides[static_cast<size_t>(m.staged)];
-    int bytes = info(o.type).bits / 8, row = t.columns * bytes % 128 == 0 ? 128 : 64;
+    int bytes = info(o.type).bits / 8, row = own_columns(m, t) * bytes % 128 == 0 ? 128 : 64;
     TensorBox box;
     box.rank = m.in_patches ? 5 : 3, box.element_bytes = bytes;
     box.swizzle = row == 128 ? dev::Swizzle::bytes_128 : dev::Swizzle::bytes_64;
