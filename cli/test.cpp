@@ -177,7 +177,8 @@ void add_test(Command& app) {
   c.add_flag("--json", a->json, "print the result as JSON");
   c.footer(
       "Examples: tessera test tests/cases/softmax.txt --engine fused_cpu\n"
-      "          tessera test --fuzz 1000 --seed 7 --seconds 60");
+      "          tessera test --fuzz 1000 --seed 7 --seconds 60\n"
+      "          tessera test --fuzz 480 --kind attention --ways 3 --device emulated");
   c.runs([a] { return run(*a); });
 }
 

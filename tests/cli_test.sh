@@ -232,6 +232,10 @@ check "a filter that matches nothing is one JSON value" json "d['exit_code'] == 
 expect 2 "--fuzz runs random graphs" test --fuzz 3 "$relu"
 expect 2 "--fuzz runs random graphs" test --fuzz 3 --filter relu
 expect 2 "--heavy is for --fuzz" test --heavy
+expect 2 "--kind is for --fuzz" test --kind product
+expect 2 "there is no kind of heavy graph 'matmul'; kinds: attention, convolution" test --fuzz 3 --kind matmul
+expect 2 "--ways is 0" test "$relu" --ways 0
+expect 0 "0 failed" test --fuzz 32 --kind attention --ways 2
 check "the last line sums up" bash -c "'$tessera' test '$work/good.txt' | tail -1 | grep -Eq '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'"
 
 expect 2 "--conversions compares device code" test --conversions

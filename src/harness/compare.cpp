@@ -41,23 +41,6 @@ bool at_least_f64(const Node& n) {
   return is_integer(n.compute) || n.compute == DType::f64 || n.compute == DType::c128;
 }
 
-// Tensor cores keep the sums of products of 8-bit floats to 2^-13 of the largest term, and add up f32 every 128 terms:
-// of results that grow as their terms' square root the error is that fraction, whatever their number. Where sums may be
-// fast, every 128 terms lose as much again, of sums that are no larger than the largest result. In units of 2^-13.
-double lost_of_small_floats(const Graph& g, const Node& n) {
-  auto small = [&](TensorId t) {
-    return t != kNone && is_real(g.tensor(t).dtype) && info(g.tensor(t).dtype).bits == 8;
-  };
-  bool product = n.op == &ops::matmul || n.op->family == Family::conv;
-  if (!product || n.compute != DType::f32 || !small(n.in[0]) || !small(n.in[1])) return 0;
-  return allows_fast_sums(n) ? std::max(1.0, n.op->terms(g, n) / 128) : 1;
-}
-
-// Of operands that may lose all but 10 bits of their mantissa products are off by up to 2^-9, in results as above.
-bool rounds_operands(const Graph& g, const Node& n) {
-  return allows_tf32(n) && (g.tensor(n.in[0]).dtype == DType::f32 || g.tensor(n.in[1]).dtype == DType::f32);
-}
-
 // A function of real numbers with jumps: moving its inputs would tell nothing about rounding.
 bool has_steps(const Graph& g, const Node& n) {
   using M = PointwiseMode;
@@ -133,7 +116,8 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   std::vector<const std::byte*> others = {narrow, oracle.unrounded.buffer(id).data()};
   for (const GraphBuffers& b : oracle.recognised) others.push_back(b.buffer(id).data());
   std::set<NodeId> nodes = contributors(g, id);
-  if (std::none_of(nodes.begin(), nodes.end(), [&](NodeId n) { return has_steps(g, g.node(n)); }))
+  bool moves = std::none_of(nodes.begin(), nodes.end(), [&](NodeId n) { return has_steps(g, g.node(n)); });
+  if (moves)
     for (const GraphBuffers& b : oracle.nearby) others.push_back(b.buffer(id).data());
   auto report = [&](int64_t i, const std::string& rest) {
     return cat("output ", describe(t), " at ", place(t, i), ": got ", print_number(load<double>(e.type, got, i)),
@@ -153,11 +137,10 @@ std::string compare_tensor(const Graph& g, TensorId id, double terms, const Orac
   bool f64 = (t.dtype == DType::f64 || t.dtype == DType::c128) &&
              std::all_of(nodes.begin(), nodes.end(), [&](NodeId n) { return at_least_f64(g.node(n)); });
   double base = 2 * error + 4 * 0x1p-23 * std::sqrt(terms) * largest;
+  // Moved runs show what comes of rounded products.
   double lost = 0;
-  for (NodeId n : nodes) lost = std::max(lost, lost_of_small_floats(g, g.node(n)));
-  base += 4 * lost * 0x1p-13 * largest;
-  if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return rounds_operands(g, g.node(n)); }))
-    base += 2 * 0x1p-9 * largest;
+  for (NodeId n : nodes) lost = std::max(lost, moves ? 0 : lost_of_products(g, g.node(n)));
+  base += 2 * lost * largest;
   if (f64)
     base = 8 * error * 0x1p-29 + 64 * 0x1p-52 * std::sqrt(terms) * std::max(largest, largest_input(g, oracle.wide));
   for (int64_t i = 0; i < e.count; ++i) {

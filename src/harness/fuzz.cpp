@@ -386,6 +386,7 @@ void run_fuzz(int64_t count, uint64_t seed, const MakeCase& make, const RunnerOp
     tally.skipped += mine.skipped;
     for (auto& [why, n] : mine.skip_reasons) tally.skip_reasons[why] += n;
     for (auto& [name, n] : mine.by_engine) tally.by_engine[name] += n;
+    for (auto& [name, n] : mine.by_op) tally.by_op[name] += n;
     if (mine.failed == 0) continue;
     if (!c.text.empty()) {
       auto run = [&](const Graph& g) {

@@ -33,11 +33,16 @@ void write(const Memory& m, const Array<T>& a, const Ints* lengths = nullptr);
 
 // Two units in the last place of f32 away, on the side that the seed says: what fast elementary functions and sums in
 // another order may be off by.
+inline bool random_side(uint64_t seed) { return (seed * 0x9e3779b97f4a7c15ull) >> 63 == 0; }
 inline float neighbour(float v, uint64_t seed) {
   if (!std::isfinite(v)) return v;
-  float side = (seed * 0x9e3779b97f4a7c15ull) >> 63 ? -INFINITY : INFINITY;
+  float side = random_side(seed) ? INFINITY : -INFINITY;
   return std::nextafter(std::nextafter(v, side), side);
 }
+
+// Seeds of moved runs are 1 to 3 times a number of the tensor: the bit above the lowest tells the third from the
+// others.
+inline bool is_third_run(uint64_t jitter) { return jitter != 0 && (jitter / (jitter & -jitter) & 2) != 0; }
 
 // Tensor cores take what they multiply in 16 bits, times a factor of their own: moved runs round such numbers
 // somewhere.

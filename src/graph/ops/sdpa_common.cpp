@@ -117,8 +117,9 @@ void check_masks(const Infer& ctx, const Slots& s, const Shape& n) {
   if (ctx.has(s.block_mask)) {
     // Masks of one bit for each tile come in whole bytes.
     Dims tiles{n.b, n.hq, ceil_div(n.sq, kMaskBlock), ceil_div(n.skv, kMaskBlock)}, most = tiles;
-    most[3] = std::max(tiles[3], ctx.in(s.block_mask).dims.back());
-    auto all = broadcast(ctx.in(s.block_mask).dims, most);
+    const Dims& given = ctx.in(s.block_mask).dims;
+    if (given.size() > 0) most[3] = std::max(tiles[3], given.back());
+    auto all = broadcast(given, most);
     ctx.check(all && *all == most, ctx.describe(s.block_mask), " does not broadcast to ", tiles,
               ": each size must be 1 or equal, the last one may be larger");
   }

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engines/reference/ops/sum_type.hpp"
+#include "engines/reference/ops/product.hpp"
 #include "graph/ops/conv.hpp"
 
 namespace tsr::ref {
@@ -48,7 +48,8 @@ void each_product(const Dims& x, const Dims& w, const Dims& y, const tessera::Co
 
 // Writes alpha * sum + beta * c. Integer sums stay exact unless a factor makes them real.
 template <class T, class R>
-void scaled_output(const Context<R>& ctx, const Array<T>& sum, int c_slot) {
+void scaled_output(const Context<R>& ctx, Array<T> sum, int c_slot) {
+  move_products(ctx, sum);
   const auto& o = ctx.template options<tessera::ConvOptions>();
   if (o.alpha == 1 && o.beta == 0) return ctx.out(0, sum);
   using S = std::conditional_t<std::is_same_v<T, int64_t>, double, T>;

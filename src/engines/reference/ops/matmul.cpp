@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/reference/ops/list.hpp"
+#include "engines/reference/ops/product.hpp"
 #include "graph/ops/slots.hpp"
 
 namespace tsr::ref {
@@ -40,6 +40,7 @@ void apply(const Context<R>& c) {
         y[py + m * N + n] = sum;
       }
   }
+  move_products(c, y);
   c.out(0, y);
 }
 

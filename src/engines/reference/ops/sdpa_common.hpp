@@ -32,9 +32,8 @@ struct Attention {
 };
 
 // Moved runs of 8-bit numbers are of two kinds: as engines compute that multiply copies in 16 bits, and as tensor cores
-// do that multiply 8 bits. Seeds are 1 to 3 times a number of the tensor: the bit above the lowest tells the third run
-// from the others.
-inline bool multiplies_narrow(uint64_t jitter) { return jitter != 0 && (jitter / (jitter & -jitter) & 2) != 0; }
+// do that multiply 8 bits.
+inline bool multiplies_narrow(uint64_t jitter) { return is_third_run(jitter); }
 
 // A sum of products as tensor cores keep it that multiply 8 bits: 32 products are added to it at once,
 // aligned to the largest of them by the exponents of what is multiplied; 13 bits behind that remain of each, and behind
