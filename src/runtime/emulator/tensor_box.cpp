@@ -67,7 +67,7 @@ void each_pixel(const tsr_emulated::BoxCopy& c, int64_t first, const F& f) {
     }
     for (int d = 0; d < 2; ++d) {
       at[d] += m.steps[d];
-      if (at[d] < m.dims[d + 1] + m.upper[d]) break;
+      if (at[d] < int64_t{m.dims[d + 1]} + m.upper[d]) break;  // which may lie before the picture
       at[d] = m.lower[d];
       if (d == 1) ++at[2];
     }
