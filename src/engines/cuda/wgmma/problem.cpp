@@ -30,8 +30,12 @@ NodeId find_second(const Region& r, NodeId first) {
   return kNone;
 }
 
-// The same left operand, and right ones that are alike.
-Reason check_pair(const Graph& g, const Node& n, const Node& second) {
+// The same left operand, and right ones that are alike. Neither product may be made of the other.
+Reason check_pair(const Region& r, const Node& n, const Node& second) {
+  const Graph& g = *r.graph;
+  for (const Node* each : {&n, &second})
+    if (!contains(r.inputs, each->in[1]))
+      return Reason::no("the region has two products, one of which reads the other");
   const Tensor &b = g.tensor(n.in[1]), &too = g.tensor(second.in[1]);
   bool alike = n.op == second.op && n.compute == second.compute && n.in[0] == second.in[0] && b.dims == too.dims &&
                b.strides == too.strides && b.dtype == too.dtype && allows_tf32(n) == allows_tf32(second) &&
@@ -438,7 +442,7 @@ std::optional<WgmmaProblem> find_wgmma(const Region& r, const Device& d, Reason*
   NodeId second = find_second(r, anchor);
   if (second != kNone) {
     if (cut.has_prologue()) return decline(Reason::no("work before two products"));
-    if (Reason reason = check_pair(g, n, g.node(second)); !reason) return decline(reason);
+    if (Reason reason = check_pair(r, n, g.node(second)); !reason) return decline(reason);
     if (Reason reason = check_node(r, cut, g.node(second)); !reason) return decline(reason);
   }
   Expr follows;
